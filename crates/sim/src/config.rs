@@ -1,0 +1,200 @@
+//! What a run is made of, resolved and typed: the scenario makes it, the simulator is built from it.
+//!
+//! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
+
+use crate::congestion::ControllerConfig;
+use crate::topology::{LinkId, NodeId, Topology};
+use crate::units::{Bytes, Rate, Time};
+use crate::workload::Traffic;
+
+pub struct Config {
+    pub seed: u64,
+    pub topology: Topology,
+    pub switch: SwitchConfig,
+    /// Settings of the transports in use; a flow names one by its index.
+    pub transports: Vec<TransportConfig>,
+    pub telemetry: TelemetryConfig,
+    pub traffic: Traffic,
+    pub failures: Failures,
+    pub until: Until,
+    pub measure: MeasureConfig,
+    pub compat: Compat,
+}
+
+/// Whose rules of time, order and hashing hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compat {
+    /// Ours: picoseconds, order by entity, salted ECMP.
+    None,
+    /// The HPCC authors' simulator (spec in docs/compat.md): whole nanoseconds truncated as their fixed point
+    /// does it, ties by logical insertion, Murmur3 ECMP over next hops in descending node id.
+    HpccNs3,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SwitchConfig {
+    pub buffer: Bytes,
+    pub forwarding: Forwarding,
+    pub ecn: Vec<EcnThreshold>,
+    pub pfc: PfcConfig,
+    /// With PFC off: a queue may hold this multiple of the free buffer (dynamic threshold).
+    pub lossy_alpha: f64,
+    pub balancer: BalancerConfig,
+    pub queue: QueueConfig,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarding {
+    StoreAndForward,
+    /// A packet may leave once this many of its bytes have arrived.
+    CutThrough { header: u32 },
+}
+
+/// Marking thresholds for the ports of one rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EcnThreshold {
+    pub rate: Rate,
+    pub kmin: Bytes,
+    pub kmax: Bytes,
+    pub pmax: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PfcConfig {
+    pub enabled: bool,
+    /// Reserve of every port, in bytes.
+    pub reserve: Bytes,
+    /// Headroom per port in units of rate times delay.
+    pub headroom_factor: u32,
+    /// Two packets and a pause frame on top (for what is in flight on very short links).
+    pub headroom_extra: bool,
+    /// Resume when the shared part is this far below the threshold.
+    pub resume_offset: Bytes,
+    /// Threshold = free pool >> this, at the NIC's rate; one less for every doubling above it.
+    pub shift: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueConfig {
+    /// Eight classes, class 0 first, the others round robin; first come first served within a class.
+    Fifo,
+    /// Eight classes, lower number first.
+    Priority,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BalancerConfig {
+    /// A flow's hash, salted per switch, chooses among the shortest paths.
+    Ecmp { salt: u64 },
+    /// Every packet takes a random one of the shortest paths.
+    Spray,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TransportConfig {
+    Rdma(RdmaConfig),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RdmaConfig {
+    pub controller: ControllerConfig,
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    /// Bytes of header of a data packet, without telemetry.
+    pub header: u32,
+    /// Bytes of an acknowledgement without telemetry, and the least on the wire.
+    pub ack_header: u32,
+    pub ack_least: u32,
+    /// Traffic class of data and acknowledgements, 1 to 7.
+    pub class: u8,
+    /// Which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
+    pub ack_priority: bool,
+    pub recovery: Recovery,
+    /// One NACK per missing packet in this time.
+    pub nack_interval: Time,
+    /// Retransmission timeout; none as in the HPCC authors' simulator.
+    pub rto: Option<Time>,
+    pub pacing: bool,
+    /// Window in bytes; none: base RTT times line rate where the controller has a window.
+    pub window: Option<Bytes>,
+    /// Base RTT for controllers and windows; none: the largest of all host pairs.
+    pub base_rtt: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    GoBackN,
+    /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet counts as
+    /// lost when one sent this many packets later has arrived.
+    SelectiveRepeat { reordering: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TelemetryConfig {
+    None,
+    Int {
+        /// Records that the header has room for.
+        max_hops: u32,
+        /// Carry the 12-bit path id (HPCC paper, Fig 7).
+        path_id: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Failures {
+    /// How long routes still use a link that went down, or do not yet use one that came back.
+    pub detection: Time,
+    /// In order of time.
+    pub events: Vec<Failure>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Failure {
+    pub at: Time,
+    pub change: Change,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    LinkDown(LinkId),
+    LinkUp(LinkId),
+    /// The link runs at this rate from now on.
+    LinkRate(LinkId, Rate),
+    SwitchDown(NodeId),
+    SwitchUp(NodeId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The first point of the grid at which every flow is done.
+    FlowsDone { grid: Time, stall: Time },
+    At(Time),
+}
+
+/// What is recorded beside the flows. What is not asked for costs nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MeasureConfig {
+    /// Histogram of the bytes queued at these ports, sampled this often.
+    pub queue_histogram: Option<Sampled<PortSet>>,
+    pub queue_series: Option<Sampled<PortSet>>,
+    pub utilisation: Option<Sampled<PortSet>>,
+    /// Payload bytes delivered in order, by group.
+    pub group_goodput: Option<Time>,
+    /// The same for chosen flows.
+    pub flow_goodput: Option<Sampled<Vec<u32>>>,
+    /// cwnd, rate, U, alpha of chosen flows.
+    pub controllers: Option<Sampled<Vec<u32>>>,
+    /// ECN marks, drops and pauses per port over time.
+    pub port_events: Option<Sampled<PortSet>>,
+    /// Every PFC pause and resume as a row.
+    pub pauses: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled<T> {
+    pub what: T,
+    pub every: Time,
+}
+
+/// Ports by (node, port of the node).
+pub type PortSet = Vec<(NodeId, u32)>;

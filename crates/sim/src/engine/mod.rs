@@ -1,0 +1,3 @@
+//! Clock, event queue and random streams. Knows nothing but units.
+
+pub mod random;

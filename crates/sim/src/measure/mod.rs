@@ -1,0 +1,154 @@
+//! What a run records, streamed out while it goes on.
+
+use crate::units::Time;
+use crate::workload::FlowId;
+
+/// A flow that ended, or that had not ended when the run did (`finish` none).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FlowRecord {
+    pub flow: FlowId,
+    pub src: u32,
+    pub dst: u32,
+    pub size: u64,
+    pub start: Time,
+    pub finish: Option<Time>,
+    /// The time it would take alone: by the definition that the scenario names.
+    pub ideal: Time,
+    pub packets_sent: u64,
+    pub packets_retransmitted: u64,
+    pub group: u16,
+    pub transport: u16,
+    pub deadline: Option<Time>,
+}
+
+/// What a series row is about; turned into a name (`leaf0.p3`, `flow12`, group name) when it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entity {
+    /// (node, port of the node)
+    Port(u32, u32),
+    Flow(FlowId),
+    Group(u16),
+    Run,
+}
+
+/// One measured value over time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    pub time: Time,
+    pub entity: Entity,
+    /// With its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`, `alpha`, `u`,
+    /// `ecn_marks`, `drops`, `pause`.
+    pub metric: &'static str,
+    pub value: f64,
+}
+
+/// Where records go, in batches. An error ends the run; what was written stays.
+pub trait Sink {
+    fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()>;
+    fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()>;
+}
+
+/// Bytes queued at a port, as a histogram of samples: bin i counts samples in [i, i+1) * 1000 bytes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct QueueHistogram {
+    pub bins: Vec<u64>,
+}
+
+impl QueueHistogram {
+    pub const BIN_BYTES: u64 = 1000;
+
+    pub fn add(&mut self, bytes: u64) {
+        let bin = (bytes / Self::BIN_BYTES) as usize;
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += 1;
+    }
+
+    /// Lower edge in bytes of the bin in which the share `p` of all samples is reached.
+    pub fn percentile(&self, p: f64) -> u64 {
+        let total: u64 = self.bins.iter().sum();
+        let wanted = (p * total as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bin, &count) in self.bins.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return bin as u64 * Self::BIN_BYTES;
+            }
+        }
+        0
+    }
+
+    pub fn merge(&mut self, other: &QueueHistogram) {
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(other.bins.len(), 0);
+        }
+        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// Totals of one directed port over the whole run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PortTotals {
+    pub packets_sent: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub packets_received: u64,
+    /// Packets that this port's queue or the switch's buffer refused.
+    pub packets_dropped: u64,
+    pub bytes_dropped: u64,
+    /// Lost on the wire because the link or its far end was down.
+    pub packets_lost: u64,
+    pub ecn_marks: u64,
+    /// Pause frames received, and how long any class was held by them.
+    pub pauses: u64,
+    pub paused: Time,
+    pub most_queued: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All flows done, or the stated time reached.
+    Done,
+    /// No byte was delivered for the stall time though flows were unfinished.
+    Stalled,
+    Interrupted,
+}
+
+/// What a run leaves beside its tables.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub ending: Ending,
+    /// Simulated time at which the run ended.
+    pub end: Time,
+    pub flows: u64,
+    pub flows_done: u64,
+    pub events: u64,
+    /// Packets transmitted on any link, acknowledgements and pause frames included.
+    pub packet_hops: u64,
+    pub bytes_on_wire: u64,
+    pub telemetry_bytes: u64,
+    /// 64-bit hash of all completed flows and counters: equal bits, equal number.
+    pub fingerprint: u64,
+    /// (node, port of the node, totals), in order.
+    pub ports: Vec<(u32, u32, PortTotals)>,
+    /// Histogram of each port asked for, in order.
+    pub queues: Vec<(u32, u32, QueueHistogram)>,
+    /// (job, start, finish) of every job that ended.
+    pub jobs: Vec<(u32, Time, Time)>,
+}
+
+/// How far a run is; passed to whoever watches it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    pub now: Time,
+    /// The time at which it must end, if that is known.
+    pub until: Option<Time>,
+    pub flows_done: u64,
+    pub flows: u64,
+    pub packet_hops: u64,
+    pub cpu_seconds: f64,
+}

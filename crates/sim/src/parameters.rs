@@ -1,0 +1,302 @@
+//! How a scheme declares its parameters: name, unit, default, range and meaning, once, in its own file.
+//!
+//! A scheme reads its parameters through [`Parameters`]; the same function, run by the scenario reader,
+//! gives values from a file, and run over nothing gives the list of keys from which come the JSON
+//! Schema, `weftline explain` and the documentation. Errors are collected, so that the reading function
+//! stays a plain list; the reader reports them all together.
+
+use crate::units::{Bytes, Rate, Time};
+
+/// A value as a person wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Text(String),
+    Integer(i64),
+    Number(f64),
+    Flag(bool),
+    List(Vec<Value>),
+    Table(Vec<(String, Value)>),
+}
+
+/// What kind of value a key takes; the JSON Schema and the messages are made from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Time,
+    Bytes,
+    Rate,
+    Number { least: f64, most: f64 },
+    Integer { least: i64, most: i64 },
+    Flag,
+    Text,
+    /// One of these names, each with what it means.
+    Choice(&'static [(&'static str, &'static str)]),
+}
+
+/// One declared key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    pub key: &'static str,
+    pub kind: Kind,
+    /// As it would be written in a scenario; `auto` where it is derived, none where it must be given.
+    pub default: Option<String>,
+    pub help: &'static str,
+}
+
+/// Where values come from: a section of a scenario, or nothing.
+pub trait Source {
+    /// The value of `key` if the user gave one. Marks the key as known.
+    fn get(&mut self, key: &str) -> Option<Value>;
+    /// Something is wrong with the value of `key`.
+    fn complain(&mut self, key: &str, message: String);
+    /// Called for each key after it was read, with the value that holds (as written in a scenario).
+    fn declare(&mut self, declared: Declared, resolved: Option<Value>);
+}
+
+/// Reads declared parameters from a [`Source`].
+pub struct Parameters<'a> {
+    source: &'a mut dyn Source,
+}
+
+impl<'a> Parameters<'a> {
+    pub fn new(source: &'a mut dyn Source) -> Parameters<'a> {
+        Parameters { source }
+    }
+
+    pub fn time(&mut self, key: &'static str, default: Time, help: &'static str) -> Time {
+        self.quantity(key, Kind::Time, Some(default), help).unwrap_or(default)
+    }
+    pub fn bytes(&mut self, key: &'static str, default: Bytes, help: &'static str) -> Bytes {
+        self.quantity(key, Kind::Bytes, Some(default), help).unwrap_or(default)
+    }
+    pub fn rate(&mut self, key: &'static str, default: Rate, help: &'static str) -> Rate {
+        self.quantity(key, Kind::Rate, Some(default), help).unwrap_or(default)
+    }
+    /// A time, or `auto` (none): derived from the network, as `help` says.
+    pub fn time_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Time> {
+        self.quantity::<Time>(key, Kind::Time, None, help)
+    }
+    pub fn bytes_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Bytes> {
+        self.quantity::<Bytes>(key, Kind::Bytes, None, help)
+    }
+    pub fn rate_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Rate> {
+        self.quantity::<Rate>(key, Kind::Rate, None, help)
+    }
+
+    /// A plain number between `least` and `most`.
+    pub fn number(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        (least, most): (f64, f64),
+        help: &'static str,
+    ) -> f64 {
+        let kind = Kind::Number { least, most };
+        let value = match self.source.get(key) {
+            None => default,
+            Some(given) => match given {
+                Value::Number(x) if x >= least && x <= most => x,
+                Value::Integer(i) if i as f64 >= least && i as f64 <= most => i as f64,
+                other => {
+                    let found = describe(&other);
+                    let message = format!("expected a number from {least} to {most}, found {found}");
+                    self.source.complain(key, message);
+                    default
+                }
+            },
+        };
+        self.declare(key, kind, Some(default.to_string()), help, Value::Number(value));
+        value
+    }
+
+    pub fn integer(
+        &mut self,
+        key: &'static str,
+        default: i64,
+        (least, most): (i64, i64),
+        help: &'static str,
+    ) -> i64 {
+        let value = match self.source.get(key) {
+            None => default,
+            Some(Value::Integer(i)) if i >= least && i <= most => i,
+            Some(other) => {
+                let found = describe(&other);
+                let message = format!("expected a whole number from {least} to {most}, found {found}");
+                self.source.complain(key, message);
+                default
+            }
+        };
+        let kind = Kind::Integer { least, most };
+        self.declare(key, kind, Some(default.to_string()), help, Value::Integer(value));
+        value
+    }
+
+    pub fn flag(&mut self, key: &'static str, default: bool, help: &'static str) -> bool {
+        let value = match self.source.get(key) {
+            None => default,
+            Some(Value::Flag(b)) => b,
+            Some(other) => {
+                let message = format!("expected true or false, found {}", describe(&other));
+                self.source.complain(key, message);
+                default
+            }
+        };
+        self.declare(key, Kind::Flag, Some(default.to_string()), help, Value::Flag(value));
+        value
+    }
+
+    /// One of `names`; the index of the chosen one. `default` must be among them.
+    pub fn choice(
+        &mut self,
+        key: &'static str,
+        default: &'static str,
+        names: &'static [(&'static str, &'static str)],
+        help: &'static str,
+    ) -> &'static str {
+        let value = match self.source.get(key) {
+            None => default,
+            Some(Value::Text(text)) => match names.iter().find(|(name, _)| *name == text) {
+                Some((name, _)) => name,
+                None => {
+                    let message = unknown("value", &text, names.iter().map(|n| n.0));
+                    self.source.complain(key, message);
+                    default
+                }
+            },
+            Some(other) => {
+                let list = names.iter().map(|n| n.0).collect::<Vec<_>>().join(", ");
+                let message = format!("expected one of {list}, found {}", describe(&other));
+                self.source.complain(key, message);
+                default
+            }
+        };
+        let resolved = Value::Text(value.to_string());
+        self.declare(key, Kind::Choice(names), Some(default.to_string()), help, resolved);
+        value
+    }
+
+    fn quantity<T>(
+        &mut self,
+        key: &'static str,
+        kind: Kind,
+        default: Option<T>,
+        help: &'static str,
+    ) -> Option<T>
+    where
+        T: std::str::FromStr<Err = crate::units::UnitError> + ToString + Copy,
+    {
+        let example = match kind {
+            Kind::Time => "a time such as \"10us\"",
+            Kind::Bytes => "a size such as \"32MB\"",
+            _ => "a rate such as \"100Gbps\"",
+        };
+        let value = match self.source.get(key) {
+            None => default,
+            Some(Value::Text(text)) if text == "auto" && default.is_none() => None,
+            Some(Value::Text(text)) => match text.parse::<T>() {
+                Ok(value) => Some(value),
+                Err(error) => {
+                    self.source.complain(key, error.to_string());
+                    default
+                }
+            },
+            Some(other) => {
+                let found = describe(&other);
+                self.source.complain(key, format!("expected {example} (with its unit), found {found}"));
+                default
+            }
+        };
+        let shown = |v: Option<T>| v.map_or("auto".to_string(), |v| v.to_string());
+        self.declare(key, kind, Some(shown(default)), help, Value::Text(shown(value)));
+        value
+    }
+
+    fn declare(
+        &mut self,
+        key: &'static str,
+        kind: Kind,
+        default: Option<String>,
+        help: &'static str,
+        resolved: Value,
+    ) {
+        self.source.declare(Declared { key, kind, default, help }, Some(resolved));
+    }
+}
+
+/// How a value is named in a message.
+pub fn describe(value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("\"{text}\""),
+        Value::Integer(i) => i.to_string(),
+        Value::Number(x) => x.to_string(),
+        Value::Flag(b) => b.to_string(),
+        Value::List(_) => "a list".into(),
+        Value::Table(_) => "a table".into(),
+    }
+}
+
+/// `unknown controller "hpc": did you mean "hpcc"? (known: ...)`
+pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    let list = known.clone().collect::<Vec<_>>().join(", ");
+    match nearest(found, known) {
+        Some(near) => format!("unknown {what} \"{found}\": did you mean \"{near}\"? (known: {list})"),
+        None => format!("unknown {what} \"{found}\" (known: {list})"),
+    }
+}
+
+/// The known name with the fewest edits from `found`, if it is near enough to be meant.
+pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let limit = (found.chars().count() / 3).max(2);
+    known
+        .map(|name| (edits(found, name), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Edit distance (insert, delete, replace), case ignored.
+fn edits(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
+    let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// A source with nothing in it: gives defaults, and keeps what was declared.
+#[derive(Default)]
+pub struct Nothing {
+    pub declared: Vec<Declared>,
+}
+
+impl Source for Nothing {
+    fn get(&mut self, _key: &str) -> Option<Value> {
+        None
+    }
+    fn complain(&mut self, key: &str, message: String) {
+        unreachable!("no value was given for {key}, yet: {message}")
+    }
+    fn declare(&mut self, declared: Declared, _resolved: Option<Value>) {
+        self.declared.push(declared);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_is_near() {
+        let known = ["hpcc", "dcqcn", "timely", "dctcp"];
+        assert_eq!(nearest("hpc", known.into_iter()), Some("hpcc"));
+        assert_eq!(nearest("dctp", known.into_iter()), Some("dctcp"));
+        assert_eq!(nearest("bananas", known.into_iter()), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! Networks as plain data: nodes, ports and links; builders and importers make one, the simulator reads it.
+//!
+//! Nothing here knows of packets or time passing. A host's id is its place among the hosts unless the
+//! topology's file numbers them itself.
+
+use crate::units::{Rate, Time};
+
+/// Index of a node in [`Topology::nodes`].
+pub type NodeId = u32;
+/// Index of a link in [`Topology::links`].
+pub type LinkId = u32;
+/// Index of a host among the hosts, in the order of the topology.
+pub type HostId = u32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    Host,
+    Switch,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// As a person would name it: `host17`, `leaf0`, `spine2`, `core3`.
+    pub name: String,
+    pub kind: NodeKind,
+    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph without tiers.
+    pub tier: u8,
+}
+
+/// A full-duplex link. A node's ports are its links in the order of [`Topology::links`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    pub a: NodeId,
+    pub b: NodeId,
+    pub rate: Rate,
+    /// One-way propagation delay; more than zero.
+    pub delay: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Topology {
+    pub nodes: Vec<Node>,
+    pub links: Vec<Link>,
+    /// Host ids as a file numbers them; empty when they are 0, 1, 2, ...
+    pub host_labels: Vec<u32>,
+}
+
+impl Topology {
+    /// Node of each host, by host id.
+    pub fn hosts(&self) -> Vec<NodeId> {
+        self.of_kind(NodeKind::Host)
+    }
+    pub fn switches(&self) -> Vec<NodeId> {
+        self.of_kind(NodeKind::Switch)
+    }
+    fn of_kind(&self, kind: NodeKind) -> Vec<NodeId> {
+        (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == kind).collect()
+    }
+
+    /// For each node, its ports: (link, neighbour), in the order of the links.
+    pub fn ports(&self) -> Vec<Vec<(LinkId, NodeId)>> {
+        let mut ports = vec![Vec::new(); self.nodes.len()];
+        for (l, link) in self.links.iter().enumerate() {
+            ports[link.a as usize].push((l as LinkId, link.b));
+            ports[link.b as usize].push((l as LinkId, link.a));
+        }
+        ports
+    }
+
+    /// The id of a host as the user writes it.
+    pub fn host_label(&self, host: HostId) -> u32 {
+        self.host_labels.get(host as usize).copied().unwrap_or(host)
+    }
+}

@@ -1,0 +1,277 @@
+//! Time, bytes and rates as integers, and how people write them: "10us", "32MB", "100Gbps".
+//!
+//! Time is an integer number of picoseconds: a byte at 10 to 800 Gb/s is a whole number of them, and
+//! 64 bits last 213 days. KB, MB, GB are powers of ten; KiB, MiB, GiB are powers of two.
+//!
+//! The one rounding rule: where a transmission time is not a whole number of picoseconds it is rounded
+//! *up*, because a packet has not left before its last bit has.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// A point in simulated time, or a span of it, in picoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// A data rate in bit/s.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Rate(pub u64);
+
+impl Time {
+    pub const ZERO: Time = Time(0);
+    pub const MAX: Time = Time(u64::MAX);
+
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns * 1_000)
+    }
+    pub const fn from_us(us: u64) -> Time {
+        Time(us * 1_000_000)
+    }
+    pub const fn from_ms(ms: u64) -> Time {
+        Time(ms * 1_000_000_000)
+    }
+    /// Whole nanoseconds, rounded down.
+    pub const fn ns(self) -> u64 {
+        self.0 / 1_000
+    }
+    /// Nanoseconds with their fraction: the unit of every result table.
+    pub fn as_ns(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+    pub fn as_us(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    pub fn as_seconds(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+    pub const fn saturating_sub(self, other: Time) -> Time {
+        Time(self.0.saturating_sub(other.0))
+    }
+    pub const fn saturating_add(self, other: Time) -> Time {
+        Time(self.0.saturating_add(other.0))
+    }
+}
+
+impl Add for Time {
+    type Output = Time;
+    fn add(self, other: Time) -> Time {
+        Time(self.0 + other.0)
+    }
+}
+impl AddAssign for Time {
+    fn add_assign(&mut self, other: Time) {
+        self.0 += other.0;
+    }
+}
+impl Sub for Time {
+    type Output = Time;
+    fn sub(self, other: Time) -> Time {
+        Time(self.0 - other.0)
+    }
+}
+
+impl Rate {
+    pub const fn from_gbps(gbps: u64) -> Rate {
+        Rate(gbps * 1_000_000_000)
+    }
+    pub const fn from_mbps(mbps: u64) -> Rate {
+        Rate(mbps * 1_000_000)
+    }
+    pub fn as_gbps(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond.
+    pub fn transmission_time(self, bytes: u64) -> Time {
+        const PICOBITS: u128 = 8_000_000_000_000;
+        Time((bytes as u128 * PICOBITS).div_ceil(self.0 as u128) as u64)
+    }
+
+    /// Bytes that pass in `span` at this rate, rounded down.
+    pub fn bytes_in(self, span: Time) -> Bytes {
+        Bytes((self.0 as u128 * span.0 as u128 / 8_000_000_000_000) as u64)
+    }
+}
+
+/// Why a quantity could not be read. The text says what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnitError(pub String);
+
+const TIME_UNITS: &[(&str, f64)] =
+    &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("µs", 1e6), ("ms", 1e9), ("s", 1e12)];
+const BYTE_UNITS: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("KB", 1e3),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+];
+const RATE_UNITS: &[(&str, f64)] = &[
+    ("bps", 1.0),
+    ("Kbps", 1e3),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("Tbps", 1e12),
+];
+
+/// Splits "10.5us" into 10.5 and its factor; the value may be negative or absurd, the caller decides.
+fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Result<f64, UnitError> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
+        .unwrap_or(text.len());
+    let (digits, unit) = text.split_at(split);
+    let unit = unit.trim();
+    let names = || {
+        units.iter().map(|(name, _)| *name).filter(|n| n.is_ascii()).collect::<Vec<_>>().join(", ")
+    };
+    let number: f64 = digits.replace('_', "").parse().map_err(|_| {
+        UnitError(format!("expected {what} with its unit such as \"{example}\", found \"{text}\""))
+    })?;
+    if unit.is_empty() {
+        return Err(UnitError(format!(
+            "\"{text}\" has no unit: expected {what} such as \"{example}\" (units: {})",
+            names()
+        )));
+    }
+    match units.iter().find(|(name, _)| *name == unit) {
+        Some((_, factor)) => Ok(number * factor),
+        None => Err(UnitError(format!(
+            "unknown unit \"{unit}\" in \"{text}\": expected {what} such as \"{example}\" (units: {})",
+            names()
+        ))),
+    }
+}
+
+fn whole(value: f64, text: &str, what: &str) -> Result<u64, UnitError> {
+    if value < 0.0 {
+        return Err(UnitError(format!("\"{text}\" is negative: {what} cannot be")));
+    }
+    // 2^62 leaves room to add two of them.
+    if !value.is_finite() || value > 4.6e18 {
+        return Err(UnitError(format!("\"{text}\" is too large for {what}")));
+    }
+    Ok(value.round() as u64)
+}
+
+impl std::str::FromStr for Time {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Time, UnitError> {
+        whole(quantity(text, "a time", "10us", TIME_UNITS)?, text, "a time").map(Time)
+    }
+}
+impl std::str::FromStr for Bytes {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Bytes, UnitError> {
+        whole(quantity(text, "a size", "32MB", BYTE_UNITS)?, text, "a size").map(Bytes)
+    }
+}
+impl std::str::FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Rate, UnitError> {
+        whole(quantity(text, "a rate", "100Gbps", RATE_UNITS)?, text, "a rate").map(Rate)
+    }
+}
+
+/// Writes `value` in the largest unit in which it is exact to nine digits.
+fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::Result {
+    for &(name, factor) in units {
+        if value >= factor && value % (factor / 1000).max(1) == 0 {
+            let whole = value / factor;
+            let rest = value % factor;
+            if rest == 0 {
+                return write!(f, "{whole}{name}");
+            }
+            let thousandths = rest / (factor / 1000).max(1);
+            let text = format!("{thousandths:03}");
+            return write!(f, "{whole}.{}{name}", text.trim_end_matches('0'));
+        }
+    }
+    write!(f, "{value}{}", units.last().map_or("", |u| u.0))
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let units = [
+            ("s", 1_000_000_000_000),
+            ("ms", 1_000_000_000),
+            ("us", 1_000_000),
+            ("ns", 1_000),
+            ("ps", 1),
+        ];
+        in_units(self.0, &units, f)
+    }
+}
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.0 > 0 && self.0 % 1_048_576 == 0 {
+            return write!(f, "{}MiB", self.0 / 1_048_576);
+        }
+        in_units(self.0, &[("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000), ("B", 1)], f)
+    }
+}
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let units = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("Kbps", 1_000), ("bps", 1)];
+        in_units(self.0, &units, f)
+    }
+}
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_back_as_they_are_written() {
+        for text in ["10us", "1.5ms", "83ns", "12.24us", "1ps", "2s"] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
+        for text in ["100Gbps", "2.5Gbps", "50Mbps", "1bps"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+        for text in ["32MiB", "400KB", "1048B", "1.5MB"] {
+            assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_missing_unit_is_said_with_an_example() {
+        let error = "100".parse::<Rate>().unwrap_err().to_string();
+        assert!(error.contains("no unit") && error.contains("100Gbps"), "{error}");
+        assert!("-1us".parse::<Time>().unwrap_err().to_string().contains("negative"));
+        assert!("1e9us".parse::<Time>().is_err());
+        assert!("99999999999s".parse::<Time>().is_err());
+    }
+
+    #[test]
+    fn a_byte_takes_a_whole_number_of_picoseconds_at_common_rates() {
+        assert_eq!(Rate::from_gbps(100).transmission_time(1048), Time(83_840));
+        assert_eq!(Rate::from_gbps(400).transmission_time(1048), Time(20_960));
+        assert_eq!(Rate(3).transmission_time(1), Time(2_666_666_666_667));
+    }
+}
