@@ -1,6 +1,11 @@
 //! weftline's simulator: scenario → build → run → results.
 
+pub mod config;
+pub mod congestion;
+pub mod engine;
+pub mod measure;
 pub mod parameters;
+pub mod telemetry;
 pub mod topology;
 pub mod units;
 pub mod workload;

@@ -1,0 +1,86 @@
+//! In-band network telemetry (INT): every switch on the path writes a record into the data packet.
+//!
+//! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue length,
+//! the last two in units that grow with the NIC's rate. Both counters wrap, and differences undo the wrap. The
+//! rate code indexes a table of the rates in the network; here the record holds the rate itself, in kb/s.
+//! A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids) shares its bits.
+//!
+//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
+//! authors' simulator, which has no path id.
+
+/// One hop's record, quantised as on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IntRecord {
+    /// Departure time in ns, modulo 2^24.
+    pub time: u32,
+    /// Bytes the port had sent before this packet, in [`IntLayout::sent_unit`], modulo 2^20.
+    pub sent: u32,
+    /// Bytes left in the port's queues after this packet, in [`IntLayout::queue_unit`], 17 bits.
+    pub queue: u32,
+    /// Rate of the port in kb/s.
+    pub rate_kbps: u32,
+}
+
+/// Units of the quantised fields; one for the whole network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntLayout {
+    pub sent_unit: u32,
+    pub queue_unit: u32,
+}
+
+impl IntLayout {
+    /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s and in proportion above.
+    pub fn for_nic(rate: crate::units::Rate) -> IntLayout {
+        let multiple = (rate.0 / 25_000_000_000).max(1) as u32;
+        IntLayout { sent_unit: 128 * multiple, queue_unit: 80 * multiple }
+    }
+}
+
+impl IntRecord {
+    pub const TIME_BITS: u32 = 24;
+    pub const SENT_BITS: u32 = 20;
+    pub const QUEUE_BITS: u32 = 17;
+    /// Bytes of a record on the wire, and of the counter behind the records.
+    pub const WIRE_BYTES: u32 = 8;
+    pub const COUNT_BYTES: u32 = 2;
+
+    /// Nanoseconds from `earlier` to this record of the same hop.
+    pub fn ns_since(&self, earlier: &IntRecord) -> u64 {
+        u64::from(self.time.wrapping_sub(earlier.time) & ((1 << Self::TIME_BITS) - 1))
+    }
+
+    /// Bytes that the port sent between the two records.
+    pub fn bytes_since(&self, earlier: &IntRecord, layout: IntLayout) -> u64 {
+        let units = self.sent.wrapping_sub(earlier.sent) & ((1 << Self::SENT_BITS) - 1);
+        u64::from(units) * u64::from(layout.sent_unit)
+    }
+
+    pub fn queue_bytes(&self, layout: IntLayout) -> u64 {
+        u64::from(self.queue) * u64::from(layout.queue_unit)
+    }
+}
+
+/// What an acknowledgement brings back: the records of the path and its id.
+#[derive(Debug, Clone, Copy)]
+pub struct IntView<'a> {
+    /// Hops that wrote a record; may exceed `records.len()`, then records were overwritten and mean nothing.
+    pub hops: u32,
+    pub records: &'a [IntRecord],
+    pub path_id: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_undo_the_wrap_of_both_counters() {
+        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100));
+        assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320 });
+        let old = IntRecord { time: (1 << 24) - 10, sent: (1 << 20) - 1, queue: 3, rate_kbps: 1 };
+        let new = IntRecord { time: 90, sent: 1, queue: 0, rate_kbps: 1 };
+        assert_eq!(new.ns_since(&old), 100);
+        assert_eq!(new.bytes_since(&old, layout), 2 * 512);
+        assert_eq!(old.queue_bytes(layout), 960);
+    }
+}

@@ -1,0 +1,3 @@
+//! What packets carry about the network they crossed.
+
+pub mod int;
