@@ -1,7 +1,8 @@
-//! k-ary fat tree: k pods of k/2 ToR and k/2 aggregation switches with k ports each, (k/2)^2 cores, k^3/4 hosts.
+//! k-ary fat tree: k pods of k/2 ToR and k/2 aggregation switches with k ports each, (k/2)^2 cores, k^3/4
+//! hosts.
 //!
-//! Source: Al-Fares, Loukissas and Vahdat, "A Scalable, Commodity Data Center Network Architecture", SIGCOMM 2008,
-//! §3. The switches that it calls edge are named `tor` here, as in the other builders.
+//! Source: Al-Fares, Loukissas and Vahdat, "A Scalable, Commodity Data Center Network Architecture",
+//! SIGCOMM 2008, §3. The switches that it calls edge are named `tor` here, as in the other builders.
 
 use super::hpcc_fat_tree::HpccFatTree;
 use super::network::{LinkSpec, read_count};

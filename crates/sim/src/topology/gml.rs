@@ -1,6 +1,7 @@
 //! GML, as the Topology Zoo writes it: keys with a number, a string or a list in brackets.
 //!
-//! Source: Himsolt, "GML: A portable Graph File Format", 1996. Comments begin with `#`; unknown keys are passed over.
+//! Source: Himsolt, "GML: A portable Graph File Format", 1996. Comments begin with `#`; unknown keys are
+//! passed over.
 
 use super::lines::{Lines, shown, text};
 use super::zoo::{Edge, Graph, Place, ZooOptions};
@@ -105,7 +106,8 @@ impl Value<'_> {
     }
 }
 
-/// The five named entities and numeric ones, such as `&#233;`; GML has no other way to write letters beyond ASCII.
+/// The five named entities and numeric ones, such as `&#233;`; GML has no other way to write letters beyond
+/// ASCII.
 fn unescape(text: &str) -> String {
     quick_xml::escape::unescape(text).map_or_else(|_| text.to_string(), |text| text.into_owned())
 }

@@ -1,7 +1,8 @@
-//! GraphML, as the Topology Zoo writes it: `<key>` names the attributes, `<data>` of nodes and edges holds them.
+//! GraphML, as the Topology Zoo writes it: `<key>` names the attributes, `<data>` of nodes and edges holds
+//! them.
 //!
-//! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and ports are
-//! not supported; unknown elements are passed over.
+//! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and
+//! ports are not supported; unknown elements are passed over.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};

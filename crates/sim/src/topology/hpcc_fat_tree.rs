@@ -1,11 +1,12 @@
-//! The three-tier FatTree of the HPCC paper: pods of ToR and aggregation switches, joined by groups of cores.
+//! The three-tier FatTree of the HPCC paper: pods of ToR and aggregation switches, joined by groups of
+//! cores.
 //!
-//! In a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation switches
-//! with the same place in their pods share a group of core switches (`core0`, ...), and each is linked to all
-//! of its group. Without cores one pod is a two-tier fabric.
+//! In a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation
+//! switches with the same place in their pods share a group of core switches (`core0`, ...), and each is
+//! linked to all of its group. Without cores one pod is a two-tier fabric.
 //!
-//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §5.1; the authors' topology file
-//! has 5 pods of 4 ToRs with 16 hosts each and 4 aggregation switches, 16 cores, 320 hosts.
+//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §5.1; the authors' topology
+//! file has 5 pods of 4 ToRs with 16 hosts each and 4 aggregation switches, 16 cores, 320 hosts.
 
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};

@@ -1,8 +1,9 @@
 //! The text format of the HPCC simulator.
 //!
-//! First line `nodes switches links`, then the ids of the switches, then one link a line: `node node rate delay
-//! error-rate`. Nodes that are not listed as switches are hosts. Node ids are used as they stand: node 17 stays
-//! node 17, because that simulator's ECMP hash depends on them, and a host is called by its node id.
+//! First line `nodes switches links`, then the ids of the switches, then one link a line: `node node rate
+//! delay error-rate`. Nodes that are not listed as switches are hosts. Node ids are used as they stand:
+//! node 17 stays node 17, because that simulator's ECMP hash depends on them, and a host is called by its
+//! node id.
 //!
 //! Source: the authors' topology files; lone tokens may be on any line, as their reader takes them.
 

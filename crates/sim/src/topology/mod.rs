@@ -56,7 +56,8 @@ pub struct Node {
     /// As a person would name it: `host17`, `leaf0`, `spine2`, `core3`.
     pub name: String,
     pub kind: NodeKind,
-    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph without tiers.
+    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph
+    /// without tiers.
     pub tier: u8,
 }
 

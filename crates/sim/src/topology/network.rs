@@ -1,5 +1,5 @@
-//! The parts that the builders share: hosts first, then switches tier by tier, links in the order in which they
-//! are made; and the checks of counts and links.
+//! The parts that the builders share: hosts first, then switches tier by tier, links in the order in which
+//! they are made; and the checks of counts and links.
 
 use super::validity::{MOST_LINKS, MOST_NODES};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
@@ -97,7 +97,8 @@ pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), Topolog
     Ok(())
 }
 
-/// A network under construction. Counts are given in advance, so that an absurd one is refused before memory is.
+/// A network under construction. Counts are given in advance, so that an absurd one is refused before
+/// memory is.
 pub(super) struct Network {
     topology: Topology,
 }

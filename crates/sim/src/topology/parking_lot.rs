@@ -1,7 +1,8 @@
-//! Parking lot: a chain of switches `s0` to `sN`, with flows that take one bottleneck and flows that take all.
+//! Parking lot: a chain of switches `s0` to `sN`, with flows that take one bottleneck and flows that take
+//! all.
 //!
-//! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each bottleneck
-//! its senders (on its left switch) and its receivers (on its right one).
+//! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each
+//! bottleneck its senders (on its left switch) and its receivers (on its right one).
 
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};

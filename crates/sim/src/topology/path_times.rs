@@ -1,8 +1,9 @@
 //! What a path costs: hops, delays, rates; and from that the base RTT of the network and its largest BDP.
 //!
 //! The base RTT of an ordered pair is twice the sum of the link delays plus, one way, the time to send one
-//! packet's payload on every hop. Source: the HPCC authors' simulator, which uses the largest of all pairs for every flow
-//! (their papers write T = 13 us for what is 12.24 us); the window is that time by the bottleneck's rate.
+//! packet's payload on every hop. Source: the HPCC authors' simulator, which uses the largest of all pairs
+//! for every flow (their papers write T = 13 us for what is 12.24 us); the window is that time by the
+//! bottleneck's rate.
 
 use rustc_hash::FxHashMap;
 
@@ -34,7 +35,8 @@ impl<'t> PathTimes<'t> {
         PathTimes { topology, routes, ports: topology.ports() }
     }
 
-    /// Links from `src` to `dst`, always by the first next hop; none when there is no path or they are the same.
+    /// Links from `src` to `dst`, always by the first next hop; none when there is no path or they are the
+    /// same.
     pub fn links(&self, src: HostId, dst: HostId) -> impl Iterator<Item = LinkId> + '_ {
         let mut node = self.routes.host_node(src);
         std::iter::from_fn(move || {
@@ -62,9 +64,11 @@ impl<'t> PathTimes<'t> {
         path
     }
 
-    /// Time to send `bytes` on every link of the path, one after the other (store and forward, no propagation).
+    /// Time to send `bytes` on every link of the path, one after the other (store and forward, no
+    /// propagation).
     ///
-    /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as the HPCC authors do).
+    /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as
+    /// the HPCC authors do).
     pub fn transmission_times(&self, src: HostId, dst: HostId, bytes: u64, whole_ns: bool) -> Time {
         let hop = |link: LinkId| {
             let rate = self.topology.links[link as usize].rate;
@@ -85,10 +89,10 @@ impl<'t> PathTimes<'t> {
 
     /// One host, or two where there are as many, of each set of hosts that are linked alike.
     ///
-    /// Linked alike: to the same switches, port by port, at the same rates and delays. All paths between two sets have the
-    /// same times, so that these hosts stand for all.
+    /// Linked alike: to the same switches, port by port, at the same rates and delays. All paths between
+    /// two sets have the same times, so that these hosts stand for all.
     pub fn representatives(&self) -> Vec<HostId> {
-        let mut seen: FxHashMap<(Option<u32>, Vec<(NodeId, Rate, Time)>), u32> = FxHashMap::default();
+        let mut seen: FxHashMap<Attachment, u32> = FxHashMap::default();
         let mut chosen = Vec::new();
         for host in 0..self.routes.hosts() as HostId {
             let ports = &self.ports[self.routes.host_node(host) as usize];
@@ -107,10 +111,14 @@ impl<'t> PathTimes<'t> {
     }
 }
 
-/// The largest base RTT of all pairs of hosts, and the largest product of a pair's base RTT and its bottleneck, in bytes.
+/// How a host is linked: the target it shares, and the switch, rate and delay of each port.
+type Attachment = (Option<u32>, Vec<(NodeId, Rate, Time)>);
+
+/// The largest base RTT of all pairs of hosts, and the largest product of a pair's base RTT and its
+/// bottleneck, in bytes.
 ///
-/// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does. Both are zero
-/// when no two hosts are connected.
+/// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does. Both are
+/// zero when no two hosts are connected.
 pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> (Time, u64) {
     let times = PathTimes::new(topology, routes);
     let hosts = times.representatives();

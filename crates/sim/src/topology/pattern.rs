@@ -84,8 +84,8 @@ impl Topology {
         format!("{}->{}", self.nodes[from as usize].name, self.nodes[to as usize].name)
     }
 
-    /// Ports that fit `node.pN`, `node->neighbour` or `node` (all its ports), each part a pattern; in order of
-    /// (node, port). A pattern that fits nothing is an error.
+    /// Ports that fit `node.pN`, `node->neighbour` or `node` (all its ports), each part a pattern; in order
+    /// of (node, port). A pattern that fits nothing is an error.
     pub fn ports_matching(&self, pattern: &str) -> Result<PortSet, String> {
         let ports = self.ports();
         let (node_part, port_part, to_part) = match (pattern.split_once("->"), pattern.split_once('.')) {

@@ -1,9 +1,9 @@
 //! Shortest paths by hop count, all equal-cost next hops kept (ECMP). Hosts never transit.
 //!
-//! A breadth-first search runs from each destination over usable links. Hosts that hang on one switch by one link
-//! share the search of that switch: they form one *target*. Each switch has a row with one entry per target, the
-//! entry being a *group*: a list of ports, stored once however often it is used. With 10 000 hosts in a fat
-//! tree that is a few megabytes and a fraction of a second.
+//! A breadth-first search runs from each destination over usable links. Hosts that hang on one switch by
+//! one link share the search of that switch: they form one *target*. Each switch has a row with one entry
+//! per target, the entry being a *group*: a list of ports, stored once however often it is used. With 10
+//! 000 hosts in a fat tree that is a few megabytes and a fraction of a second.
 
 use rustc_hash::FxHashMap;
 
@@ -23,7 +23,8 @@ pub struct Routes {
     /// Host id of each node; [`NONE`] for switches.
     host_of: Vec<u32>,
     host_node: Vec<NodeId>,
-    /// For each node, where its row of `table` begins: its own, or for a host with one way out that of its switch.
+    /// For each node, where its row of `table` begins: its own, or for a host with one way out that of its
+    /// switch.
     row: Vec<usize>,
     /// Of a host with one way out: the group of that port. [`NONE`] where the row is the node's own.
     way_out: Vec<u32>,
@@ -44,14 +45,14 @@ const OWN: u32 = u32::MAX - 1;
 const EMPTY: u32 = 0;
 
 impl Routes {
-    /// Finds all shortest paths over the links for which `usable` holds. A switch that is down is one whose links
-    /// are all unusable.
+    /// Finds all shortest paths over the links for which `usable` holds. A switch that is down is one whose
+    /// links are all unusable.
     pub fn compute(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: NextHopOrder) -> Routes {
         Search::new(topology, usable, order).run()
     }
 
-    /// Ports of `node` (indices into [`Topology::ports`] of it) that lead to the host on a shortest path; none where
-    /// there is no path, or the node is the host.
+    /// Ports of `node` (indices into [`Topology::ports`] of it) that lead to the host on a shortest path;
+    /// none where there is no path, or the node is the host.
     pub fn next_hops(&self, node: NodeId, dst: HostId) -> &[u32] {
         self.groups.get(self.group(node, dst))
     }
@@ -255,7 +256,8 @@ impl<'t> Search<'t> {
         host_node.iter().map(|&node| to_host[node as usize]).collect()
     }
 
-    /// Gives to `put` the group of every node that reaches `root`, and [`OWN`] for the root if it is a switch.
+    /// Gives to `put` the group of every node that reaches `root`, and [`OWN`] for the root if it is a
+    /// switch.
     fn fill(&self, root: NodeId, visit: &mut Visit, groups: &mut Groups, mut put: impl FnMut(usize, u32)) {
         let transits =
             |node: NodeId| node == root || self.topology.nodes[node as usize].kind == NodeKind::Switch;

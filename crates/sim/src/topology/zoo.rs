@@ -1,7 +1,8 @@
 //! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
 //!
-//! A link's rate is its `LinkSpeedRaw` (bit/s) where the graph has it; its delay is the great-circle distance of its ends
-//! at two thirds of the speed of light. Duplicate edges are merged and self-loops dropped, with a warning.
+//! A link's rate is its `LinkSpeedRaw` (bit/s) where the graph has it; its delay is the great-circle
+//! distance of its ends at two thirds of the speed of light. Duplicate edges are merged and self-loops
+//! dropped, with a warning.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
@@ -228,7 +229,8 @@ impl Changed {
 const FIBRE_SPEED: f64 = 2e8;
 const EARTH_RADIUS: f64 = 6_371_000.0;
 
-/// Delay over the great circle between two (latitude, longitude) in degrees: whole nanoseconds, at least 1 us.
+/// Delay over the great circle between two (latitude, longitude) in degrees: whole nanoseconds, at least 1
+/// us.
 fn great_circle_delay(here: (f64, f64), there: (f64, f64)) -> Time {
     let radians = |degrees: f64| degrees * std::f64::consts::PI / 180.0;
     let half_sine = |from: f64, to: f64| libm::sin(radians(to - from) / 2.0);
@@ -239,8 +241,8 @@ fn great_circle_delay(here: (f64, f64), there: (f64, f64)) -> Time {
     Time::from_ns(libm::round(metres / FIBRE_SPEED * 1e9) as u64).max(Time::from_us(1))
 }
 
-/// A name for each place: its label made a plain word, with the id where labels are missing, shared or could be
-/// taken for a host.
+/// A name for each place: its label made a plain word, with the id where labels are missing, shared or
+/// could be taken for a host.
 fn names(places: &[Place]) -> Vec<String> {
     let words: Vec<String> = places.iter().map(|place| word(&place.label)).collect();
     let mut uses: FxHashMap<&str, u32> = FxHashMap::default();
