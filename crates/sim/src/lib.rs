@@ -5,6 +5,7 @@ pub mod congestion;
 pub mod engine;
 pub mod measure;
 pub mod parameters;
+pub mod scenario;
 pub mod telemetry;
 pub mod topology;
 pub mod units;

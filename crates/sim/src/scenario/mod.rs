@@ -1,0 +1,5 @@
+//! Scenarios.
+pub mod document;
+pub mod problem;
+pub mod resolve;
+pub mod section;
