@@ -3,6 +3,8 @@
 //! A workload knows hosts by their number and rates, never switches. Every workload draws from random
 //! streams of its own, so that changing the scheme leaves the flows as they are.
 
+pub mod sizes;
+
 use crate::topology::HostId;
 use crate::units::Time;
 
