@@ -1,0 +1,196 @@
+//! TIMELY: the gradient of the round-trip time sets the rate.
+//!
+//! Once per RTT, with `diff` the moving average of the change of the rtt:
+//!
+//! ```text
+//! diff = (1 - a) diff + a (rtt - rtt before)          gradient = diff / minRTT
+//! rtt < T_low                  increase
+//! rtt > T_high                 rate = rate (1 - beta (1 - T_high / rtt))
+//! else gradient <= 0           increase
+//! else                         rate = rate max(0, 1 - beta gradient)
+//! increase: + R_AI, after five in a row + R_HAI
+//! ```
+//!
+//! Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, Alg. 1, §4.3, §4.4; as
+//! in the HPCC authors' simulator.
+//! Differs from the source: hyperactive increase adds R_HAI once, not five R_AI; steps and thresholds are those of the
+//! HPCC paper (§5.1). The rtt is in whole ns and includes what both hosts' NICs wait.
+//! Parameters: see [`TimelyParameters::read`].
+
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc, Window,
+    in_proportion, min_rate, positive_time, times, window,
+};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "timely",
+    title: "TIMELY: rate from the gradient of the round-trip time",
+    text: "The sender measures the RTT of packets by timestamps and, once per RTT, looks at its change: falling or low, the \
+           rate grows; rising, it is cut in proportion to the gradient; above T_high, in proportion to the excess. \
+           Nothing is asked of the switches.",
+    source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, Alg. 1; the HPCC authors' simulator",
+    equations: "diff = (1 - a) diff + a (rtt - rtt before); gradient = diff / minRTT\n\
+                rtt < T_low or gradient <= 0: rate + R_AI (R_HAI after five in a row)\n\
+                rtt > T_high: rate (1 - beta (1 - T_high / rtt))\n\
+                else rate max(0, 1 - beta gradient)",
+    validation: "Arithmetic as in the HPCC authors' simulator, to the last bit (compat mode, with and without window). The \
+                 branch above T_high is checked by hand-computed cases only.",
+};
+
+/// Increases in a row before the step becomes R_HAI (TIMELY §4.4: N = 5).
+const INCREASES_BEFORE_HYPER: u32 = 5;
+/// Published steps are per 10 Gb/s of line rate.
+const STEP_PER: Rate = Rate::from_gbps(10);
+
+/// Parameters of TIMELY.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelyParameters {
+    /// Weight of the newest change of the rtt.
+    pub alpha: f64,
+    /// Depth of a cut.
+    pub beta: f64,
+    /// Below it the rate always grows.
+    pub t_low: Time,
+    /// Above it the rate is always cut.
+    pub t_high: Time,
+    /// Scale of the gradient.
+    pub min_rtt: Time,
+    /// Increase; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
+    /// Increase after five in a row; none: in proportion to the line rate.
+    pub rhai: Option<Rate>,
+    pub min_rate: Rate,
+    pub window: Window,
+}
+
+impl ControllerParameters for TimelyParameters {
+    type State = Timely;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> TimelyParameters {
+        let us = Time::from_us;
+        let alpha = p.number("alpha", 0.875, (0.0, 1.0), "Weight of the newest change of the RTT.");
+        let beta = p.number("beta", 0.8, (0.0, 1.0), "Depth of a cut (TIMELY §4.4: 0.8).");
+        let t_low = p.time("t_low", us(50), "Below this RTT the rate always grows.");
+        let mut t_high = p.time("t_high", us(500), "Above this RTT the rate is always cut.");
+        if t_high < t_low {
+            p.complain("t_high", format!("expected at least t_low ({t_low}), found {t_high}"));
+            t_high = t_low;
+        }
+        TimelyParameters {
+            alpha,
+            beta,
+            t_low,
+            t_high,
+            min_rtt: positive_time(p, "min_rtt", us(20), "Change of the RTT that counts as gradient 1."),
+            rai: p.rate_or_auto("rai", "Increase; auto: 10 Mb/s per 10 Gb/s of line rate."),
+            rhai: p.rate_or_auto(
+                "rhai",
+                "Increase after five in a row; auto: 50 Mb/s per 10 Gb/s of line rate.",
+            ),
+            min_rate: min_rate(p),
+            window: window(p, false),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { timestamp: true, ack_priority: true, ..Needs::window(self.window) }
+    }
+
+    fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
+        let step = |given: Option<Rate>, mbps| {
+            given.map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
+        };
+        let range = RateRange::new(self.min_rate, flow.line_rate);
+        Timely {
+            alpha: self.alpha,
+            beta: self.beta,
+            t_low_ns: self.t_low.ns(),
+            t_high_ns: self.t_high.ns(),
+            min_rtt_ns: self.min_rtt.as_ns(),
+            rai: step(self.rai, 10),
+            rhai: step(self.rhai, 50),
+            range,
+            rate: range.most,
+            rtt_diff_ns: 0.0,
+            last_rtt_ns: 0,
+            last_update_seq: 0,
+            increases: 0,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Timely {
+    alpha: f64,
+    beta: f64,
+    t_low_ns: u64,
+    t_high_ns: u64,
+    min_rtt_ns: f64,
+    rai: u64,
+    rhai: u64,
+    range: RateRange,
+    /// Rate of the last update, in bit/s.
+    rate: u64,
+    /// Moving average of the change of the rtt; changes once per RTT.
+    rtt_diff_ns: f64,
+    last_rtt_ns: u64,
+    /// An ACK beyond this byte makes an update; 0 until the first ACK.
+    last_update_seq: u64,
+    /// Increases in a row.
+    increases: u32,
+}
+
+impl CongestionController for Timely {
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        if ack.acknowledged <= self.last_update_seq {
+            return;
+        }
+        let rtt_ns = ack.rtt.ns();
+        if self.last_update_seq != 0 {
+            self.update(rtt_ns);
+            control.rate = Rate(self.rate);
+        }
+        self.last_update_seq = self.last_update_seq.max(ack.next_byte);
+        self.last_rtt_ns = rtt_ns;
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("rtt_diff_ns", self.rtt_diff_ns));
+    }
+}
+
+impl Timely {
+    fn update(&mut self, rtt_ns: u64) {
+        let change = rtt_ns as i64 - self.last_rtt_ns as i64;
+        self.rtt_diff_ns = (1.0 - self.alpha) * self.rtt_diff_ns + self.alpha * change as f64;
+        match self.cut(rtt_ns, self.rtt_diff_ns / self.min_rtt_ns) {
+            None => self.increase(),
+            Some(factor) => {
+                self.rate = self.range.clamp(times(self.rate, factor));
+                self.increases = 0;
+            }
+        }
+    }
+
+    /// The factor to cut by; none: the rate grows (TIMELY Alg. 1).
+    fn cut(&self, rtt_ns: u64, gradient: f64) -> Option<f64> {
+        if rtt_ns < self.t_low_ns {
+            None
+        } else if rtt_ns > self.t_high_ns {
+            Some(1.0 - self.beta * (1.0 - self.t_high_ns as f64 / rtt_ns as f64))
+        } else if gradient <= 0.0 {
+            None
+        } else {
+            Some((1.0 - self.beta * gradient).max(0.0))
+        }
+    }
+
+    fn increase(&mut self) {
+        let step = if self.increases < INCREASES_BEFORE_HYPER { self.rai } else { self.rhai };
+        self.rate = self.rate.saturating_add(step).min(self.range.most);
+        self.increases = self.increases.saturating_add(1);
+    }
+}
