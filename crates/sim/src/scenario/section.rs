@@ -73,6 +73,10 @@ impl<'d> Section<'d> {
         &self.path
     }
 
+    pub fn file(&self) -> &'d str {
+        self.file
+    }
+
     pub fn table(&self) -> &'d Table {
         self.table
     }
@@ -107,8 +111,14 @@ impl<'d> Section<'d> {
         insert(&mut self.findings.resolved, key, value);
     }
 
-    pub fn is_unreadable(&self) -> bool {
-        self.unreadable
+    /// Takes a value out of the resolved scenario: it has no effect there.
+    pub fn forget(&mut self, key: &str) {
+        self.findings.resolved.retain(|(known, _)| known != key);
+    }
+
+    /// Nothing is wrong so far.
+    pub fn is_clean(&self) -> bool {
+        self.findings.problems.is_empty() && !self.unreadable
     }
 
     pub fn warn(&mut self, message: String) {
@@ -226,7 +236,7 @@ impl<'d> Section<'d> {
     }
 
     /// Takes over what a child found. `key`: the child's dotted key, with its index if it is in a list.
-    pub fn absorb(&mut self, key: &str, child: Section<'d>) {
+    pub fn absorb(&mut self, key: &str, child: Section) {
         let findings = child.finish();
         self.findings.problems.extend(findings.problems);
         self.findings.warnings.extend(findings.warnings);
@@ -238,7 +248,7 @@ impl<'d> Section<'d> {
     }
 
     /// The same for the children of a list.
-    pub fn absorb_list(&mut self, key: &str, children: Vec<Section<'d>>) {
+    pub fn absorb_list(&mut self, key: &str, children: Vec<Section>) {
         let mut tables = Vec::with_capacity(children.len());
         for child in children {
             let findings = child.finish();
@@ -253,30 +263,20 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// A text; none if it is missing and has no default.
-    pub fn text(&mut self, key: &'static str, default: Option<&str>, help: &'static str) -> Option<String> {
+    /// A flag; `derived` where it is not given or "auto".
+    pub fn flag_or_auto(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
         let value = match self.get(key) {
-            None => default.map(str::to_string),
-            Some(Value::Text(text)) => Some(text),
+            None => derived,
+            Some(Value::Flag(flag)) => flag,
+            Some(Value::Text(text)) if text == "auto" => derived,
             Some(other) => {
-                self.complain(key, format!("expected a text, found {}", describe(&other)));
-                default.map(str::to_string)
+                let found = describe(&other);
+                self.complain(key, format!("expected true, false or \"auto\", found {found}"));
+                derived
             }
         };
-        let declared = Declared { key, kind: Kind::Text, default: default.map(Into::into), help };
-        self.declare(declared, value.clone().map(Value::Text));
-        value
-    }
-
-    /// A flag that is derived where it is not given.
-    pub fn flag_or(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
-        let given = self.peek(key).is_some();
-        let value = self.parameters().flag(key, derived, help);
-        if !given {
-            if let Some((_, declared)) = self.findings.declared.last_mut() {
-                declared.default = None;
-            }
-        }
+        let declared = Declared { key, kind: Kind::Flag, default: Some("auto".to_string()), help };
+        self.declare(declared, Some(Value::Flag(value)));
         value
     }
 
