@@ -27,7 +27,10 @@ impl ExternalController {
 
 impl fmt::Debug for ExternalController {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("ExternalController").field("name", &self.name).field("needs", &self.needs).finish()
+        f.debug_struct("ExternalController")
+            .field("name", &self.name)
+            .field("needs", &self.needs)
+            .finish()
     }
 }
 

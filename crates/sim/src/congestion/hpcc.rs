@@ -21,8 +21,8 @@
 //! Parameters: see [`HpccParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc, Window,
-    min_rate, positive_rate, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, min_rate, positive_rate, window,
 };
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
@@ -40,9 +40,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 U = max u_i; u = (u (T - tau) + U tau) / T; c = u / eta\n\
                 R = R_ref / c + R_AI if c >= 1 or stage >= max_stage, else R_ref + R_AI\n\
                 R_ref = R once per RTT; W = W0 R / line rate",
-    validation: "Arithmetic as in the authors' simulator, to the last bit (compat mode, star, dumbbell and pod, flow by \
-                 flow). Per-hop rates (multi_rate) and sample_feedback follow the authors' description only: no run of \
-                 theirs uses them.",
+    validation: "Rates and u equal, to the last bit, cases computed apart in IEEE doubles in the authors' order of \
+                 operations. Not yet compared with completion times of the authors' simulator. Per-hop rates (multi_rate) \
+                 and sample_feedback cannot be: no published run uses them.",
 };
 
 /// Parameters of HPCC.
@@ -74,7 +74,7 @@ impl ControllerParameters for HpccParameters {
                 "eta",
                 0.95,
                 (0.01, 10.0),
-                "Load to aim at (HPCC paper §3.3: 0.95; results page 0.99).",
+                "Load to aim at (HPCC paper §5.1: 0.95; results page 0.99).",
             ),
             max_stage: p.integer(
                 "max_stage",
@@ -232,7 +232,7 @@ impl Hpcc {
         if hops > self.records.len() { &[] } else { int.records.get(..hops).unwrap_or_default() }
     }
 
-    /// Differences mean something only between records of one path (HPCC §4.1, path id).
+    /// Differences mean something only between records of one path (HPCC Fig 7, path id).
     fn is_kept_path(&self, records: &[IntRecord], path_id: u16) -> bool {
         path_id == self.path_id && records.len() == usize::from(self.kept)
     }
@@ -245,7 +245,11 @@ impl Hpcc {
 
     /// Takes in the records; the new rate, if any hop was judged (Alg. 1, MeasureInflight and ComputeWind).
     fn update(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
-        if self.per_hop.is_empty() { self.update_path(records, full) } else { self.update_hops(records, full) }
+        if self.per_hop.is_empty() {
+            self.update_path(records, full)
+        } else {
+            self.update_hops(records, full)
+        }
     }
 
     /// One reference for the path: the busiest hop counts.
@@ -323,3 +327,6 @@ impl Hpcc {
         (u * (t - dt) as f64 + load * dt as f64) / t as f64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -152,7 +152,7 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
            pauses alone; without, by retransmission.",
     source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
     equations: "rate = line rate",
-    validation: "a lone flow takes the closed-form time",
+    validation: "It does nothing: the rate never leaves the line rate, whatever is acknowledged.",
 };
 
 /// One line a controller: variant = file::parameters => state.
@@ -295,7 +295,7 @@ impl RateRange {
     }
 }
 
-/// `rate * factor` in whole bit/s, rounded down: the authors' rates are integers (spec: integer rates).
+/// `rate * factor` in whole bit/s, rounded down: the authors' rates are integers in bit/s.
 fn times(rate_bps: u64, factor: f64) -> u64 {
     (rate_bps as f64 * factor) as u64
 }
@@ -327,7 +327,12 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
 
 /// The least rate of every scheme here (HPCC authors' run.py; their sample configuration has 100 Mb/s).
 fn min_rate(p: &mut Parameters) -> Rate {
-    positive_rate(p, "min_rate", Rate::from_gbps(1), "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).")
+    positive_rate(
+        p,
+        "min_rate",
+        Rate::from_gbps(1),
+        "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).",
+    )
 }
 
 /// Whether and how a window goes with the rate (the `+win` variants of the HPCC paper).

@@ -11,15 +11,15 @@
 //! increase: + R_AI, after five in a row + R_HAI
 //! ```
 //!
-//! Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, Alg. 1, §4.3, §4.4; as
+//! Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, Alg. 1; as
 //! in the HPCC authors' simulator.
-//! Differs from the source: hyperactive increase adds R_HAI once, not five R_AI; steps and thresholds are those of the
-//! HPCC paper (§5.1). The rtt is in whole ns and includes what both hosts' NICs wait.
+//! Differs from the source: hyperactive increase has a step of its own (by default five times R_AI, which is the same). The
+//! rtt is in whole ns, from the start of transmission of the packet.
 //! Parameters: see [`TimelyParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc, Window,
-    in_proportion, min_rate, positive_time, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, in_proportion, min_rate, positive_time, times, window,
 };
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
@@ -35,11 +35,11 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 rtt < T_low or gradient <= 0: rate + R_AI (R_HAI after five in a row)\n\
                 rtt > T_high: rate (1 - beta (1 - T_high / rtt))\n\
                 else rate max(0, 1 - beta gradient)",
-    validation: "Arithmetic as in the HPCC authors' simulator, to the last bit (compat mode, with and without window). The \
-                 branch above T_high is checked by hand-computed cases only.",
+    validation: "Every branch, the one above T_high included, equals hand-computed cases in the order of operations of \
+                 the HPCC authors' simulator. Not yet compared with its completion times.",
 };
 
-/// Increases in a row before the step becomes R_HAI (TIMELY §4.4: N = 5).
+/// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).
 const INCREASES_BEFORE_HYPER: u32 = 5;
 /// Published steps are per 10 Gb/s of line rate.
 const STEP_PER: Rate = Rate::from_gbps(10);
@@ -72,7 +72,7 @@ impl ControllerParameters for TimelyParameters {
     fn read(p: &mut Parameters) -> TimelyParameters {
         let us = Time::from_us;
         let alpha = p.number("alpha", 0.875, (0.0, 1.0), "Weight of the newest change of the RTT.");
-        let beta = p.number("beta", 0.8, (0.0, 1.0), "Depth of a cut (TIMELY §4.4: 0.8).");
+        let beta = p.number("beta", 0.8, (0.0, 1.0), "Depth of a cut (published runs: 0.8).");
         let t_low = p.time("t_low", us(50), "Below this RTT the rate always grows.");
         let mut t_high = p.time("t_high", us(500), "Above this RTT the rate is always cut.");
         if t_high < t_low {
@@ -101,7 +101,10 @@ impl ControllerParameters for TimelyParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
         let step = |given: Option<Rate>, mbps| {
-            given.map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
+            given.map_or_else(
+                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
+                |rate| rate.0,
+            )
         };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Timely {
@@ -175,7 +178,7 @@ impl Timely {
         }
     }
 
-    /// The factor to cut by; none: the rate grows (TIMELY Alg. 1).
+    /// The factor to cut by; none: the rate grows (Alg. 1).
     fn cut(&self, rtt_ns: u64, gradient: f64) -> Option<f64> {
         if rtt_ns < self.t_low_ns {
             None
@@ -192,5 +195,73 @@ impl Timely {
         let step = if self.increases < INCREASES_BEFORE_HYPER { self.rai } else { self.rhai };
         self.rate = self.rate.saturating_add(step).min(self.range.most);
         self.increases = self.increases.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::situations::{LINE, ack, flow, published};
+
+    /// A flow at half the line rate whose first ACK saw this rtt.
+    fn after_first_ack(rtt_us: u64) -> (Timely, Control) {
+        let mut timely = published::<TimelyParameters>().start(&flow(), 0);
+        timely.rate = LINE / 2;
+        let mut control = Control::new(Rate(LINE / 2));
+        timely.on_ack(&Ack { rtt: Time::from_us(rtt_us), ..ack(1, 10) }, &mut control);
+        assert_eq!(control.rate.0, LINE / 2);
+        (timely, control)
+    }
+
+    /// The rates after one ACK per round trip with these rtts.
+    fn rates(first_us: u64, rtts_us: &[u64]) -> Vec<u64> {
+        let (mut timely, mut control) = after_first_ack(first_us);
+        let ack_of = |(i, &rtt): (usize, &u64)| {
+            let seq = (i as u64 + 1) * 10;
+            timely.on_ack(&Ack { rtt: Time::from_us(rtt), ..ack(seq + 1, seq + 10) }, &mut control);
+            control.rate.0
+        };
+        rtts_us.iter().enumerate().map(ack_of).collect()
+    }
+
+    #[test]
+    fn low_round_trip_times_grow_the_rate_and_the_sixth_step_is_larger() {
+        let step = 100_000_000;
+        let half = LINE / 2;
+        let expected = [1, 2, 3, 4, 5, 10, 15].map(|steps| half + steps * step);
+        assert_eq!(rates(10, &[20, 30, 40, 45, 48, 49, 49]), expected);
+    }
+
+    #[test]
+    fn a_rising_round_trip_time_cuts_by_its_gradient() {
+        // diff = 0.875 * 10 us, gradient = 8.75 / 20, factor = 1 - 0.8 * 0.4375 = 0.65.
+        assert_eq!(rates(60, &[70]), [(50e9 * (1.0 - 0.8 * 0.4375)) as u64]);
+        // A gradient beyond 1.25 would cut below zero: the least rate holds.
+        assert_eq!(rates(60, &[100]), [1_000_000_000]);
+    }
+
+    #[test]
+    fn a_falling_round_trip_time_grows_the_rate_even_when_it_is_high() {
+        assert_eq!(rates(400, &[390, 390]), [LINE / 2 + 100_000_000, LINE / 2 + 200_000_000]);
+    }
+
+    #[test]
+    fn above_t_high_the_cut_is_by_the_excess_whatever_the_gradient() {
+        // 1 - 0.8 (1 - 500 / 1000) = 0.6; at exactly 500 us the gradient decides.
+        assert_eq!(rates(2_000, &[1_000]), [30_000_000_000]);
+        assert_eq!(rates(2_000, &[500]), [LINE / 2 + 100_000_000]);
+    }
+
+    #[test]
+    fn a_cut_ends_the_row_of_increases() {
+        let rates = rates(10, &[11, 12, 13, 14, 15, 60, 40]);
+        assert_eq!(rates[6] - rates[5], 100_000_000);
+    }
+
+    #[test]
+    fn acknowledgements_within_a_round_trip_change_nothing() {
+        let (mut timely, mut control) = after_first_ack(10);
+        timely.on_ack(&Ack { rtt: Time::from_us(900), ..ack(10, 20) }, &mut control);
+        assert_eq!((control.rate.0, timely.last_rtt_ns), (LINE / 2, 10_000));
     }
 }
