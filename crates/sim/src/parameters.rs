@@ -63,11 +63,6 @@ impl<'a> Parameters<'a> {
         Parameters { source }
     }
 
-    /// Says that the value of `key`, though well formed, does not do; the reading goes on.
-    pub fn complain(&mut self, key: &str, message: String) {
-        self.source.complain(key, message);
-    }
-
     pub fn time(&mut self, key: &'static str, default: Time, help: &'static str) -> Time {
         self.quantity(key, Kind::Time, Some(default), help).unwrap_or(default)
     }
