@@ -172,7 +172,9 @@ fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {
     }
     match bytes.parse::<u64>() {
         Ok(unit) if (1..=1_000_000).contains(&unit) => Ok(unit),
-        _ => Err(format!("expected \"unit\" and a number of bytes from 1 to 1000000, found \"{bytes}\"")),
+        _ => {
+            Err(format!("expected \"unit\" and a number of bytes from 1 to 1000000, found \"{bytes}\""))
+        }
     }
 }
 
@@ -269,7 +271,8 @@ mod tests {
     fn mean_packets_agrees_with_counting_them() {
         assert_eq!(SizeDistribution::constant(2500).mean_packets(1000), 3.0);
         assert_eq!(SizeDistribution::constant(2000).mean_packets(1000), 2.0);
-        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)] {
+        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)]
+        {
             let sizes = SizeDistribution::named(name).unwrap();
             let n = 200_000;
             let counted =
@@ -294,7 +297,10 @@ mod tests {
     fn errors_name_the_file_and_the_line() {
         let error = |text: &str| SizeDistribution::from_text(text, "my.cdf").unwrap_err().to_string();
         assert_eq!(error("0 0\n100 fifty\n"), "my.cdf:2: cumulative share \"fifty\" is not a number");
-        assert_eq!(error("0 0\n100\n"), "my.cdf:2: expected two numbers, \"size cumulative\", found 1 fields");
+        assert_eq!(
+            error("0 0\n100\n"),
+            "my.cdf:2: expected two numbers, \"size cumulative\", found 1 fields"
+        );
         assert_eq!(error("5 0\n3 100\n"), "my.cdf:2: size 3 after 5: sizes must not fall");
         assert_eq!(error("0 9\n3 4\n"), "my.cdf:2: cumulative share 4 after 9: it must not fall");
         assert_eq!(
@@ -304,8 +310,15 @@ mod tests {
         assert!(error("").contains("no points"));
         assert!(error("-1 0\n").contains("not negative"));
         assert!(error("1 nan\n").contains("not negative"));
-        assert!(SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b").unwrap_err().to_string().contains("b:2"));
-        assert!(SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\""));
+        assert!(
+            SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b")
+                .unwrap_err()
+                .to_string()
+                .contains("b:2")
+        );
+        assert!(
+            SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\"")
+        );
     }
 
     proptest! {
