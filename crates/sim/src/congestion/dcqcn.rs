@@ -35,7 +35,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 rate = rate (1 - alpha/2), stage = 0, every decrease interval with a mark\n\
                 rate = rate/2 + target/2, every increase interval; target += R_AI at stage F, R_HAI beyond",
     validation: "Timers, stages and alpha equal hand-computed cases in the order of operations of the HPCC authors' \
-                 simulator. Not yet compared with its completion times, which can be exact only where no mark is drawn \
+                 simulator. Not yet compared with it where packets are marked, which can be exact only where no mark is drawn \
                  at random (dumbbell with a window).",
 };
 

@@ -32,7 +32,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 rate = rate (1 - alpha/2) at a mark, once per window\n\
                 rate = rate + R_AI per window otherwise",
     validation: "Cuts, alpha and increase equal hand-computed cases, in the order of operations of the HPCC authors' \
-                 simulator. Not yet compared with its completion times.",
+                 simulator. Not yet compared with it where packets are marked.",
 };
 
 /// Published step: a packet of 1 000 B per 13 us at 100 Gb/s.

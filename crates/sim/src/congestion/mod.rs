@@ -14,6 +14,8 @@ pub mod hpcc;
 pub mod timely;
 
 #[cfg(test)]
+mod lone_flow;
+#[cfg(test)]
 mod situations;
 
 use crate::parameters::Parameters;

@@ -36,7 +36,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 rtt > T_high: rate (1 - beta (1 - T_high / rtt))\n\
                 else rate max(0, 1 - beta gradient)",
     validation: "Every branch, the one above T_high included, equals hand-computed cases in the order of operations of \
-                 the HPCC authors' simulator. Not yet compared with its completion times.",
+                 the HPCC authors' simulator. Not yet compared with it where the rate is cut.",
 };
 
 /// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).
