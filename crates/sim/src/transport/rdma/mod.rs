@@ -116,6 +116,7 @@ impl Rdma {
                 cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
             }
         }
+        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
         cx.net.packets.insert(packet)
     }
 
@@ -165,6 +166,7 @@ impl Rdma {
         if cx.settings.compat == Compat::None {
             answered.hash = reverse_hash(packet.hash);
         }
+        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
         cx.enqueue_control(port, id);
         Some(port)
     }
@@ -309,7 +311,7 @@ impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = &cx.settings.rdma[usize::from(spec.transport)];
-        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, spec, hash);
+        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, cx.first_port, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
