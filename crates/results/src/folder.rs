@@ -36,6 +36,8 @@ pub struct About {
     pub seed: u64,
     /// The resolved scenario: rerunning it gives the same bits.
     pub scenario: String,
+    /// What deserves a look before the result is trusted.
+    pub warnings: Vec<String>,
 }
 
 /// The folder of a run that goes on. Ends with [`RunFolder::finish`] or [`RunFolder::fail`]; if neither is called its
@@ -228,7 +230,12 @@ mod tests {
     use weftline_sim::units::Time;
 
     fn about() -> About {
-        About { name: "tiny".into(), seed: 7, scenario: "name = \"tiny\"\nseed = 7\n".into() }
+        About {
+            name: "tiny".into(),
+            seed: 7,
+            scenario: "name = \"tiny\"\nseed = 7\n".into(),
+            warnings: Vec::new(),
+        }
     }
 
     fn names() -> Names {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
+use weftline_sim::config::{Config, TransportConfig};
 use weftline_sim::measure::Entity;
 
 /// What numbers in records stand for; strings are made when rows are written.
@@ -18,6 +19,19 @@ pub struct Names {
 }
 
 impl Names {
+    /// The names in a run's configuration.
+    pub fn of(config: &Config) -> Names {
+        let transports = config.transports.iter().map(|transport| match transport {
+            TransportConfig::Rdma(rdma) => ("rdma".to_string(), rdma.controller.name().to_string()),
+        });
+        Names {
+            host_labels: config.topology.host_labels.clone(),
+            nodes: config.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+            groups: config.traffic.groups.clone(),
+            transports: transports.collect(),
+        }
+    }
+
     pub fn host(&self, host: u32) -> u32 {
         self.host_labels.get(host as usize).copied().unwrap_or(host)
     }

@@ -1,13 +1,13 @@
 //! summary.json: what a run came to, on one page.
 //!
 //! ```text
-//! name, seed, status (done | interrupted | stalled | failed), reason (of a failure), fingerprint, versions
+//! name, seed, status (done | interrupted | stalled | failed), reason (of a failure), warnings, fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
-//! drops, bytes_dropped, packets_lost, ecn_marks, pauses, paused_ns, paused_share
+//! drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
-//! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, pauses, paused_ns, ecn_marks, most_queued_bytes} }
+//! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns} }
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
@@ -85,6 +85,7 @@ fn head(about: &About, status: &str, cost: &Resources) -> Map<String, Value> {
         "name": about.name,
         "seed": about.seed,
         "status": status,
+        "warnings": about.warnings,
         "versions": { "weftline": env!("CARGO_PKG_VERSION") },
         "cpu_seconds": cost.cpu_seconds,
         "wall_seconds": cost.wall_seconds,
@@ -102,6 +103,7 @@ fn sum(a: PortTotals, b: &PortTotals) -> PortTotals {
         packets_dropped: a.packets_dropped + b.packets_dropped,
         bytes_dropped: a.bytes_dropped + b.bytes_dropped,
         packets_lost: a.packets_lost + b.packets_lost,
+        bytes_lost: a.bytes_lost + b.bytes_lost,
         ecn_marks: a.ecn_marks + b.ecn_marks,
         pauses: a.pauses + b.pauses,
         paused: a.paused.saturating_add(b.paused),
@@ -114,6 +116,7 @@ fn counters(port: &PortTotals) -> Value {
         "drops": port.packets_dropped,
         "bytes_dropped": port.bytes_dropped,
         "packets_lost": port.packets_lost,
+        "bytes_lost": port.bytes_lost,
         "ecn_marks": port.ecn_marks,
         "pauses": port.pauses,
         "paused_ns": port.paused.as_ns(),
@@ -123,9 +126,7 @@ fn counters(port: &PortTotals) -> Value {
 fn ports(names: &Names, outcome: &Outcome) -> Value {
     let told = |port: &PortTotals| port.packets_dropped + port.packets_lost + port.pauses > 0;
     let entries = outcome.ports.iter().filter(|(_, _, port)| told(port)).map(|(node, number, port)| {
-        let mut value = counters(port);
-        value["most_queued_bytes"] = json!(port.most_queued);
-        (names.port(*node, *number), value)
+        (names.port(*node, *number), counters(port))
     });
     Value::Object(entries.collect())
 }
