@@ -90,7 +90,8 @@ mod tests {
                 sum = sum.wrapping_add(1);
             }
             let cost = watch.read();
-            assert!(cost.wall_seconds >= 0.004, "{cost:?} {sum}");
+            // The process's clock also runs for other threads.
+            assert!(threads > 1 || cost.wall_seconds >= 0.004, "{cost:?} {sum}");
             assert!(cfg!(not(target_os = "linux")) || cost.peak_memory_bytes.unwrap() > 100_000);
         }
     }
