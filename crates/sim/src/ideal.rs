@@ -5,6 +5,7 @@
 //! authors that weftline is compared with; they leave parts out and are named as theirs.
 
 use crate::config::{Compat, IdealFct};
+use crate::net::PortId;
 use crate::net::port::Port;
 use crate::settings::{RdmaSettings, Settings};
 use crate::topology::routes::Routes;
@@ -14,17 +15,17 @@ use crate::workload::FlowSpec;
 /// More hops than any path has; ends a walk that would go in circles.
 const MOST_HOPS: usize = 256;
 
-/// Ideal completion time of a flow, by the definition that the settings name; along the first of its shortest paths
-/// (the one its host chooses for `hash`). Zero where there is no path.
+/// Ideal completion time of a flow, by the definition that the settings name; along the first of its shortest paths.
+/// `first_port` is its source's first port. Zero where there is no path.
 pub fn ideal_fct(
     settings: &Settings,
     rdma: &RdmaSettings,
     routes: &Routes,
     ports: &[Port],
+    first_port: PortId,
     spec: &FlowSpec,
-    hash: u32,
 ) -> Time {
-    let path = walk(routes, ports, spec, hash);
+    let path = walk(routes, ports, first_port, spec);
     if path.is_empty() {
         return Time::ZERO;
     }
@@ -36,19 +37,15 @@ pub fn ideal_fct(
 }
 
 /// The ports that a packet leaves by on its way.
-fn walk<'p>(routes: &Routes, ports: &'p [Port], spec: &FlowSpec, hash: u32) -> Vec<&'p Port> {
+fn walk<'p>(routes: &Routes, ports: &'p [Port], first_port: PortId, spec: &FlowSpec) -> Vec<&'p Port> {
     let mut path = Vec::new();
-    let mut node = routes.host_node(spec.src);
-    let Some(mut first_port) = ports.iter().position(|port| port.node == node) else { return path };
-    let goal = routes.host_node(spec.dst);
+    let (mut node, goal) = (routes.host_node(spec.src), routes.host_node(spec.dst));
+    let mut first_port = first_port;
     while node != goal && path.len() < MOST_HOPS {
-        let hops = routes.next_hops(node, spec.dst);
-        let Some(&local) = hops.get(if path.is_empty() { hash as usize % hops.len().max(1) } else { 0 }) else {
-            return Vec::new();
-        };
-        let port = &ports[first_port + local as usize];
+        let Some(&local) = routes.next_hops(node, spec.dst).first() else { return Vec::new() };
+        let port = &ports[(first_port + local) as usize];
         node = port.peer_node;
-        first_port = (port.peer - u32::from(port.peer_local)) as usize;
+        first_port = port.peer - u32::from(port.peer_local);
         path.push(port);
     }
     path

@@ -104,6 +104,9 @@ pub struct PortTotals {
     /// Lost on the wire into this port because the link or its far end was down.
     pub packets_lost: u64,
     pub bytes_lost: u64,
+    /// Had nowhere to go: the port's link was down, or no route was left.
+    pub packets_stranded: u64,
+    pub bytes_stranded: u64,
     pub ecn_marks: u64,
     /// Pause frames received, and how long any class was held by them.
     pub pauses: u64,

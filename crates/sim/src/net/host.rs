@@ -130,7 +130,7 @@ impl Host {
     /// The link of a port went down: what waits for it is lost.
     pub fn flush_port(&mut self, net: &mut Partition, port: PortId) {
         while let Some(id) = net.ports[port as usize].queue.dequeue(0, &mut net.packets) {
-            net.lose_packet(port, id);
+            net.strand_packet(port, id);
         }
     }
 

@@ -27,8 +27,8 @@ pub enum Action {
     StartFlow { arrival: u32, stage: u8 },
     /// The network changes: index into the configured failures.
     Change { index: u32 },
-    /// Routes follow the change.
-    Reroute,
+    /// Routes follow a change.
+    Reroute { index: u32 },
     /// A measure is due.
     Tick { probe: u32 },
 }
@@ -67,6 +67,8 @@ pub struct Partition {
     pub recorder: Recorder,
     pub packet_hops: u64,
     pub bytes_on_wire: u64,
+    /// Of these, telemetry in data packets and acknowledgements, counted where it is sent first.
+    pub telemetry_bytes: u64,
     pub events_handled: u64,
     events: EventQueue<Action>,
     order: Order,
@@ -74,6 +76,8 @@ pub struct Partition {
 
 /// Key of what comes after everything else at its time and must not disturb the order of the rest: measures.
 const LAST: u64 = u64::MAX;
+/// Key of announcements: before every measure, after all else.
+const ANNOUNCEMENT: u64 = LAST - (1 << 32);
 
 impl Partition {
     pub fn new(
@@ -100,6 +104,7 @@ impl Partition {
             recorder,
             packet_hops: 0,
             bytes_on_wire: 0,
+            telemetry_bytes: 0,
             events_handled: 0,
             events: EventQueue::new(slot),
             order: match compat {
@@ -154,6 +159,11 @@ impl Partition {
     /// Schedules a measure: after everything else that happens at its time.
     pub fn schedule_tick(&mut self, at: Time, probe: u32) {
         self.events.push(at, LAST - u64::from(probe), Action::Tick { probe });
+    }
+
+    /// Schedules the announcement of flows: after what nodes do at its time, before measures.
+    pub fn schedule_announcement(&mut self, at: Time, action: Action) {
+        self.events.push(at, ANNOUNCEMENT, action);
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -215,13 +225,27 @@ impl Partition {
         self.discard(id);
     }
 
+    /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
+    #[cold]
+    pub fn strand_packet(&mut self, port: PortId, id: PacketId) {
+        let totals = &mut self.totals[port as usize];
+        totals.packets_stranded += 1;
+        totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.discard(id);
+    }
+
     /// Counts a packet that the link into this port lost, and frees it.
     #[cold]
-    pub fn lose_packet(&mut self, port: PortId, id: PacketId) {
+    fn lose_packet(&mut self, port: PortId, id: PacketId) {
         let totals = &mut self.totals[port as usize];
         totals.packets_lost += 1;
         totals.bytes_lost += u64::from(self.packets[id].size);
         self.discard(id);
+    }
+
+    /// Takes out the event that is next, without its happening: for the accounts at the end.
+    pub fn take_pending(&mut self) -> Option<Action> {
+        self.events.pop().map(|event| event.what)
     }
 
     /// A packet has come over the link into this port: counts it, unless the link went down meanwhile.
@@ -236,6 +260,15 @@ impl Partition {
         port.bytes_received += u64::from(packet.size);
         port.packets_received += 1;
         true
+    }
+
+    /// The link of a port went down: nothing pauses it any more.
+    pub fn release_pause(&mut self, port_id: PortId) {
+        let port = &mut self.ports[port_id as usize];
+        if std::mem::take(&mut port.paused) != 0 {
+            let totals = &mut self.totals[port_id as usize];
+            totals.paused += self.now - totals.paused_since;
+        }
     }
 
     /// A pause or resume frame takes effect on the port that it came in by; true if the port may send again.

@@ -16,7 +16,6 @@ pub struct Switch {
     pub first_port: PortId,
     /// Its id in path ids: 12 bits, never 0.
     pub path_id: u16,
-    pub up: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// By local port.
@@ -30,9 +29,6 @@ impl Switch {
     pub fn receive(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         if !net.arrives(port, id) {
             return;
-        }
-        if !self.up {
-            return net.lose_packet(port, id);
         }
         let packet = &net.packets[id];
         match packet.kind {
@@ -51,7 +47,7 @@ impl Switch {
     pub fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         let packet = net.packets[id];
         let Some(out_local) = self.route(routes, &packet) else {
-            return net.lose_packet(port, id);
+            return net.strand_packet(port, id);
         };
         let out = self.first_port + out_local;
         if let Some(at) = self.must_wait_for_tail(net, port, out, &packet) {
@@ -68,7 +64,7 @@ impl Switch {
         let size = u64::from(packet.size);
         let out_port = &mut net.ports[out as usize];
         if !out_port.up {
-            return net.lose_packet(out, id);
+            return net.strand_packet(out, id);
         }
         let queued = out_port.queue.class_bytes(packet.class);
         if !self.buffer.admit(packet.ingress, packet.class, size, queued) {
@@ -192,7 +188,7 @@ impl Switch {
             if packet.class != 0 {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
             }
-            net.lose_packet(port_id, id);
+            net.strand_packet(port_id, id);
         }
         self.buffer.forget_pauses(net.ports[port_id as usize].local);
     }

@@ -309,7 +309,7 @@ impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = &cx.settings.rdma[usize::from(spec.transport)];
-        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, spec, hash);
+        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, cx.first_port, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
