@@ -1,0 +1,146 @@
+"""Claims: sentences of a source, each as a bound on a number, checked against what was measured.
+
+    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the
+    slowdown `percentile`
+                      of `line` over that of `against`; with several to compare with, the least favourable
+                      of them
+    kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+
+`below` and `above` are the bounds. The published number is computed in the same way from the published
+curves where there are any, else it is what the claim says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weftline import quantities
+from weftline.errors import InputError
+from weftline.lines import Line
+from weftline.metrics import metric
+from weftline.terminal import Table
+
+Points = list[tuple[float, float]]
+"""(largest size in the bin in bytes, slowdown)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a claim."""
+
+    text: str
+    measured: float | None
+    published: float | None
+    bound: str
+    holds: bool | None
+    """None when the number could not be measured."""
+    write: Callable[[float | None], str]
+
+    @property
+    def word(self) -> str:
+        """PASS, DIFFERS, or a dash."""
+        return "–" if self.holds is None else "PASS" if self.holds else "DIFFERS"
+
+
+def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
+    """Check one claim against the lines of its panel and the published values of that panel."""
+    by_label = {line.label: line for line in lines}
+    if claim.get("kind", "metric") == "curve":
+        measured, said = _curve(claim, by_label, published)
+        write = quantities.digits
+    else:
+        measured, write = _metric(claim, by_label)
+        said = claim.get("published")
+    return Verdict(
+        text=claim["text"],
+        measured=measured,
+        published=said,
+        bound=_bound(claim, write),
+        holds=None if measured is None else _within(claim, measured),
+        write=write,
+    )
+
+
+def table(verdicts: Sequence[Verdict]) -> Table:
+    """Return the verdicts as a table."""
+    rows = [[v.text, v.word, v.write(v.measured), v.bound, v.write(v.published)] for v in verdicts]
+    return Table(["claim", "", "measured", "expected", "published"], rows, left=2)
+
+
+def as_json(verdict: Verdict) -> dict:
+    """Return a verdict for programs."""
+    names = ("text", "measured", "published", "bound", "holds")
+    return {name: getattr(verdict, name) for name in names}
+
+
+def _curve(
+    claim: dict, lines: dict[str, Line], published: Sequence[dict]
+) -> tuple[float | None, float | None]:
+    percentile = claim.get("percentile", "p95")
+    others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
+    curves: dict[str, Points] = {}
+    if any(not line.has_flows for line in lines.values()):
+        return None, claim.get("published")
+    bins = min((line.bins for line in lines.values()), default=10)
+    for label in (claim["line"], *others):
+        points = lines[label].curve(bins)
+        curves[label] = [(p["size_bytes"], p[percentile].value) for p in points if p[percentile]]
+    measured = _least_favourable(claim, curves, others)
+
+    # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
+    sizes = [(p["share"], p["size_bytes"]) for p in lines[claim["line"]].curve(bins)]
+    said: dict[str, Points] = {}
+    for entry in published:
+        if entry.get("percentile") == percentile and entry["line"] in curves:
+            values = entry["values"]
+            said[entry["line"]] = [(_size_at(sizes, (i + 1) / len(values)), v) for i, v in enumerate(values)]
+    if all(label in said for label in curves):
+        return measured, _least_favourable(claim, said, others)
+    return measured, claim.get("published")
+
+
+def _least_favourable(claim: dict, curves: dict[str, Points], others: Sequence[str]) -> float | None:
+    sizes = claim.get("sizes", {})
+    least = quantities.parse_bytes(sizes["least"]) if "least" in sizes else 0
+    most = quantities.parse_bytes(sizes["most"]) if "most" in sizes else math.inf
+    ratios = []
+    for other in others:
+        pairs = zip(curves[claim["line"]], curves[other], strict=False)
+        logs = [math.log(mine / theirs) for (size, mine), (_, theirs) in pairs if least <= size <= most]
+        if logs:
+            ratios.append(math.exp(math.fsum(logs) / len(logs)))
+    if not ratios:
+        return None
+    return max(ratios) if "below" in claim else min(ratios)
+
+
+def _size_at(sizes: Sequence[tuple[float, float]], share: float) -> float:
+    """The size at a share of flows: that of the first bin that reaches it."""
+    return next((size for reached, size in sizes if reached >= share - 1e-9), sizes[-1][1])
+
+
+def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable]:
+    name = claim["metric"]
+    mine = lines[claim["line"]].metric(name)
+    if "against" not in claim:
+        return (mine.value if mine else None), metric(name).text
+    other = lines[claim["against"]].metric(name)
+    ratio = mine.value / other.value if mine and other and other.value else None
+    return ratio, quantities.digits
+
+
+def _within(claim: dict, value: float) -> bool:
+    return value < claim.get("below", math.inf) and value > claim.get("above", -math.inf)
+
+
+def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
+    parts = []
+    if "above" in claim:
+        parts.append(f"> {write(claim['above'])}")
+    if "below" in claim:
+        parts.append(f"< {write(claim['below'])}")
+    if not parts:
+        raise InputError(f'claim "{claim["text"]}": expected "below" or "above"')
+    return ", ".join(parts)
