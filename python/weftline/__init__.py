@@ -4,8 +4,7 @@
 
     run = weftline.run("websearch.toml", set={"workload.0.load": 0.7}, seed=3)
     print(run.summary["slowdown"]["p99"])
-    frame = pandas.DataFrame.from_arrow(run.flows)      # or polars.DataFrame(run.flows),
-    pyarrow.table(run.flows)
+    frame = polars.DataFrame(run.flows)    # or pyarrow.table, pandas.DataFrame.from_arrow
 
 Nothing is loaded before it is used, so that the command line starts at once.
 """

@@ -1,9 +1,7 @@
 """Claims: sentences of a source, each as a bound on a number, checked against what was measured.
 
-    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the
-    slowdown `percentile`
-                      of `line` over that of `against`; with several to compare with, the least favourable
-                      of them
+    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
+                      `percentile` of `line` over that of `against`; of several, the least favourable counts
     kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
 
 `below` and `above` are the bounds. The published number is computed in the same way from the published

@@ -61,8 +61,8 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="weftline",
         description="A packet-level simulator for datacenter fabrics.",
-        epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 the run failed, 2 the input was
-        wrong.", allow_abbrev=False,
+        epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 failed, 2 wrong input.",
+        allow_abbrev=False,
     )
     top.add_argument("--version", action="store_true", help="print the version")
     top.set_defaults(do=None)

@@ -1,5 +1,4 @@
-"""Experiments: a published table or figure as data, a folder with `experiment.toml` and the scenario it
-varies.
+"""Experiments: a published table or figure as data, a folder with `experiment.toml` and a scenario to vary.
 
     title, source, text     what it is
     scenario                the scenario file beside it
@@ -8,7 +7,8 @@ varies.
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value } }]
-    [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] }, published
+    [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
+                            published = its key in published.json, and the options of its kind
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
 
 A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS, in the installed
@@ -29,22 +29,14 @@ from weftline.errors import InputError, nearest
 
 KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time")
 _KEYS = {
-    "experiment": {
-        "title", "source", "text", "scenario", "folder", "small", "full", "duration_keys", "hosts", "axis", "figure",
-        "claim",
-    },
-    "size": {"says", "duration", "hosts", "seeds", "set"},
-    "axis": {"name", "variants"},
-    "variant": {"name", "set"},
-    "figure": {
-        "name", "title", "kind", "panels", "lines", "only", "published", "caption", "percentiles", "metric", "axis",
-        "scale", "combine", "entities", "set",
-    },
-    "claim": {
-        "text", "kind", "figure", "panel", "line", "against", "percentile", "sizes", "metric", "below", "above",
-        "published",
-    },
-}  # fmt: skip
+    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim",
+    "size": "says duration hosts seeds set",
+    "axis": "name variants",
+    "variant": "name set",
+    "figure": "name title kind panels lines only set published caption percentiles metric axis scale combine"
+    " entities",
+    "claim": "text kind figure panel line against percentile sizes metric below above published",
+}
 
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis that matters: ((axis, variant), ...)."""
@@ -102,7 +94,7 @@ class Experiment:
         return found
 
     def published(self, figure: FigureDefinition) -> list[dict]:
-        """Return the published curves of a figure: entries with `line`, optionally `panel`, and their values."""
+        """Return the published curves of a figure: entries with `line`, often `panel`, and their values."""
         if not figure.published:
             return []
         path = self.folder / "published.json"
@@ -204,8 +196,8 @@ def _parsed(path: Path) -> dict:
 
 def _check_keys(table: dict, kind: str, path: Path) -> None:
     for key in table:
-        if key not in _KEYS[kind]:
-            known = sorted(_KEYS[kind])
+        known = sorted(_KEYS[kind].split())
+        if key not in known:
             raise InputError(
                 f'{path}: unknown key "{key}" of {kind}: {nearest(key, known)}known: {", ".join(known)}'
             )

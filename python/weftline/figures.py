@@ -293,7 +293,12 @@ def _faceted(
             "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
                        "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
         },
-        "spec": {"width": WIDTH, "height": HEIGHT, "encoding": encoding, "layer": _layers(x, y, any_published)},
+        "spec": {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "encoding": encoding,
+            "layer": _layers(x, y, any_published),
+        },
         "resolve": {"scale": {"y": "independent"}},
     }  # fmt: skip
 

@@ -67,7 +67,7 @@ class Line:
         return all(run.summary.get("flows_done", 0) for run in self.runs)
 
     def curve(self, bins: int) -> list[dict]:
-        """Return one point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles as `Mean`."""
+        """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles."""
         tables = [run.slowdown(bins=bins)["bins"] for run in self.runs]
         count = min(len(table) for table in tables)
         points = []
@@ -132,7 +132,7 @@ def scheme_name(run: Run) -> str:
 
 
 def _telling(run: Run) -> dict[str, str]:
-    """The flat scenario, without the seed and without what merely follows from the choice of the controller."""
+    """The flat scenario, without the seed and without what follows from the choice of the controller."""
     flat = {"scheme": scheme_name(run), "name": run.name}
     for key, value in _flatten(run.scenario):
         follows = key.startswith(("telemetry.", "switch.ecn")) or key in (

@@ -85,7 +85,8 @@ def _section(section: Section, numbers) -> str:
         tables = "".join(table_html(table) for table in figure.tables)
         more = f"<details><summary>Numbers</summary>{tables}</details>" if tables else ""
         parts.append(
-            f'<figure><h3>{escape(figure.title)}</h3><div class="plot" data-figure="{next(numbers)}" role="img" '
+            f"<figure><h3>{escape(figure.title)}</h3>"
+            f'<div class="plot" data-figure="{next(numbers)}" role="img" '
             f'aria-label="{escape(figure.title)}"></div><figcaption>{escape(figure.caption)}</figcaption>{more}</figure>'
         )
     return "<section>" + "\n".join(parts) + "</section>"
@@ -103,14 +104,14 @@ def table_html(table: Table) -> str:
         ]
         rows.append(f"<tr{' class=first' if row and row[0] else ''}>{''.join(cells)}</tr>")
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    return f'<div
-    class="wide"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>{note}'
+    head, body = f"<thead><tr>{head}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide"><table>{caption}{head}{body}</table></div>{note}'
 
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5d646d; --rule: #d9dce0; --paper: #fff; --shade: #f5f6f8; }
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5d646d; --rule: #d9dce0; --paper: #fff; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e8eb; --soft: #9aa3ad; --rule: #363b42; --paper: #15181c; --shade: #1d2126; } }
+  :root { --ink: #e6e8eb; --soft: #9aa3ad; --rule: #363b42; --paper: #15181c; } }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }

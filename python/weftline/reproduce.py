@@ -142,14 +142,14 @@ Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
 
 
 def plan_points(experiment: Experiment, size: Size, out: Path) -> Plan:
-    """Return every line of every panel with its points; the engine checks every scenario before the first run."""
+    """Return every line of every panel with its points; all scenarios are checked before the first run."""
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
         for choice in experiment.panels(figure):
             for label in experiment.variants(figure, figure.lines):
                 full = (*choice, (figure.lines, label))
-                # The size comes first: what a variant says of itself (a figure's own network) stands above it.
+                # The size comes first: what a variant says of itself stands above it.
                 changes = {**size.settings, **experiment.settings(figure, full)}
                 name = ", ".join(variant for _, variant in full)
                 plan.append(

@@ -117,7 +117,7 @@ def content_hash(resolved: str) -> str:
 def default_folder(
     source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, force: bool
 ) -> tuple[Path, bool]:
-    """Return ``out/<name>-<short hash>`` and whether it may be replaced: results that are not complete may."""
+    """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may."""
     resolved = resolve(source, changes, seed=seed)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
     folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"

@@ -123,5 +123,5 @@ def _key(key: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    # TOML's basic strings take JSON's escapes; DEL is the one character that JSON leaves bare and TOML does not.
+    # TOML's basic strings take JSON's escapes; DEL is what JSON leaves bare and TOML does not.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
