@@ -16,7 +16,7 @@ SCENARIO = {
 
 
 class HalveOnMark(weftline.Controller):
-    """Halves its rate at most once per round trip when a packet was marked; else adds 1 Gb/s per round trip."""
+    """Halves its rate once per round trip in which a packet was marked; else adds 1 Gb/s to it."""
 
     def __init__(self, flow):
         super().__init__(flow)

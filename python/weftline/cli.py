@@ -162,17 +162,17 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1")
-    return value
+    return _whole(text, 1, 10**6)
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**64:
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 0 to 2^64 - 1")
-    return value
+    return _whole(text, 0, 2**63 - 1)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+    return int(text)
 
 
 def _run(options: argparse.Namespace) -> int:

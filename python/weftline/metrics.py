@@ -35,6 +35,11 @@ def _slowdown(key: str) -> Callable[[Run], float | None]:
     return lambda run: run.slowdown(bins=1)["overall"].get(key)
 
 
+def _small_p95(run: Run) -> float | None:
+    bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
+    return min(bins, key=lambda row: row["size_bytes"])["p95"] if bins else None
+
+
 def _unfinished(run: Run) -> float | None:
     summary = run.summary
     return (
@@ -46,6 +51,7 @@ METRICS: dict[str, Metric] = {
     "slowdown_p50": Metric(title="slowdown, median", read=_slowdown("p50"), text=quantities.digits),
     "slowdown_p95": Metric(title="slowdown, p95", read=_slowdown("p95"), text=quantities.digits),
     "slowdown_p99": Metric(title="slowdown, p99", read=_slowdown("p99"), text=quantities.digits),
+    "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
     "queue_p50": Metric(title="queue, median", read=_queue("p50"), text=quantities.bytes_text),
     "queue_p95": Metric(title="queue p95", read=_queue("p95"), text=quantities.bytes_text),
     "queue_p99": Metric(title="queue p99", read=_queue("p99"), text=quantities.bytes_text),
