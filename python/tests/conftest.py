@@ -126,7 +126,7 @@ class Engine:
     def check(self, text, file, base_dir, sets, seed) -> str:
         self.resolve(text, file, base_dir, sets, seed)
         return json.dumps(
-            {"topology": {"hosts": 32, "base_rtt_ns": 8200.0}, "flows": 12345, "ecn": [{"rate": "100Gbps"}]}
+            {"topology": {"hosts": 32, "base_rtt_ns": 8200.0}, "flows": 12345, "ecn": [{"kmin": 1}]}
         )
 
     def schema(self) -> str:
@@ -186,7 +186,8 @@ def scenario(tmp_path) -> Path:
     """A small scenario file."""
     path = tmp_path / "small.toml"
     path.write_text(
-        'name = "small"\n[topology]\nkind = "star"\n[transport]\nkind = "rdma"\ncontroller = { kind = "hpcc" }\n'
+        'name = "small"\n[topology]\nkind = "star"\n'
+        '[transport]\nkind = "rdma"\ncontroller = { kind = "hpcc" }\n'
         '[[workload]]\nkind = "poisson"\nload = 0.5\nduration = "1ms"\n'
     )
     return path

@@ -49,7 +49,9 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
     drawn = []
     for p in panels:
         if any(line.has_flows for line in p.lines):
-            drawn.append(_DRAW[definition.kind](p, p.title or definition.title))
+            figure = _DRAW[definition.kind](p, p.title or definition.title)
+            if figure.spec["data"]["values"]:
+                drawn.append(figure)
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
         text = f"{text}\n\n{compare.IDEAL_FCT}"

@@ -88,7 +88,7 @@ def slowdown(
         "field": "y",
         "type": "quantitative",
         "title": "FCT slowdown",
-        "scale": {"type": "log", "nice": False, "zero": False},
+        "scale": {"type": "log", "nice": False, "zero": False, "padding": 8},
         "axis": {"format": "~g", "tickCount": 6},
     }
     labels = [line.label for line in lines]
@@ -111,6 +111,7 @@ def queue_cdf(
         if line.runs[0].queues:
             cdf = _thinned(line.runs[0].queues["cdf"], 200)
             rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
+    lowest = _lowest(rows)
     for label, points in (published or {}).items():
         rows += [_row(label, kilobytes, float(p), published=True) for p, kilobytes in points.items()]
     x = {
@@ -118,15 +119,16 @@ def queue_cdf(
         "type": "quantitative",
         "title": "queue length (KB)",
         "scale": {"type": "symlog", "constant": 1, "nice": False},
-        "axis": {"values": [0, 1, 10, 100, 1000, 10000], "format": "~s"},
+        "axis": {"values": [0, 1, 10, 100, 1000, 10000], "labelExpr": "format(datum.value, ',')"},
     }
     y = {
         "field": "y",
         "type": "quantitative",
         "title": "share of samples (%)",
-        "scale": {"domain": [_lowest(rows), 100], "zero": False, "nice": False},
+        "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
     }
-    spec = _base(rows, [line.label for line in lines], any_published=bool(published))
+    rows = [row for row in rows if row["y"] >= lowest]
+    spec = _base(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, bool(published), step=True)}
     note = f"{caption} All sampled ports together, idle ones included.".strip()
     names = ("p50", "p95", "p99", "p999", "max")
@@ -178,7 +180,7 @@ def over_time(
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
     x = {"field": "x", "type": "quantitative", "title": "time (us)", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": "~s"}}
-    spec = _base(rows, list(dict.fromkeys(labels)), any_published=False)
+    spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
 
@@ -194,12 +196,14 @@ def bars(
     """Return one metric as a bar per line; `published` values are hollow markers."""
     found = metric(metric_name)
     measured = {line.label: line.metric(metric_name) for line in lines}
-    rows = [_row(label, mean.value, 0) for label, mean in measured.items() if mean]
-    rows += [_row(label, value, 0, published=True) for label, value in (published or {}).items()]
+    rows = [_row(label, found.scale * mean.value, 0) for label, mean in measured.items() if mean]
+    rows += [
+        _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
+    ]
     labels = [line.label for line in lines]
-    spec = _base(rows, labels, any_published=bool(published))
+    spec = _base(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
-    x = {"field": "x", "type": "quantitative", "title": found.title, "axis": {"format": "~s"}}
+    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
     spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
@@ -237,26 +241,22 @@ def _only(*, published: bool) -> dict:
     return {"filter": "datum.published" if published else "!datum.published"}
 
 
-def _base(rows: list[dict], labels: list[str], *, any_published: bool) -> dict:
-    """The data and the three ways in which a line is told apart."""
+def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
+    """The data, and how a line is told apart: with markers the legend shows these, else the dashes."""
     count = len(labels)
-    legend = {
-        "orient": "top",
-        "title": None,
-        "symbolStrokeWidth": 2,
-        "symbolSize": 70,
-        "columns": min(count, 6) or 1,
-    }
+    legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
+    legend |= (
+        {"symbolSize": 70} if marks else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    )
 
-    def channel(values: Sequence) -> dict:
+    def channel(values: Sequence, *, shown: bool = True) -> dict:
         scale = {"domain": labels, "range": [values[i % len(values)] for i in range(count)]}
-        return {"field": "line", "type": "nominal", "scale": scale, "legend": legend}
+        return {"field": "line", "type": "nominal", "scale": scale, "legend": legend if shown else None}
 
-    return {
-        "$schema": SCHEMA,
-        "data": {"values": rows},
-        "encoding": {"color": channel(COLOURS), "strokeDash": channel(DASHES), "shape": channel(SHAPES)},
-    }
+    encoding = {"color": channel(COLOURS), "strokeDash": channel(DASHES, shown=not marks)}
+    if marks:
+        encoding["shape"] = channel(SHAPES)
+    return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
 
 
 def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True) -> list[dict]:
@@ -286,7 +286,7 @@ def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points
 def _faceted(
     rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
 ) -> dict:
-    base = _base(rows, labels, any_published=any_published)
+    base = _base(rows, labels, marks=True)
     encoding = base.pop("encoding")
     return base | {
         "facet": {

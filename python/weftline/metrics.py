@@ -21,6 +21,10 @@ class Metric:
     read: Callable[[Run], float | None]
     """None where the run does not have it."""
     text: Callable[[float | None], str]
+    axis: str = ""
+    """Title of an axis, with the unit; the plain title without it."""
+    scale: float = 1.0
+    """From the stored value to that of the axis."""
 
 
 def _total(key: str) -> Callable[[Run], float | None]:
@@ -52,13 +56,29 @@ METRICS: dict[str, Metric] = {
     "slowdown_p95": Metric(title="slowdown, p95", read=_slowdown("p95"), text=quantities.digits),
     "slowdown_p99": Metric(title="slowdown, p99", read=_slowdown("p99"), text=quantities.digits),
     "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
-    "queue_p50": Metric(title="queue, median", read=_queue("p50"), text=quantities.bytes_text),
-    "queue_p95": Metric(title="queue p95", read=_queue("p95"), text=quantities.bytes_text),
-    "queue_p99": Metric(title="queue p99", read=_queue("p99"), text=quantities.bytes_text),
-    "queue_max": Metric(title="queue max", read=_queue("max"), text=quantities.bytes_text),
+    "queue_p50": Metric(
+        title="queue, median",
+        read=_queue("p50"),
+        text=quantities.bytes_text,
+        axis="queue, median (KB)",
+        scale=1e-3,
+    ),
+    "queue_p95": Metric(
+        title="queue p95", read=_queue("p95"), text=quantities.bytes_text, axis="queue p95 (KB)", scale=1e-3
+    ),
+    "queue_p99": Metric(
+        title="queue p99", read=_queue("p99"), text=quantities.bytes_text, axis="queue p99 (KB)", scale=1e-3
+    ),
+    "queue_max": Metric(
+        title="queue max", read=_queue("max"), text=quantities.bytes_text, axis="queue max (KB)", scale=1e-3
+    ),
     "pauses": Metric(title="pauses", read=_total("pauses"), text=quantities.count_text),
     "paused_share": Metric(
-        title="paused (share of port time)", read=_total("paused_share"), text=quantities.share_text
+        title="paused (share of port time)",
+        read=_total("paused_share"),
+        text=quantities.share_text,
+        axis="share of port time paused (%)",
+        scale=100,
     ),
     "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
     "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
