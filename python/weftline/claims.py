@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.lines import Line
+from weftline.lines import Line, at_share
 from weftline.metrics import metric
 from weftline.terminal import Table
 
-Points = list[tuple[float, float]]
-"""(largest size in the bin in bytes, slowdown)"""
+Curve = list[tuple[float, float, float]]
+"""(share of flows, largest size in the bin in bytes, slowdown)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,37 +76,43 @@ def as_json(verdict: Verdict) -> dict:
 def _curve(
     claim: dict, lines: dict[str, Line], published: Sequence[dict]
 ) -> tuple[float | None, float | None]:
+    """The measured and the published number of a claim on curves."""
     percentile = claim.get("percentile", "p95")
     others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
-    curves: dict[str, Points] = {}
-    if any(not line.has_flows for line in lines.values()):
+    used = [claim["line"], *others]
+    if any(not lines[label].has_flows for label in used):
         return None, claim.get("published")
-    bins = min((line.bins for line in lines.values()), default=10)
-    for label in (claim["line"], *others):
-        points = lines[label].curve(bins)
-        curves[label] = [(p["size_bytes"], p[percentile].value) for p in points if p[percentile]]
-    measured = _least_favourable(claim, curves, others)
-
+    bins = min(lines[label].bins for label in used)
+    points = {label: lines[label].curve(bins) for label in used}
+    measured = {
+        label: [(p["share"], p["size_bytes"], p[percentile].value) for p in found]
+        for label, found in points.items()
+    }
     # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
-    sizes = [(p["share"], p["size_bytes"]) for p in lines[claim["line"]].curve(bins)]
-    said: dict[str, Points] = {}
+    mine = points[claim["line"]]
+    said: dict[str, Curve] = {}
     for entry in published:
-        if entry.get("percentile") == percentile and entry["line"] in curves:
+        if entry.get("percentile") == percentile and entry["line"] in used:
             values = entry["values"]
-            said[entry["line"]] = [(_size_at(sizes, (i + 1) / len(values)), v) for i, v in enumerate(values)]
-    if all(label in said for label in curves):
-        return measured, _least_favourable(claim, said, others)
-    return measured, claim.get("published")
+            shares = [(i + 1) / len(values) for i in range(len(values))]
+            sizes = [at_share(mine, share)["size_bytes"] for share in shares]
+            said[entry["line"]] = list(zip(shares, sizes, values, strict=True))
+    complete = all(label in said for label in used)
+    theirs = _least_favourable(claim, said, others) if complete else claim.get("published")
+    return _least_favourable(claim, measured, others), theirs
 
 
-def _least_favourable(claim: dict, curves: dict[str, Points], others: Sequence[str]) -> float | None:
+def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
     sizes = claim.get("sizes", {})
     least = quantities.parse_bytes(sizes["least"]) if "least" in sizes else 0
     most = quantities.parse_bytes(sizes["most"]) if "most" in sizes else math.inf
     ratios = []
     for other in others:
-        pairs = zip(curves[claim["line"]], curves[other], strict=False)
-        logs = [math.log(mine / theirs) for (size, mine), (_, theirs) in pairs if least <= size <= most]
+        logs = [
+            math.log(value / _value_at(curves[other], share))
+            for share, size, value in curves[claim["line"]]
+            if least <= size <= most
+        ]
         if logs:
             ratios.append(math.exp(math.fsum(logs) / len(logs)))
     if not ratios:
@@ -114,9 +120,8 @@ def _least_favourable(claim: dict, curves: dict[str, Points], others: Sequence[s
     return max(ratios) if "below" in claim else min(ratios)
 
 
-def _size_at(sizes: Sequence[tuple[float, float]], share: float) -> float:
-    """The size at a share of flows: that of the first bin that reaches it."""
-    return next((size for reached, size in sizes if reached >= share - 1e-9), sizes[-1][1])
+def _value_at(curve: Curve, share: float) -> float:
+    return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
 
 
 def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weftline import compare, figures, quantities, report
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.figures import Published
-from weftline.lines import PERCENTILES, Line
+from weftline.lines import PERCENTILES, Line, at_share
 from weftline.metrics import metric
 from weftline.page import Section
 from weftline.terminal import Table
@@ -132,7 +132,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     if finished:
         sizes = finished[0].curve(bins)
         columns = [
-            f"≤ {quantities.bytes_text(sizes[_index(share, bins)]['size_bytes'])}" for share in SHOWN_SHARES
+            f"≤ {quantities.bytes_text(at_share(sizes, share)['size_bytes'])}" for share in SHOWN_SHARES
         ]
     rows = []
     for line in finished:
@@ -141,28 +141,28 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
             values = said.get((line.label, percentile))
             cells = []
             for share in SHOWN_SHARES:
-                ours = curve[_index(share, len(curve))][percentile]
+                ours = at_share(curve, share)[percentile]
                 text = ours.text(quantities.digits) if ours else "–"
                 cells.append(
                     f"{text} / {quantities.digits(values[_index(share, len(values))])}" if values else text
                 )
-            ratio = _mean_ratio([point[percentile].value for point in curve if point[percentile]], values)
+            ratio = _mean_ratio(curve, percentile, values)
             rows.append([line.label if number == 0 else "", percentile, *cells, quantities.digits(ratio)])
     note = "measured / published; the ratio is the geometric mean over the bins." if said else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
-    return Table([" FCT slowdown".strip(), "", *columns, "ratio"], rows, title=title, note=note, left=2)
+    return Table(["FCT slowdown", "", *columns, "ratio"], rows, title=title, note=note, left=2)
 
 
 def _index(share: float, bins: int) -> int:
     return max(0, min(bins - 1, round(share * bins) - 1))
 
 
-def _mean_ratio(ours: Sequence[float], published: Sequence[float] | None) -> float | None:
-    if not published or not ours:
+def _mean_ratio(curve: Sequence[dict], percentile: str, published: Sequence[float] | None) -> float | None:
+    if not published or not curve:
         return None
-    logs = [math.log(v / published[_index((i + 1) / len(ours), len(published))]) for i, v in enumerate(ours)]
-    return math.exp(math.fsum(logs) / len(logs))
+    pairs = [(p[percentile].value, published[_index(p["share"], len(published))]) for p in curve]
+    return math.exp(math.fsum(math.log(ours / theirs) for ours, theirs in pairs) / len(pairs))
 
 
 def _queue_table(p: Panel, title: str) -> Table:

@@ -67,13 +67,16 @@ class Line:
         return all(run.summary.get("flows_done", 0) for run in self.runs)
 
     def curve(self, bins: int) -> list[dict]:
-        """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles."""
+        """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
+
+        There are fewer than `bins` where many flows have one size: they share a bin.
+        """
         tables = [run.slowdown(bins=bins)["bins"] for run in self.runs]
-        count = min(len(table) for table in tables)
-        points = []
-        for i in range(count):
-            rows = [table[i] for table in tables]
-            point = {"share": (i + 1) / count, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
+        flows = sum(row["count"] for row in tables[0])
+        points, seen = [], 0
+        for rows in zip(*tables, strict=False):
+            seen += rows[0]["count"]
+            point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
             point.update({p: Mean.of([r[p] for r in rows]) for p in PERCENTILES})
             points.append(point)
         return points
@@ -100,6 +103,11 @@ class Line:
         """Return the same as text."""
         mean = self.metric(name)
         return mean.text(metric(name).text) if mean else "–"
+
+
+def at_share(points: Sequence[dict], share: float) -> dict:
+    """Return the point of a curve whose bin holds the flow at a share of all flows."""
+    return next((point for point in points if point["share"] >= share - 1e-9), points[-1])
 
 
 def lines_of(runs: Sequence[Run]) -> list[Line]:
