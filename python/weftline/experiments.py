@@ -11,8 +11,8 @@
                             published = its key in published.json, and the options of its kind
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
 
-A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS, in the installed
-package and in the root of a checkout.
+A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
+where a checkout has a link to its root's experiments/.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class Experiment:
 def directories() -> list[Path]:
     """Return the directories in which experiments are looked for, in order, those that exist."""
     listed = [Path(p) for p in os.environ.get("WEFTLINE_EXPERIMENTS", "").split(os.pathsep) if p]
-    package = Path(__file__).resolve().parent
-    listed += [package / "experiments", package.parent.parent / "experiments"]
+    root = Path(__file__).resolve().parent
+    listed += [root / "experiments", root.parent.parent / "experiments"]
     return [path for path in listed if path.is_dir()]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weftline import quantities
-from weftline.lines import PERCENTILES, Line
+from weftline.lines import PERCENTILES, Line, at_share
 from weftline.metrics import metric
 from weftline.terminal import Table
 
@@ -80,7 +80,7 @@ def slowdown(
     x = {
         "field": "x",
         "type": "quantitative",
-        "title": "flow size: bins of equally many flows, named by the largest",
+        "title": "flow size, in steps of equally many flows",
         "scale": {"domain": [0, 100], "nice": False},
         "axis": {"values": list(range(10, 101, 10)), "labelExpr": _size_labels(sizes), "labelAngle": -45},
     }
@@ -246,7 +246,9 @@ def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
     legend |= (
-        {"symbolSize": 70} if marks else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+        {"symbolSize": 70, "symbolDash": [1, 0]}
+        if marks
+        else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     )
 
     def channel(values: Sequence, *, shown: bool = True) -> dict:
@@ -305,7 +307,8 @@ def _faceted(
 
 def _size_labels(points: list[dict]) -> str:
     """A Vega expression that turns a share of flows into the flow size at it."""
-    names = {str(round(100 * point["share"])): _tight(point["size_bytes"]) for point in points}
+    shares = range(10, 101, 10) if points else ()
+    names = {str(share): _tight(at_share(points, share / 100)["size_bytes"]) for share in shares}
     listed = ", ".join(f"'{share}': '{name}'" for share, name in names.items())
     return f"({{{listed}}})[round(datum.value)] || ''"
 
