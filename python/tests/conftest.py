@@ -40,7 +40,7 @@ class Engine:
     def version(self) -> str:
         return "0.1.0"
 
-    def resolve(self, text, file, base_dir, sets, seed) -> str:
+    def resolve(self, text, file, base_dir, sets, seed, controllers=None) -> str:
         from weftline.scenarios import to_toml
 
         try:

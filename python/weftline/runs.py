@@ -64,7 +64,9 @@ def run(
     source = scenarios.load(scenario)
     changes = scenarios.settings(set)
     if out is None:
-        out, force = default_folder(source, changes, seed=seed, force=force)
+        # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
+        force = force or bool(controllers)
+        out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
     return start(
         source,
         changes,
@@ -104,9 +106,16 @@ def start(
     return Run.open(out)
 
 
-def resolve(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None) -> str:
+def resolve(
+    source: scenarios.Scenario,
+    changes: list[tuple[str, str]],
+    *,
+    seed: int | None,
+    controllers: Mapping[str, type] | None = None,
+) -> str:
     """Return the scenario with every default written out, as TOML."""
-    return _native.resolve(source.text, source.file, source.base_dir, changes, seed)
+    known = dict(controllers) if controllers else None
+    return _native.resolve(source.text, source.file, source.base_dir, changes, seed, known)
 
 
 def content_hash(resolved: str) -> str:
@@ -115,10 +124,15 @@ def content_hash(resolved: str) -> str:
 
 
 def default_folder(
-    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, force: bool
+    source: scenarios.Scenario,
+    changes: list[tuple[str, str]],
+    *,
+    seed: int | None,
+    force: bool,
+    controllers: Mapping[str, type] | None = None,
 ) -> tuple[Path, bool]:
     """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may."""
-    resolved = resolve(source, changes, seed=seed)
+    resolved = resolve(source, changes, seed=seed, controllers=controllers)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
     folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
     return folder, force or (folder.exists() and status_of(folder) != "done")
