@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 import weftline
 from weftline import _native, experiments, reproduce, runs
 from weftline.cli import main
