@@ -137,6 +137,8 @@ pub enum TelemetryConfig {
         max_hops: u32,
         /// Carry the 12-bit path id (HPCC paper, Fig 7).
         path_id: bool,
+        /// Every data packet carries it, not only those whose controller reads it.
+        all: bool,
     },
 }
 
@@ -174,6 +176,7 @@ pub enum Until {
 /// What is recorded beside the flows. What is not asked for costs nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MeasureConfig {
+    pub ideal: IdealFct,
     /// Histogram of the bytes queued at these ports, sampled this often.
     pub queue_histogram: Option<Sampled<PortSet>>,
     pub queue_series: Option<Sampled<PortSet>>,
@@ -188,6 +191,19 @@ pub struct MeasureConfig {
     pub port_events: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
+}
+
+/// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IdealFct {
+    /// What the flow takes alone at line rate, to the picosecond: every packet with its headers and telemetry over
+    /// every hop, and the last acknowledgement back.
+    #[default]
+    Alone,
+    /// The HPCC authors': base RTT (payload only, one direction) plus all bytes with 48 B headers at the bottleneck.
+    Hpcc,
+    /// The pHost authors' OPT (without the last acknowledgement).
+    Phost,
 }
 
 #[derive(Debug, Clone, PartialEq)]

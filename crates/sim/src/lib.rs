@@ -1,11 +1,20 @@
 //! weftline's simulator: scenario → build → run → results.
 
+pub mod balance;
 pub mod config;
 pub mod congestion;
 pub mod engine;
+mod ideal;
 pub mod measure;
+pub mod net;
+pub mod packet;
 pub mod parameters;
+pub mod queue;
+pub mod scenario;
+mod settings;
+pub mod simulation;
 pub mod telemetry;
 pub mod topology;
+pub mod transport;
 pub mod units;
 pub mod workload;

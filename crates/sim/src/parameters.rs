@@ -28,6 +28,7 @@ pub enum Kind {
     Integer { least: i64, most: i64 },
     Flag,
     Text,
+    List,
     /// One of these names, each with what it means.
     Choice(&'static [(&'static str, &'static str)]),
 }
@@ -174,6 +175,49 @@ impl<'a> Parameters<'a> {
         value
     }
 
+    /// Free text. A whole number is taken as the text that it is written as, because host ids and names that look
+    /// like numbers are typed without quotes. None: not given, and no `default`.
+    pub fn text(
+        &mut self,
+        key: &'static str,
+        default: Option<&str>,
+        help: &'static str,
+    ) -> Option<String> {
+        let default = default.map(str::to_string);
+        let value = match self.source.get(key) {
+            None => default.clone(),
+            Some(Value::Text(text)) => Some(text),
+            Some(Value::Integer(i)) => Some(i.to_string()),
+            Some(other) => {
+                self.source.complain(key, format!("expected text, found {}", describe(&other)));
+                default.clone()
+            }
+        };
+        let resolved = value.clone().map(Value::Text);
+        self.source.declare(Declared { key, kind: Kind::Text, default, help }, resolved);
+        value
+    }
+
+    /// A list, its elements as the user wrote them. None: not given.
+    pub fn list(&mut self, key: &'static str, help: &'static str) -> Option<Vec<Value>> {
+        let value = match self.source.get(key) {
+            None => None,
+            Some(Value::List(list)) => Some(list),
+            Some(other) => {
+                self.source.complain(key, format!("expected a list, found {}", describe(&other)));
+                None
+            }
+        };
+        let resolved = value.clone().map(Value::List);
+        self.source.declare(Declared { key, kind: Kind::List, default: None, help }, resolved);
+        value
+    }
+
+    /// Reports what is wrong with `key` beyond its kind and range: a missing value, or one that contradicts another.
+    pub fn complain(&mut self, key: &str, message: String) {
+        self.source.complain(key, message);
+    }
+
     fn quantity<T>(
         &mut self,
         key: &'static str,
@@ -280,9 +324,8 @@ impl Source for Nothing {
     fn get(&mut self, _key: &str) -> Option<Value> {
         None
     }
-    fn complain(&mut self, key: &str, message: String) {
-        unreachable!("no value was given for {key}, yet: {message}")
-    }
+    /// Nothing was given, so a complaint can only be of a key that must be given.
+    fn complain(&mut self, _key: &str, _message: String) {}
     fn declare(&mut self, declared: Declared, _resolved: Option<Value>) {
         self.declared.push(declared);
     }

@@ -3,8 +3,26 @@
 //! A controller knows its acknowledgements and its own state, nothing of the network: no clock, no random numbers, no
 //! packets. Time and feedback come in; a rate, a window and timers go out through [`Control`].
 
+//!
+//! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`]: from these come its
+//! name in scenarios, `weftline list`, `weftline explain` and the tests that every controller must pass.
+
+pub mod dcqcn;
+pub mod dctcp;
+pub mod external;
+pub mod hpcc;
+pub mod timely;
+
+#[cfg(test)]
+mod lone_flow;
+#[cfg(test)]
+mod situations;
+
+use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
+
+pub use external::ExternalController;
 
 /// What is fixed for a flow when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,9 +91,259 @@ pub trait CongestionController {
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
-/// A controller by its parameters: what `[transport] controller = { kind = ... }` resolves to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ControllerConfig {
-    /// Always at line rate, no window unless the transport sets one.
+/// What a scheme is, for `weftline explain` and the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemeDoc {
+    /// As in a scenario: `kind = "hpcc"`.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// What it does, in two or three sentences.
+    pub text: &'static str,
+    pub source: &'static str,
+    /// Its law as plain text, one equation a line.
+    pub equations: &'static str,
+    /// How it was checked, and what was not.
+    pub validation: &'static str,
+}
+
+/// The window that the transport keeps beside the rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// In-flight bytes are not limited.
     None,
+    /// W0 always.
+    Fixed,
+    /// floor(W0 * rate / line rate), at least 1 byte.
+    FollowsRate,
+}
+
+/// What a controller asks of transport and telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    pub window: Window,
+    /// INT records of every hop in every acknowledgement.
+    pub int: bool,
+    /// The 8-byte send timestamp of TIMELY on the wire.
+    pub timestamp: bool,
+    /// Whether the authors let acknowledgements pass a paused NIC (their ACK_HIGH_PRIO).
+    pub ack_priority: bool,
+}
+
+impl Needs {
+    /// Nothing but `window`.
+    pub const fn window(window: Window) -> Needs {
+        Needs { window, int: false, timestamp: false, ack_priority: false }
+    }
+}
+
+/// Parameters of a controller: read from a scenario once, then the mould of every flow's state.
+pub trait ControllerParameters: Sized {
+    type State: CongestionController;
+    const DOC: SchemeDoc;
+    fn read(p: &mut Parameters) -> Self;
+    fn needs(&self) -> Needs;
+    /// State of a new flow; its rate is the line rate. `int_hops`: records that the INT header has room for.
+    fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
+}
+
+const NONE_DOC: SchemeDoc = SchemeDoc {
+    name: "none",
+    title: "no congestion control: always at line rate",
+    text: "The flow sends at the rate of its NIC whatever comes back. With PFC this is a fabric that is held together by \
+           pauses alone; without, by retransmission.",
+    source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
+    equations: "rate = line rate",
+    validation: "It does nothing: the rate never leaves the line rate, whatever is acknowledged.",
+};
+
+/// One line a controller: variant = file::parameters => state.
+macro_rules! registry {
+    ($($variant:ident = $file:ident :: $parameters:ident;)*) => {
+        /// A controller by its parameters: what `[transport] controller = { kind = ... }` resolves to.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum ControllerConfig {
+            /// Always at line rate, no window.
+            None,
+            $($variant($file::$parameters),)*
+            External(ExternalController),
+        }
+
+        /// The state of one flow's controller.
+        pub enum Controller {
+            None,
+            $($variant(<$file::$parameters as ControllerParameters>::State),)*
+            External(external::External),
+        }
+
+        /// Every controller's text.
+        pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)* NONE_DOC];
+
+        /// Names of the controllers, each with one line.
+        pub const KINDS: &[(&str, &str)] =
+            &[$(($file::DOC.name, $file::DOC.title),)* (NONE_DOC.name, NONE_DOC.title)];
+
+        impl ControllerConfig {
+            /// Reads the parameters of the controller named `kind`; none where [`KINDS`] has no such name.
+            pub fn read(kind: &str, p: &mut Parameters) -> Option<ControllerConfig> {
+                $(if kind == $file::DOC.name {
+                    return Some(ControllerConfig::$variant(ControllerParameters::read(p)));
+                })*
+                (kind == NONE_DOC.name).then_some(ControllerConfig::None)
+            }
+
+            /// The name in scenarios and results.
+            pub fn name(&self) -> &str {
+                match self {
+                    ControllerConfig::None => NONE_DOC.name,
+                    $(ControllerConfig::$variant(_) => $file::DOC.name,)*
+                    ControllerConfig::External(external) => &external.name,
+                }
+            }
+
+            pub fn needs(&self) -> Needs {
+                match self {
+                    ControllerConfig::None => Needs::window(Window::None),
+                    $(ControllerConfig::$variant(parameters) => parameters.needs(),)*
+                    ControllerConfig::External(external) => external.needs,
+                }
+            }
+
+            /// State and control of a new flow. `int_hops`: records that the INT header has room for.
+            pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
+                let state = match self {
+                    ControllerConfig::None => Controller::None,
+                    $(ControllerConfig::$variant(parameters) => {
+                        Controller::$variant(parameters.start(flow, int_hops))
+                    })*
+                    ControllerConfig::External(external) => Controller::External(external.start(flow)),
+                };
+                (state, Control::new(flow.line_rate))
+            }
+        }
+
+        /// Calls the same method of whichever controller it is.
+        macro_rules! each {
+            ($self:ident, $law:ident => $call:expr) => {
+                match $self {
+                    Controller::None => {}
+                    $(Controller::$variant($law) => $call,)*
+                    Controller::External($law) => $call,
+                }
+            };
+        }
+    };
+}
+
+registry! {
+    Hpcc = hpcc::HpccParameters;
+    Dcqcn = dcqcn::DcqcnParameters;
+    Timely = timely::TimelyParameters;
+    Dctcp = dctcp::DctcpParameters;
+}
+
+impl CongestionController for Controller {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        each!(self, law => law.on_ack(ack, control))
+    }
+    fn on_timer(&mut self, timer: usize, now: Time, control: &mut Control) {
+        each!(self, law => law.on_timer(timer, now, control))
+    }
+    fn on_timeout(&mut self, now: Time, control: &mut Control) {
+        each!(self, law => law.on_timeout(now, control))
+    }
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        each!(self, law => law.internals(out))
+    }
+}
+
+impl ControllerConfig {
+    pub fn windowed(&self) -> Window {
+        self.needs().window
+    }
+    pub fn needs_int(&self) -> bool {
+        self.needs().int
+    }
+    pub fn needs_timestamp(&self) -> bool {
+        self.needs().timestamp
+    }
+    pub fn ack_priority_default(&self) -> bool {
+        self.needs().ack_priority
+    }
+
+    /// Follows the HPCC authors' simulator to the event: timers tick even while they have nothing to do.
+    pub fn set_eager_timers(&mut self, eager: bool) {
+        if let ControllerConfig::Dcqcn(parameters) = self {
+            parameters.eager = eager;
+        }
+    }
+}
+
+/// Limits of a flow's rate: the configured least (never above the line rate) and the line rate.
+#[derive(Debug, Clone, Copy)]
+struct RateRange {
+    least: u64,
+    most: u64,
+}
+
+impl RateRange {
+    fn new(least: Rate, line_rate: Rate) -> RateRange {
+        let most = line_rate.0.max(1);
+        RateRange { least: least.0.clamp(1, most), most }
+    }
+    fn clamp(&self, rate_bps: u64) -> u64 {
+        rate_bps.clamp(self.least, self.most)
+    }
+}
+
+/// `rate * factor` in whole bit/s, rounded down: the authors' rates are integers in bit/s.
+fn times(rate_bps: u64, factor: f64) -> u64 {
+    (rate_bps as f64 * factor) as u64
+}
+
+/// A step published for `per`, in proportion to the line rate, in whole bit/s; at least 1.
+fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
+    (published.0 as u128 * line_rate.0 as u128 / per.0 as u128).max(1) as u64
+}
+
+/// A rate that may not be zero.
+fn positive_rate(p: &mut Parameters, key: &'static str, default: Rate, help: &'static str) -> Rate {
+    let rate = p.rate(key, default, help);
+    if rate.0 > 0 {
+        return rate;
+    }
+    p.complain(key, "expected a rate above 0: a flow at 0 bit/s would never end".into());
+    default
+}
+
+/// A time that may not be zero.
+fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
+    let time = p.time(key, default, help);
+    if time > Time::ZERO {
+        return time;
+    }
+    p.complain(key, "expected a time above 0".into());
+    default
+}
+
+/// The least rate of every scheme here (HPCC authors' run.py; their sample configuration has 100 Mb/s).
+fn min_rate(p: &mut Parameters) -> Rate {
+    positive_rate(
+        p,
+        "min_rate",
+        Rate::from_gbps(1),
+        "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).",
+    )
+}
+
+/// Whether and how a window goes with the rate (the `+win` variants of the HPCC paper).
+fn window(p: &mut Parameters, default: bool) -> Window {
+    let has = p.flag("window", default, "Limit the bytes in flight to W0 = line rate * T (HAS_WIN).");
+    let follows = p.flag("var_window", true, "The window shrinks in proportion to the rate (VAR_WIN).");
+    match (has, follows) {
+        (false, _) => Window::None,
+        (true, false) => Window::Fixed,
+        (true, true) => Window::FollowsRate,
+    }
 }

@@ -1,5 +1,7 @@
 //! What a run records, streamed out while it goes on.
 
+pub mod recorder;
+
 use crate::units::Time;
 use crate::workload::FlowId;
 
@@ -99,13 +101,18 @@ pub struct PortTotals {
     /// Packets that this port's queue or the switch's buffer refused.
     pub packets_dropped: u64,
     pub bytes_dropped: u64,
-    /// Lost on the wire because the link or its far end was down.
+    /// Lost on the wire into this port because the link or its far end was down.
     pub packets_lost: u64,
+    pub bytes_lost: u64,
+    /// Had nowhere to go: the port's link was down, or no route was left.
+    pub packets_stranded: u64,
+    pub bytes_stranded: u64,
     pub ecn_marks: u64,
     /// Pause frames received, and how long any class was held by them.
     pub pauses: u64,
     pub paused: Time,
-    pub most_queued: u64,
+    /// When the present pause began, if there is one.
+    pub paused_since: Time,
 }
 
 /// How a run ended.

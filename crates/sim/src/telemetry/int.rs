@@ -69,6 +69,88 @@ pub struct IntView<'a> {
     pub path_id: u16,
 }
 
+/// The records that packets carry, by index; places are used again.
+pub struct IntStacks {
+    max_hops: usize,
+    records: Vec<IntRecord>,
+    heads: Vec<StackHead>,
+    free: Vec<u32>,
+    layout: IntLayout,
+}
+
+#[derive(Clone, Copy, Default)]
+struct StackHead {
+    hops: u16,
+    path_id: u16,
+}
+
+impl IntStacks {
+    /// Stacks with room for `max_hops` records each.
+    pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
+        let (records, heads, free) = (Vec::new(), Vec::new(), Vec::new());
+        IntStacks { max_hops, records, heads, free, layout }
+    }
+
+    pub fn layout(&self) -> IntLayout {
+        self.layout
+    }
+
+    /// An empty stack.
+    #[inline]
+    pub fn insert(&mut self) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.heads[id as usize] = StackHead::default();
+            return id;
+        }
+        self.heads.push(StackHead::default());
+        self.records.resize(self.heads.len() * self.max_hops, IntRecord::default());
+        (self.heads.len() - 1) as u32
+    }
+
+    #[inline]
+    pub fn remove(&mut self, id: u32) {
+        self.free.push(id);
+    }
+
+    /// Writes the record of one hop; `switch` is XORed into the path id (12 bits). Beyond the room that a packet has,
+    /// records overwrite the oldest, and the count tells the receiver that they mean nothing.
+    #[inline]
+    pub fn push(&mut self, id: u32, switch: u16, hop: HopState) {
+        let head = &mut self.heads[id as usize];
+        let place = id as usize * self.max_hops + usize::from(head.hops) % self.max_hops;
+        head.hops += 1;
+        head.path_id ^= switch & 0xfff;
+        let mask = |bits: u32| (1u64 << bits) - 1;
+        self.records[place] = IntRecord {
+            time: (hop.now.ns() & mask(IntRecord::TIME_BITS)) as u32,
+            sent: ((hop.bytes_sent / u64::from(self.layout.sent_unit)) & mask(IntRecord::SENT_BITS))
+                as u32,
+            queue: ((hop.queue_bytes / u64::from(self.layout.queue_unit)) & mask(IntRecord::QUEUE_BITS))
+                as u32,
+            rate_kbps: (hop.rate.0 / 1000) as u32,
+        };
+    }
+
+    #[inline]
+    pub fn view(&self, id: u32) -> IntView<'_> {
+        let head = self.heads[id as usize];
+        let from = id as usize * self.max_hops;
+        let records = &self.records[from..from + usize::from(head.hops).min(self.max_hops)];
+        IntView { hops: u32::from(head.hops), records, path_id: head.path_id }
+    }
+}
+
+/// What a switch knows of a port when a packet leaves it.
+#[derive(Clone, Copy)]
+pub struct HopState {
+    pub now: crate::units::Time,
+    /// Bytes sent by the port before this packet.
+    pub bytes_sent: u64,
+    /// Bytes in all its queues, this packet gone.
+    pub queue_bytes: u64,
+    pub rate: crate::units::Rate,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

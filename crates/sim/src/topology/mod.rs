@@ -3,6 +3,39 @@
 //! Nothing here knows of packets or time passing. A host's id is its place among the hosts unless the
 //! topology's file numbers them itself.
 
+mod error;
+mod lines;
+mod network;
+mod overrides;
+mod path_times;
+mod pattern;
+mod routes;
+mod spec;
+mod validity;
+mod zoo;
+
+pub mod dumbbell;
+pub mod fat_tree;
+pub mod file;
+pub mod gml;
+pub mod graphml;
+pub mod hpcc_fat_tree;
+pub mod hpcc_text;
+pub mod leaf_spine;
+pub mod parking_lot;
+pub mod star;
+pub mod toml_file;
+
+pub use error::TopologyError;
+pub use network::LinkSpec;
+pub use overrides::{LinkOverride, apply_overrides};
+pub use path_times::{Path, PathTimes, max_base_rtt};
+pub use routes::{NextHopOrder, Routes};
+pub use spec::{KINDS, TopologySpec};
+pub use toml_file::write_toml;
+pub use validity::{MOST_LINKS, MOST_NODES};
+pub use zoo::ZooOptions;
+
 use crate::units::{Rate, Time};
 
 /// Index of a node in [`Topology::nodes`].
@@ -23,7 +56,8 @@ pub struct Node {
     /// As a person would name it: `host17`, `leaf0`, `spine2`, `core3`.
     pub name: String,
     pub kind: NodeKind,
-    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph without tiers.
+    /// 0 for hosts, 1 for the switches next to them, and so on upward; 1 for every switch of a graph
+    /// without tiers.
     pub tier: u8,
 }
 
@@ -71,4 +105,25 @@ impl Topology {
     pub fn host_label(&self, host: HostId) -> u32 {
         self.host_labels.get(host as usize).copied().unwrap_or(host)
     }
+
+    /// Sets the tier of each switch to its distance from the nearest host, for files that do not say it.
+    fn find_tiers(&mut self) {
+        let ports = self.ports();
+        let mut reached = self.hosts();
+        let mut seen = vec![false; self.nodes.len()];
+        reached.iter().for_each(|&host| seen[host as usize] = true);
+        let mut next = 0;
+        while let Some(&node) = reached.get(next) {
+            next += 1;
+            for &(_, neighbour) in &ports[node as usize] {
+                if !std::mem::replace(&mut seen[neighbour as usize], true) {
+                    self.nodes[neighbour as usize].tier = self.nodes[node as usize].tier.saturating_add(1);
+                    reached.push(neighbour);
+                }
+            }
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,27 @@
 //! A workload knows hosts by their number and rates, never switches. Every workload draws from random
 //! streams of its own, so that changing the scheme leaves the flows as they are.
 
+pub mod all_to_all;
+pub mod closed_loop;
+pub mod collective;
+pub mod flows;
+pub mod hosts;
+pub mod incast;
+pub mod load;
+pub mod merge;
+pub mod permutation;
+pub mod poisson;
+pub mod sizes;
+pub mod spec;
+#[cfg(test)]
+mod testing;
+pub mod trace;
+
+pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};
+pub use sizes::SizeDistribution;
+pub use spec::{KINDS, WorkloadContext, WorkloadError, WorkloadSpec};
+pub use trace::{Trace, TraceError, TraceRow};
+
 use crate::topology::HostId;
 use crate::units::Time;
 
@@ -40,10 +61,15 @@ pub trait FlowSource: Send {
     fn clone_box(&self) -> Box<dyn FlowSource>;
     /// Pairs (earlier, later) of this source's own flows, by their order within it: `later` counts
     /// `earlier` in its `waits_for`. Sorted. Empty for most sources.
+    ///
+    /// The source of `later` is the source of `earlier` (which learns of the end by the last acknowledgement) or
+    /// its destination (which learns of it by the last byte): no host acts on what it cannot know.
     fn dependencies(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }
-    /// Flows whose completion ends a job, as (last flow's order, job's number); for job completion times.
+    /// Flows whose completion ends a job, as (the flow's order, job's number); for job completion times. A job
+    /// has ended when all the flows listed for it have. The flows of a job are neighbours in the order, and job
+    /// numbers rise with it. Sorted.
     fn jobs(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }

@@ -1,0 +1,293 @@
+//! DCQCN: ECN marks drive a cut and three stages of recovery, all by timers.
+//!
+//! ```text
+//! alpha = (1 - g) alpha + g [a mark came]             every alpha interval
+//! rate  = rate (1 - alpha / 2), target = rate before  every decrease interval in which a mark came; stage = 0
+//! rate  = rate / 2 + target / 2                       every increase interval; before it, by stage:
+//!           stage < F: nothing;  stage = F: target += R_AI;  stage > F: target += R_HAI;  then stage + 1
+//! ```
+//!
+//! Timers run from the first mark of a flow on: alpha at t0 + k * 1 us, decrease 1 ns after every fourth, so that it sees
+//! the new alpha; increase 300 us after the last cut or increase.
+//!
+//! Source: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015; intervals and order as in
+//! the HPCC authors' simulator (its NIC vendor's version).
+//! Differs from the source: every ACK echoes the mark, there is no notification packet with its 50 us pace; no byte
+//! counter. The target takes the rate before a cut only when an increase came since the last cut, unless
+//! `clamp_target_rate` is set. Alpha has no events here: its ticks are made up for when it is read.
+//! Parameters: see [`DcqcnParameters::read`].
+
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, in_proportion, min_rate, positive_time, times, window,
+};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "dcqcn",
+    title: "DCQCN: ECN marks, timed cuts and staged recovery",
+    text: "Switches mark with a probability that grows with the queue. The sender keeps a moving average alpha of whether \
+           marks came, cuts its rate by alpha/2 at most once per decrease interval, and recovers towards the rate before \
+           the cut, then beyond it by additive and hyper increase.",
+    source: "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015; the HPCC authors' simulator",
+    equations: "alpha = (1 - g) alpha + g [mark], every alpha interval\n\
+                rate = rate (1 - alpha/2), stage = 0, every decrease interval with a mark\n\
+                rate = rate/2 + target/2, every increase interval; target += R_AI at stage F, R_HAI beyond",
+    validation: "Timers, stages and alpha equal hand-computed cases in the order of operations of the HPCC authors' \
+                 simulator. Not yet compared with it where packets are marked, which can be exact only where no mark is drawn \
+                 at random (dumbbell with a window).",
+};
+
+/// Published steps are per 25 Gb/s of line rate.
+const STEP_PER: Rate = Rate::from_gbps(25);
+/// A decrease comes this long after its alpha tick.
+const AFTER_ALPHA: Time = Time::from_ns(1);
+const DECREASE: usize = 0;
+const INCREASE: usize = 1;
+
+/// Parameters of DCQCN.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DcqcnParameters {
+    /// Weight of a tick in alpha.
+    pub g: f64,
+    pub alpha_interval: Time,
+    pub decrease_interval: Time,
+    pub increase_interval: Time,
+    /// F: increases towards the old rate before the target grows.
+    pub fast_recovery: u32,
+    /// Additive step of the target; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
+    /// Step of the target in hyper increase; none: in proportion to the line rate.
+    pub rhai: Option<Rate>,
+    pub min_rate: Rate,
+    /// Every cut sets the target to the rate before it.
+    pub clamp_target_rate: bool,
+    /// Share of the rate that is kept at the first mark.
+    pub rate_on_first: f64,
+    /// Timers tick even while they have nothing to do, as in the authors' simulator. The rates are the same.
+    pub eager: bool,
+    pub window: Window,
+}
+
+impl ControllerParameters for DcqcnParameters {
+    type State = Dcqcn;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> DcqcnParameters {
+        let us = Time::from_us;
+        DcqcnParameters {
+            g: p.number("g", 1.0 / 256.0, (0.0, 1.0), "Weight of a tick in alpha (published runs: 1/256)."),
+            alpha_interval: positive_time(p, "alpha_interval", us(1), "Time between ticks of alpha."),
+            decrease_interval: positive_time(p, "decrease_interval", us(4), "Least time between cuts."),
+            increase_interval: positive_time(
+                p,
+                "increase_interval",
+                us(300),
+                "Time between increases (vendor default 300 us; the authors' dcqcn_paper 55 us).",
+            ),
+            fast_recovery: p.integer(
+                "fast_recovery",
+                1,
+                (0, 1_000_000),
+                "F: increases before the target grows (published runs: 1).",
+            ) as u32,
+            rai: p.rate_or_auto("rai", "Additive step; auto: 5 Mb/s per 25 Gb/s of line rate."),
+            rhai: p.rate_or_auto("rhai", "Hyper step; auto: 50 Mb/s per 25 Gb/s of line rate."),
+            min_rate: min_rate(p),
+            clamp_target_rate: p.flag(
+                "clamp_target_rate",
+                false,
+                "Every cut sets the target, also a second one in a row (CLAMP_TARGET_RATE; 0 in the published runs).",
+            ),
+            rate_on_first: p.number(
+                "rate_on_first_cnp",
+                1.0,
+                (0.0, 1.0),
+                "Share of the rate that is kept at the first mark.",
+            ),
+            eager: false,
+            window: window(p, false),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        // The authors' dcqcn runs have ACK_HIGH_PRIO 1, dcqcn_vwin 0.
+        Needs { ack_priority: self.window == Window::None, ..Needs::window(self.window) }
+    }
+
+    fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
+        let step = |given: Option<Rate>, mbps| {
+            given.map_or_else(
+                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
+                |rate| rate.0,
+            )
+        };
+        let range = RateRange::new(self.min_rate, flow.line_rate);
+        Dcqcn {
+            g: self.g,
+            alpha: 1.0,
+            alpha_tick: Time::ZERO,
+            alpha_interval: self.alpha_interval,
+            first_cnp: None,
+            decrease_interval: self.decrease_interval,
+            increase_interval: self.increase_interval,
+            rate_on_first: self.rate_on_first,
+            target: range.most,
+            range,
+            rai: step(self.rai, 5),
+            rhai: step(self.rhai, 50),
+            fast_recovery: self.fast_recovery,
+            stage: 0,
+            alpha_cnp: false,
+            decrease_cnp: false,
+            clamp_target_rate: self.clamp_target_rate,
+            eager: self.eager,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Dcqcn {
+    g: f64,
+    /// Moving average of "a mark came", as of `alpha_tick`.
+    alpha: f64,
+    /// Last tick that alpha has taken in.
+    alpha_tick: Time,
+    alpha_interval: Time,
+    /// t0: the origin of the timers.
+    first_cnp: Option<Time>,
+    decrease_interval: Time,
+    increase_interval: Time,
+    rate_on_first: f64,
+    /// Rate to recover to, in bit/s; set at a cut, grows in additive and hyper increase.
+    target: u64,
+    range: RateRange,
+    rai: u64,
+    rhai: u64,
+    fast_recovery: u32,
+    /// Increases since the last cut.
+    stage: u32,
+    /// A mark came since the last tick of alpha.
+    alpha_cnp: bool,
+    /// A mark came since the last decrease timer.
+    decrease_cnp: bool,
+    clamp_target_rate: bool,
+    eager: bool,
+}
+
+impl CongestionController for Dcqcn {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        if ack.marked {
+            self.on_mark(ack.now, control);
+        }
+    }
+
+    fn on_timer(&mut self, timer: usize, now: Time, control: &mut Control) {
+        if timer == DECREASE {
+            self.on_decrease_timer(now, control);
+        } else {
+            self.on_increase_timer(now, control);
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+        out.push(("target_bps", self.target as f64));
+    }
+}
+
+impl Dcqcn {
+    fn on_mark(&mut self, now: Time, control: &mut Control) {
+        self.decrease_cnp = true;
+        let Some(first) = self.first_cnp else {
+            return self.on_first_mark(now, control);
+        };
+        // A mark at the very time of a tick counts for that tick.
+        self.take_ticks_before(now);
+        self.alpha_cnp = true;
+        if control.timers[DECREASE] == Time::MAX {
+            control.timers[DECREASE] = self.next_decrease(first, now);
+        }
+    }
+
+    /// Starts the timers; alpha stays 1 until a second mark or its first tick.
+    fn on_first_mark(&mut self, now: Time, control: &mut Control) {
+        self.first_cnp = Some(now);
+        self.alpha = 1.0;
+        self.alpha_tick = now;
+        self.alpha_cnp = false;
+        control.rate = Rate(self.range.clamp(times(control.rate.0, self.rate_on_first)));
+        self.target = control.rate.0;
+        control.timers[DECREASE] =
+            now.saturating_add(AFTER_ALPHA).saturating_add(self.decrease_interval);
+    }
+
+    fn on_decrease_timer(&mut self, now: Time, control: &mut Control) {
+        // Timers due together run in the order in which the authors' simulator would have set them: the longer one first.
+        if control.timers[INCREASE] <= now && self.increase_interval > self.decrease_interval {
+            control.timers[INCREASE] = Time::MAX;
+            self.on_increase_timer(now, control);
+        }
+        if self.eager {
+            control.timers[DECREASE] = now.saturating_add(self.decrease_interval);
+        }
+        if !self.decrease_cnp {
+            return;
+        }
+        self.take_ticks_before(now.saturating_add(Time(1)));
+        if self.clamp_target_rate || self.stage != 0 {
+            self.target = control.rate.0;
+        }
+        control.rate = Rate(self.range.clamp(times(control.rate.0, 1.0 - self.alpha / 2.0)));
+        self.stage = 0;
+        self.decrease_cnp = false;
+        control.timers[INCREASE] = now.saturating_add(self.increase_interval);
+    }
+
+    fn on_increase_timer(&mut self, now: Time, control: &mut Control) {
+        let before = control.rate.0;
+        if self.stage >= self.fast_recovery {
+            let step = if self.stage == self.fast_recovery { self.rai } else { self.rhai };
+            self.target = self.target.saturating_add(step).min(self.range.most);
+        }
+        // Halves are whole bit/s each, as the authors add them.
+        let rate = self.range.clamp(before / 2 + self.target / 2);
+        control.rate = Rate(rate);
+        self.stage = self.stage.saturating_add(1);
+        // At the line rate and at rest, further increases change nothing until a cut starts the timer again.
+        let at_rest = rate == before && self.target == self.range.most;
+        if self.eager || !at_rest {
+            control.timers[INCREASE] = now.saturating_add(self.increase_interval);
+        }
+    }
+
+    /// Brings alpha up to the last tick strictly before `end`; only the first tick can have a mark to count.
+    fn take_ticks_before(&mut self, end: Time) {
+        let span = end.saturating_sub(self.alpha_tick).0.saturating_sub(1);
+        let ticks = span / self.alpha_interval.0;
+        self.alpha_tick = self.alpha_tick.saturating_add(Time(ticks * self.alpha_interval.0));
+        for _ in 0..ticks {
+            let decayed = (1.0 - self.g) * self.alpha;
+            let alpha = if self.alpha_cnp { decayed + self.g } else { decayed };
+            // Without a mark, an alpha that a tick leaves as it is stays so (after some 0.2 s of silence).
+            let at_rest = !self.alpha_cnp && alpha == self.alpha;
+            self.alpha_cnp = false;
+            self.alpha = alpha;
+            if at_rest {
+                break;
+            }
+        }
+    }
+
+    /// First point of the grid t0 + 1 ns + k * interval that is not before `now`.
+    fn next_decrease(&self, first: Time, now: Time) -> Time {
+        let origin = first.saturating_add(AFTER_ALPHA);
+        let steps = now.saturating_sub(origin).0.div_ceil(self.decrease_interval.0);
+        origin.saturating_add(Time(steps.saturating_mul(self.decrease_interval.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

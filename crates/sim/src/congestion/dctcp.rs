@@ -1,0 +1,216 @@
+//! DCTCP as a rate: the share of marked packets sets the size of the cut.
+//!
+//! ```text
+//! F     = marked / acknowledged, per window          alpha = (1 - g) alpha + g F
+//! rate  = rate (1 - alpha / 2)     at a mark, once per window (CWR)
+//! rate  = rate + R_AI              per window outside CWR
+//! ```
+//!
+//! States: open; CWR (reduced) from a cut until an ACK passes the byte that was next at that moment.
+//!
+//! Source: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, Eq. 1 and 2; as the rate-based sender of the HPCC
+//! authors' simulator, which starts at line rate and has no slow start.
+//! Differs from the source: rate instead of window (the window follows the rate); alpha starts at 1; batches count the
+//! packets that were in flight, not those acknowledged.
+//! Parameters: see [`DctcpParameters::read`].
+
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, in_proportion, min_rate, times, window,
+};
+use crate::parameters::Parameters;
+use crate::units::Rate;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "dctcp",
+    title: "DCTCP: cuts in proportion to the share of ECN marks",
+    text: "Switches mark above one queue threshold. The sender keeps a moving average alpha of the share of marked \
+           packets per window and, once per window with a mark, cuts its rate by alpha/2; without marks it adds one \
+           packet per RTT. This is the rate-based form of the HPCC authors' simulator, with a window that follows.",
+    source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010; the HPCC authors' simulator",
+    equations: "alpha = (1 - g) alpha + g F\n\
+                rate = rate (1 - alpha/2) at a mark, once per window\n\
+                rate = rate + R_AI per window otherwise",
+    validation: "Cuts, alpha and increase equal hand-computed cases, in the order of operations of the HPCC authors' \
+                 simulator. Not yet compared with it where packets are marked.",
+};
+
+/// Published step: a packet of 1 000 B per 13 us at 100 Gb/s.
+const RAI: Rate = Rate::from_mbps(615);
+const RAI_PER: Rate = Rate::from_gbps(100);
+
+/// Parameters of DCTCP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DctcpParameters {
+    /// Weight of a new sample in alpha.
+    pub g: f64,
+    /// Additive increase per window; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
+    pub min_rate: Rate,
+    pub window: Window,
+}
+
+impl ControllerParameters for DctcpParameters {
+    type State = Dctcp;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> DctcpParameters {
+        DctcpParameters {
+            g: p.number(
+                "g",
+                1.0 / 16.0,
+                (0.0, 1.0),
+                "Weight of a new sample in alpha (DCTCP paper: 1/16).",
+            ),
+            rai: p.rate_or_auto(
+                "rai",
+                "Increase per window; auto: 615 Mb/s per 100 Gb/s of line rate (1 packet per 13 us).",
+            ),
+            min_rate: min_rate(p),
+            window: window(p, true),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::window(self.window)
+    }
+
+    fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dctcp {
+        Dctcp {
+            g: self.g,
+            rai: self.rai.map_or_else(|| in_proportion(RAI, RAI_PER, flow.line_rate), |rate| rate.0),
+            range: RateRange::new(self.min_rate, flow.line_rate),
+            mtu: u64::from(flow.mtu.max(1)),
+            alpha: 1.0,
+            marked: 0,
+            batch: 0,
+            last_update_seq: 0,
+            cwr_until: None,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Dctcp {
+    g: f64,
+    rai: u64,
+    range: RateRange,
+    mtu: u64,
+    /// Moving average of the share of marked packets; changes once per window.
+    alpha: f64,
+    /// Marked ACKs since alpha changed.
+    marked: u64,
+    /// Packets that were in flight when alpha changed.
+    batch: u64,
+    /// An ACK beyond this byte ends the window; 0 until the first ACK.
+    last_update_seq: u64,
+    /// In CWR until an ACK passes this byte.
+    cwr_until: Option<u64>,
+}
+
+impl CongestionController for Dctcp {
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        self.marked += u64::from(ack.marked);
+        let new_window = ack.acknowledged > self.last_update_seq;
+        if new_window {
+            self.end_window(ack);
+        }
+        if self.cwr_until.is_some_and(|byte| ack.acknowledged > byte) {
+            self.cwr_until = None;
+        }
+        // The cut comes before the increase: an ACK that cuts does not also add.
+        if ack.marked && self.cwr_until.is_none() {
+            control.rate = Rate(self.range.clamp(times(control.rate.0, 1.0 - self.alpha / 2.0)));
+            self.cwr_until = Some(ack.next_byte);
+        }
+        if new_window && self.cwr_until.is_none() {
+            control.rate = Rate(control.rate.0.saturating_add(self.rai).min(self.range.most));
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+    }
+}
+
+impl Dctcp {
+    /// Alpha takes in the share of marks (Eq. 1), except at the first ACK, whose batch is only beginning.
+    fn end_window(&mut self, ack: &Ack) {
+        if self.last_update_seq == 0 {
+            self.batch = ack.next_byte / self.mtu + 1;
+        } else {
+            let share = (self.marked as f64 / self.batch as f64).min(1.0);
+            self.alpha = (1.0 - self.g) * self.alpha + self.g * share;
+            self.marked = 0;
+            self.batch = ack.next_byte.saturating_sub(ack.acknowledged) / self.mtu + 1;
+        }
+        self.last_update_seq = ack.next_byte;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::situations::{LINE, ack, flow, published};
+
+    /// State and control after the first ACK: the first window ends at byte 10 000 and has 11 packets.
+    fn after_first_ack() -> (Dctcp, Control) {
+        let mut dctcp = published::<DctcpParameters>().start(&flow(), 0);
+        let mut control = Control::new(Rate(LINE));
+        dctcp.on_ack(&ack(1_000, 10_000), &mut control);
+        assert_eq!((dctcp.last_update_seq, dctcp.batch, control.rate.0), (10_000, 11, LINE));
+        (dctcp, control)
+    }
+
+    fn marked(acknowledged: u64, next_byte: u64) -> Ack<'static> {
+        Ack { marked: true, ..ack(acknowledged, next_byte) }
+    }
+
+    #[test]
+    fn the_rate_halves_once_per_window_when_every_packet_is_marked() {
+        let (mut dctcp, mut control) = after_first_ack();
+        let mut rates = Vec::new();
+        for packet in 2..=22 {
+            dctcp.on_ack(&marked(packet * 1_000, (packet + 10) * 1_000), &mut control);
+            rates.push(control.rate.0);
+        }
+        // Cut at byte 2 000 with alpha 1. That CWR lasts to byte 12 000; the ACK of 13 000 cuts again, with the alpha
+        // that took in 10 marks of 11 packets at byte 11 000.
+        assert!(rates[..11].iter().all(|&rate| rate == LINE / 2));
+        let alpha = 15.0 / 16.0 + 10.0 / 11.0 / 16.0;
+        assert!(rates[11..].iter().all(|&rate| rate == (50e9 * (1.0 - alpha / 2.0)) as u64));
+    }
+
+    #[test]
+    fn alpha_decays_in_closed_form_without_marks() {
+        let (mut dctcp, mut control) = after_first_ack();
+        for window in 1..=40 {
+            dctcp.on_ack(&ack(window * 10_000 + 1, (window + 1) * 10_000), &mut control);
+        }
+        assert!((dctcp.alpha - (15.0_f64 / 16.0).powi(40)).abs() < 1e-15);
+        assert_eq!(control.rate.0, LINE);
+    }
+
+    #[test]
+    fn a_window_without_marks_adds_one_step_and_an_ack_that_cuts_adds_none() {
+        let (mut dctcp, mut control) = after_first_ack();
+        dctcp.on_ack(&marked(2_000, 11_000), &mut control);
+        assert_eq!(control.rate.0, LINE / 2);
+        // Ends the window, but in CWR until byte 11 000 is passed.
+        dctcp.on_ack(&ack(11_000, 21_000), &mut control);
+        assert_eq!(control.rate.0, LINE / 2);
+        dctcp.on_ack(&ack(21_001, 31_000), &mut control);
+        assert_eq!(control.rate.0, LINE / 2 + 615_000_000);
+        dctcp.on_ack(&marked(31_001, 41_000), &mut control);
+        assert!(control.rate.0 < LINE / 2);
+    }
+
+    #[test]
+    fn a_rate_never_falls_below_the_least() {
+        let (mut dctcp, mut control) = after_first_ack();
+        for window in 1..=40 {
+            dctcp.on_ack(&marked(window * 10_000 + 1, (window + 1) * 10_000), &mut control);
+        }
+        assert_eq!(control.rate.0, 1_000_000_000);
+    }
+}

@@ -1,0 +1,333 @@
+//! HPCC: congestion control from per-hop telemetry.
+//!
+//! Every ACK carries, for each hop, the queue length, the bytes sent and a timestamp. The sender turns two of them into
+//! the load of the busiest hop and steers it to eta, against a reference rate that changes once per RTT:
+//!
+//! ```text
+//! u_i   = txRate_i / C_i + min(q_i, q_i before) / (C_i T)          txRate_i = bytes_i / tau_i
+//! U     = max u_i,  tau = that hop's, at most T
+//! u     = (u (T - tau) + U tau) / T
+//! c     = u / eta
+//! R     = R_ref / c + R_AI    if c >= 1 or stage >= maxStage       (stage = 0)
+//! R     = R_ref + R_AI        otherwise                            (stage + 1)
+//! R_ref = R, once per RTT;    W = W0 R / line rate
+//! ```
+//!
+//! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Alg. 1, Eq. 2, §5.1; arithmetic as in the
+//! authors' simulator, where the rate is the variable and the window follows.
+//! Differs from the source: maxStage is 0 (the authors' results page calls the paper's 5 a typo); a changed path id or
+//! number of hops discards the kept records (the paper says so, its released code has no path id); a hop whose two
+//! records bear the same time is not judged (there a division by zero).
+//! Parameters: see [`HpccParameters::read`].
+
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, min_rate, positive_rate, window,
+};
+use crate::parameters::Parameters;
+use crate::telemetry::int::{IntLayout, IntRecord, IntView};
+use crate::units::Rate;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "hpcc",
+    title: "HPCC: rate and window from per-hop telemetry (INT)",
+    text: "Every packet collects the queue length, bytes sent and time of each hop, and the ACK brings them back. The \
+           sender computes the load of the busiest hop, in-flight bytes over bandwidth-delay product, and scales its rate \
+           so that the load becomes eta. It reacts to every ACK, but relative to a reference that changes once per RTT, \
+           so that no congestion is counted twice.",
+    source: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, Alg. 1; the authors' simulator and results page",
+    equations: "u_i = txRate_i / C_i + min(q_i, q_i before) / (C_i T)\n\
+                U = max u_i; u = (u (T - tau) + U tau) / T; c = u / eta\n\
+                R = R_ref / c + R_AI if c >= 1 or stage >= max_stage, else R_ref + R_AI\n\
+                R_ref = R once per RTT; W = W0 R / line rate",
+    validation: "Rates and u equal, to the last bit, cases computed apart in IEEE doubles in the authors' order of \
+                 operations; a lone flow of eleven sizes takes the time of the authors' simulator to the nanosecond. Flows \
+                 that share a link are not yet compared with it. Per-hop rates (multi_rate) and sample_feedback cannot \
+                 be: no published run uses them.",
+};
+
+/// Parameters of HPCC.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HpccParameters {
+    /// Load to aim at, as a share of capacity.
+    pub eta: f64,
+    /// Additive steps before a multiplicative one (maxStage of Alg. 1).
+    pub max_stage: u32,
+    /// Additive increase per update.
+    pub rai: Rate,
+    pub min_rate: Rate,
+    /// React to every ACK, not only once per RTT.
+    pub fast_reaction: bool,
+    /// Keep u, reference and stage for each hop; the least rate counts.
+    pub multi_rate: bool,
+    /// Between full updates, leave out hops with an empty queue.
+    pub sample_feedback: bool,
+    pub window: Window,
+}
+
+impl ControllerParameters for HpccParameters {
+    type State = Hpcc;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> HpccParameters {
+        HpccParameters {
+            eta: p.number(
+                "eta",
+                0.95,
+                (0.01, 10.0),
+                "Load to aim at (HPCC paper §5.1: 0.95; results page 0.99).",
+            ),
+            max_stage: p.integer(
+                "max_stage",
+                0,
+                (0, 1_000_000),
+                "Additive steps before a multiplicative one (0 in all published simulations; the paper prints 5).",
+            ) as u32,
+            rai: positive_rate(
+                p,
+                "rai",
+                Rate::from_mbps(50),
+                "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT).",
+            ),
+            min_rate: min_rate(p),
+            fast_reaction: p.flag(
+                "fast_reaction",
+                true,
+                "React to every ACK, relative to the reference of the RTT (FAST_REACT).",
+            ),
+            multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the least counts (MULTI_RATE)."),
+            sample_feedback: p.flag(
+                "sample_feedback",
+                false,
+                "Leave out hops with an empty queue between full updates (SAMPLE_FEEDBACK).",
+            ),
+            window: window(p, true),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { int: true, ..Needs::window(self.window) }
+    }
+
+    fn start(&self, flow: &FlowContext, int_hops: usize) -> Hpcc {
+        let law = Law {
+            eta: self.eta,
+            max_stage: self.max_stage,
+            rai: self.rai.0,
+            range: RateRange::new(self.min_rate, flow.line_rate),
+        };
+        let reference = Reference { u: 1.0, rate: law.range.most, stage: 0 };
+        let hops = int_hops.min(u8::MAX as usize);
+        Hpcc {
+            law,
+            base_rtt_ns: flow.base_rtt.ns().max(1),
+            window_bytes: flow.window_bytes.max(1) as f64,
+            layout: flow.int_layout,
+            reference,
+            last_update_seq: 0,
+            path_id: 0,
+            kept: 0,
+            fast_reaction: self.fast_reaction,
+            sample_feedback: self.sample_feedback,
+            records: vec![IntRecord::default(); hops].into(),
+            per_hop: if self.multi_rate { vec![reference; hops].into() } else { [].into() },
+        }
+    }
+}
+
+/// What every update needs and no update changes.
+#[derive(Debug, Clone, Copy)]
+struct Law {
+    eta: f64,
+    max_stage: u32,
+    rai: u64,
+    range: RateRange,
+}
+
+/// A load and the rate that answers to it: of the path, or of one hop.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    /// Moving average of the load over one base RTT; every judged ACK changes it.
+    u: f64,
+    /// R_ref (the paper's W^c), in bit/s; changes once per RTT.
+    rate: u64,
+    /// Additive steps since the last multiplicative one; changes once per RTT.
+    stage: u32,
+}
+
+impl Law {
+    /// New rate and stage (Alg. 1, ComputeWind).
+    fn answer(&self, reference: &Reference) -> (u64, u32) {
+        let c = reference.u / self.eta;
+        let (rate, stage) = if c >= 1.0 || reference.stage >= self.max_stage {
+            // u = 0 gives infinity, which ends at the line rate.
+            (((reference.rate as f64 / c) as u64).saturating_add(self.rai), 0)
+        } else {
+            (reference.rate.saturating_add(self.rai), reference.stage + 1)
+        };
+        (self.range.clamp(rate), stage)
+    }
+}
+
+/// State of one flow.
+pub struct Hpcc {
+    law: Law,
+    /// T in whole ns.
+    base_rtt_ns: u64,
+    /// W0.
+    window_bytes: f64,
+    layout: IntLayout,
+    reference: Reference,
+    /// An ACK beyond this byte makes a full update; 0 until the first ACK. Set to the next byte to send.
+    last_update_seq: u64,
+    /// Path of the kept records.
+    path_id: u16,
+    /// How many of `records` are of the present path; 0 until the first ACK.
+    kept: u8,
+    fast_reaction: bool,
+    sample_feedback: bool,
+    /// The last record of each hop.
+    records: Box<[IntRecord]>,
+    /// With one rate per hop; else empty.
+    per_hop: Box<[Reference]>,
+}
+
+impl CongestionController for Hpcc {
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        let Some(int) = &ack.telemetry else { return };
+        let full = ack.acknowledged > self.last_update_seq;
+        if !full && !self.fast_reaction {
+            return;
+        }
+        let records = self.readable(int);
+        if self.last_update_seq == 0 {
+            self.last_update_seq = ack.next_byte;
+            self.keep(records, int.path_id);
+            return;
+        }
+        if self.is_kept_path(records, int.path_id) {
+            if let Some(rate) = self.update(records, full) {
+                control.rate = Rate(rate);
+                control.repace = true;
+            }
+        } else if !records.is_empty() {
+            self.keep(records, int.path_id);
+        }
+        if full {
+            self.last_update_seq = self.last_update_seq.max(ack.next_byte);
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        let hops = self.per_hop.get(..usize::from(self.kept)).unwrap_or_default();
+        let shown = hops.iter().min_by_key(|hop| hop.rate).unwrap_or(&self.reference);
+        out.push(("u", shown.u));
+        out.push(("r_ref_bps", shown.rate as f64));
+    }
+}
+
+impl Hpcc {
+    /// The records, or nothing when more hops wrote than there is room for: they have overwritten each other.
+    fn readable<'a>(&self, int: &IntView<'a>) -> &'a [IntRecord] {
+        let hops = int.hops as usize;
+        if hops > self.records.len() { &[] } else { int.records.get(..hops).unwrap_or_default() }
+    }
+
+    /// Differences mean something only between records of one path (HPCC Fig 7, path id).
+    fn is_kept_path(&self, records: &[IntRecord], path_id: u16) -> bool {
+        path_id == self.path_id && records.len() == usize::from(self.kept)
+    }
+
+    fn keep(&mut self, records: &[IntRecord], path_id: u16) {
+        self.records[..records.len()].copy_from_slice(records);
+        self.kept = records.len() as u8;
+        self.path_id = path_id;
+    }
+
+    /// Takes in the records; the new rate, if any hop was judged (Alg. 1, MeasureInflight and ComputeWind).
+    fn update(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
+        if self.per_hop.is_empty() {
+            self.update_path(records, full)
+        } else {
+            self.update_hops(records, full)
+        }
+    }
+
+    /// One reference for the path: the busiest hop counts.
+    fn update_path(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
+        let mut busiest = 0.0;
+        let mut interval_ns = 0;
+        let mut judged = false;
+        for (hop, record) in records.iter().enumerate() {
+            if self.sample_feedback && !full && record.queue == 0 {
+                continue;
+            }
+            judged = true;
+            let (load, tau_ns) = self.load(record, &self.records[hop]);
+            if load > busiest {
+                busiest = load;
+                interval_ns = tau_ns;
+            }
+            self.records[hop] = *record;
+        }
+        if !judged {
+            return None;
+        }
+        self.reference.u = self.average(self.reference.u, busiest, interval_ns);
+        let (rate, stage) = self.law.answer(&self.reference);
+        if full {
+            self.reference.rate = rate;
+            self.reference.stage = stage;
+        }
+        Some(rate)
+    }
+
+    /// One reference per hop: the least rate counts.
+    fn update_hops(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
+        let mut least = None;
+        for (hop, record) in records.iter().enumerate() {
+            if self.sample_feedback && !full && record.queue == 0 {
+                continue;
+            }
+            let (load, tau_ns) = self.load(record, &self.records[hop]);
+            self.records[hop] = *record;
+            let u = self.average(self.per_hop[hop].u, load, tau_ns);
+            let reference = &mut self.per_hop[hop];
+            reference.u = u;
+            let (rate, stage) = self.law.answer(reference);
+            if full {
+                reference.rate = rate;
+                reference.stage = stage;
+            }
+            least = Some(least.map_or(rate, |l: u64| l.min(rate)));
+        }
+        least
+    }
+
+    /// Load of a hop between two records (Eq. 2), and the time between them in ns. The order of the operations is that
+    /// of the authors' simulator and decides the last bit.
+    #[inline]
+    fn load(&self, new: &IntRecord, old: &IntRecord) -> (f64, u64) {
+        let tau_ns = new.ns_since(old);
+        let capacity = (u64::from(new.rate_kbps) * 1_000) as f64;
+        if tau_ns == 0 || new.rate_kbps == 0 {
+            return (0.0, 0);
+        }
+        let duration = tau_ns as f64 * 1e-9;
+        let tx_rate = (new.bytes_since(old, self.layout) * 8) as f64 / duration;
+        let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout)) as f64;
+        let line_rate = self.law.range.most as f64;
+        (tx_rate / capacity + queue * line_rate / capacity / self.window_bytes, tau_ns)
+    }
+
+    /// Moving average of the load over T.
+    #[inline]
+    fn average(&self, u: f64, load: f64, tau_ns: u64) -> f64 {
+        let t = self.base_rtt_ns;
+        let dt = tau_ns.min(t);
+        (u * (t - dt) as f64 + load * dt as f64) / t as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

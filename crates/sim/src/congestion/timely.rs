@@ -1,0 +1,267 @@
+//! TIMELY: the gradient of the round-trip time sets the rate.
+//!
+//! Once per RTT, with `diff` the moving average of the change of the rtt:
+//!
+//! ```text
+//! diff = (1 - a) diff + a (rtt - rtt before)          gradient = diff / minRTT
+//! rtt < T_low                  increase
+//! rtt > T_high                 rate = rate (1 - beta (1 - T_high / rtt))
+//! else gradient <= 0           increase
+//! else                         rate = rate max(0, 1 - beta gradient)
+//! increase: + R_AI, after five in a row + R_HAI
+//! ```
+//!
+//! Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, Alg. 1; as
+//! in the HPCC authors' simulator.
+//! Differs from the source: hyperactive increase has a step of its own (by default five times R_AI, which is the same). The
+//! rtt is in whole ns, from the start of transmission of the packet.
+//! Parameters: see [`TimelyParameters::read`].
+
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, in_proportion, min_rate, positive_time, times, window,
+};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "timely",
+    title: "TIMELY: rate from the gradient of the round-trip time",
+    text: "The sender measures the RTT of packets by timestamps and, once per RTT, looks at its change: falling or low, the \
+           rate grows; rising, it is cut in proportion to the gradient; above T_high, in proportion to the excess. \
+           Nothing is asked of the switches.",
+    source: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, Alg. 1; the HPCC authors' simulator",
+    equations: "diff = (1 - a) diff + a (rtt - rtt before); gradient = diff / minRTT\n\
+                rtt < T_low or gradient <= 0: rate + R_AI (R_HAI after five in a row)\n\
+                rtt > T_high: rate (1 - beta (1 - T_high / rtt))\n\
+                else rate max(0, 1 - beta gradient)",
+    validation: "Every branch, the one above T_high included, equals hand-computed cases in the order of operations of \
+                 the HPCC authors' simulator. Not yet compared with it where the rate is cut.",
+};
+
+/// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).
+const INCREASES_BEFORE_HYPER: u32 = 5;
+/// Published steps are per 10 Gb/s of line rate.
+const STEP_PER: Rate = Rate::from_gbps(10);
+
+/// Parameters of TIMELY.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimelyParameters {
+    /// Weight of the newest change of the rtt.
+    pub alpha: f64,
+    /// Depth of a cut.
+    pub beta: f64,
+    /// Below it the rate always grows.
+    pub t_low: Time,
+    /// Above it the rate is always cut.
+    pub t_high: Time,
+    /// Scale of the gradient.
+    pub min_rtt: Time,
+    /// Increase; none: in proportion to the line rate.
+    pub rai: Option<Rate>,
+    /// Increase after five in a row; none: in proportion to the line rate.
+    pub rhai: Option<Rate>,
+    pub min_rate: Rate,
+    pub window: Window,
+}
+
+impl ControllerParameters for TimelyParameters {
+    type State = Timely;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> TimelyParameters {
+        let us = Time::from_us;
+        let alpha = p.number("alpha", 0.875, (0.0, 1.0), "Weight of the newest change of the RTT.");
+        let beta = p.number("beta", 0.8, (0.0, 1.0), "Depth of a cut (published runs: 0.8).");
+        let t_low = p.time("t_low", us(50), "Below this RTT the rate always grows.");
+        let mut t_high = p.time("t_high", us(500), "Above this RTT the rate is always cut.");
+        if t_high < t_low {
+            p.complain("t_high", format!("expected at least t_low ({t_low}), found {t_high}"));
+            t_high = t_low;
+        }
+        TimelyParameters {
+            alpha,
+            beta,
+            t_low,
+            t_high,
+            min_rtt: positive_time(p, "min_rtt", us(20), "Change of the RTT that counts as gradient 1."),
+            rai: p.rate_or_auto("rai", "Increase; auto: 10 Mb/s per 10 Gb/s of line rate."),
+            rhai: p.rate_or_auto(
+                "rhai",
+                "Increase after five in a row; auto: 50 Mb/s per 10 Gb/s of line rate.",
+            ),
+            min_rate: min_rate(p),
+            window: window(p, false),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { timestamp: true, ack_priority: true, ..Needs::window(self.window) }
+    }
+
+    fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
+        let step = |given: Option<Rate>, mbps| {
+            given.map_or_else(
+                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
+                |rate| rate.0,
+            )
+        };
+        let range = RateRange::new(self.min_rate, flow.line_rate);
+        Timely {
+            alpha: self.alpha,
+            beta: self.beta,
+            t_low_ns: self.t_low.ns(),
+            t_high_ns: self.t_high.ns(),
+            min_rtt_ns: self.min_rtt.as_ns(),
+            rai: step(self.rai, 10),
+            rhai: step(self.rhai, 50),
+            range,
+            rate: range.most,
+            rtt_diff_ns: 0.0,
+            last_rtt_ns: 0,
+            last_update_seq: 0,
+            increases: 0,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Timely {
+    alpha: f64,
+    beta: f64,
+    t_low_ns: u64,
+    t_high_ns: u64,
+    min_rtt_ns: f64,
+    rai: u64,
+    rhai: u64,
+    range: RateRange,
+    /// Rate of the last update, in bit/s.
+    rate: u64,
+    /// Moving average of the change of the rtt; changes once per RTT.
+    rtt_diff_ns: f64,
+    last_rtt_ns: u64,
+    /// An ACK beyond this byte makes an update; 0 until the first ACK.
+    last_update_seq: u64,
+    /// Increases in a row.
+    increases: u32,
+}
+
+impl CongestionController for Timely {
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        if ack.acknowledged <= self.last_update_seq {
+            return;
+        }
+        let rtt_ns = ack.rtt.ns();
+        if self.last_update_seq != 0 {
+            self.update(rtt_ns);
+            control.rate = Rate(self.rate);
+        }
+        self.last_update_seq = self.last_update_seq.max(ack.next_byte);
+        self.last_rtt_ns = rtt_ns;
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("rtt_diff_ns", self.rtt_diff_ns));
+    }
+}
+
+impl Timely {
+    fn update(&mut self, rtt_ns: u64) {
+        let change = rtt_ns as i64 - self.last_rtt_ns as i64;
+        self.rtt_diff_ns = (1.0 - self.alpha) * self.rtt_diff_ns + self.alpha * change as f64;
+        match self.cut(rtt_ns, self.rtt_diff_ns / self.min_rtt_ns) {
+            None => self.increase(),
+            Some(factor) => {
+                self.rate = self.range.clamp(times(self.rate, factor));
+                self.increases = 0;
+            }
+        }
+    }
+
+    /// The factor to cut by; none: the rate grows (Alg. 1).
+    fn cut(&self, rtt_ns: u64, gradient: f64) -> Option<f64> {
+        if rtt_ns < self.t_low_ns {
+            None
+        } else if rtt_ns > self.t_high_ns {
+            Some(1.0 - self.beta * (1.0 - self.t_high_ns as f64 / rtt_ns as f64))
+        } else if gradient <= 0.0 {
+            None
+        } else {
+            Some((1.0 - self.beta * gradient).max(0.0))
+        }
+    }
+
+    fn increase(&mut self) {
+        let step = if self.increases < INCREASES_BEFORE_HYPER { self.rai } else { self.rhai };
+        self.rate = self.rate.saturating_add(step).min(self.range.most);
+        self.increases = self.increases.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::situations::{LINE, ack, flow, published};
+
+    /// A flow at half the line rate whose first ACK saw this rtt.
+    fn after_first_ack(rtt_us: u64) -> (Timely, Control) {
+        let mut timely = published::<TimelyParameters>().start(&flow(), 0);
+        timely.rate = LINE / 2;
+        let mut control = Control::new(Rate(LINE / 2));
+        timely.on_ack(&Ack { rtt: Time::from_us(rtt_us), ..ack(1, 10) }, &mut control);
+        assert_eq!(control.rate.0, LINE / 2);
+        (timely, control)
+    }
+
+    /// The rates after one ACK per round trip with these rtts.
+    fn rates(first_us: u64, rtts_us: &[u64]) -> Vec<u64> {
+        let (mut timely, mut control) = after_first_ack(first_us);
+        let ack_of = |(i, &rtt): (usize, &u64)| {
+            let seq = (i as u64 + 1) * 10;
+            timely.on_ack(&Ack { rtt: Time::from_us(rtt), ..ack(seq + 1, seq + 10) }, &mut control);
+            control.rate.0
+        };
+        rtts_us.iter().enumerate().map(ack_of).collect()
+    }
+
+    #[test]
+    fn low_round_trip_times_grow_the_rate_and_the_sixth_step_is_larger() {
+        let step = 100_000_000;
+        let half = LINE / 2;
+        let expected = [1, 2, 3, 4, 5, 10, 15].map(|steps| half + steps * step);
+        assert_eq!(rates(10, &[20, 30, 40, 45, 48, 49, 49]), expected);
+    }
+
+    #[test]
+    fn a_rising_round_trip_time_cuts_by_its_gradient() {
+        // diff = 0.875 * 10 us, gradient = 8.75 / 20, factor = 1 - 0.8 * 0.4375 = 0.65.
+        assert_eq!(rates(60, &[70]), [(50e9 * (1.0 - 0.8 * 0.4375)) as u64]);
+        // A gradient beyond 1.25 would cut below zero: the least rate holds.
+        assert_eq!(rates(60, &[100]), [1_000_000_000]);
+    }
+
+    #[test]
+    fn a_falling_round_trip_time_grows_the_rate_even_when_it_is_high() {
+        assert_eq!(rates(400, &[390, 390]), [LINE / 2 + 100_000_000, LINE / 2 + 200_000_000]);
+    }
+
+    #[test]
+    fn above_t_high_the_cut_is_by_the_excess_whatever_the_gradient() {
+        // 1 - 0.8 (1 - 500 / 1000) = 0.6; at exactly 500 us the gradient decides.
+        assert_eq!(rates(2_000, &[1_000]), [30_000_000_000]);
+        assert_eq!(rates(2_000, &[500]), [LINE / 2 + 100_000_000]);
+    }
+
+    #[test]
+    fn a_cut_ends_the_row_of_increases() {
+        let rates = rates(10, &[11, 12, 13, 14, 15, 60, 40]);
+        assert_eq!(rates[6] - rates[5], 100_000_000);
+    }
+
+    #[test]
+    fn acknowledgements_within_a_round_trip_change_nothing() {
+        let (mut timely, mut control) = after_first_ack(10);
+        timely.on_ack(&Ack { rtt: Time::from_us(900), ..ack(10, 20) }, &mut control);
+        assert_eq!((control.rate.0, timely.last_rtt_ns), (LINE / 2, 10_000));
+    }
+}

@@ -1,0 +1,92 @@
+//! Collects what nodes report, and hands it on in batches. What was not asked for costs a test of one flag at most.
+
+use super::{Entity, FlowRecord, Sample, Sink};
+use crate::engine::random::mix64;
+use crate::units::Time;
+use crate::workload::FlowId;
+
+/// Rows kept before they are handed on.
+const BATCH: usize = 8192;
+
+pub struct Recorder {
+    flows: Vec<FlowRecord>,
+    samples: Vec<Sample>,
+    pub flows_done: u64,
+    /// Sum of the hashes of all completed flows: independent of the order in which they complete.
+    pub hash: u64,
+    /// Payload bytes delivered in order since the start, in all and per group.
+    pub delivered: u64,
+    pub group_delivered: Vec<u64>,
+    /// The same for watched flows, sorted by flow.
+    pub watched: Vec<(FlowId, u64)>,
+    pub record_pauses: bool,
+    /// Completed jobs: (job, start, finish).
+    pub jobs: Vec<(u32, Time, Time)>,
+}
+
+impl Recorder {
+    pub fn new(groups: usize, mut watched: Vec<FlowId>, record_pauses: bool) -> Recorder {
+        watched.sort_unstable();
+        watched.dedup();
+        Recorder {
+            flows: Vec::with_capacity(BATCH),
+            samples: Vec::new(),
+            flows_done: 0,
+            hash: 0,
+            delivered: 0,
+            group_delivered: vec![0; groups.max(1)],
+            watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
+            record_pauses,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// A flow ended, or the run did before it.
+    pub fn flow(&mut self, record: FlowRecord) {
+        if let Some(finish) = record.finish {
+            self.flows_done += 1;
+            let identity = mix64(u64::from(record.flow) ^ record.size.rotate_left(32));
+            let ends = u64::from(record.src) << 32 | u64::from(record.dst);
+            let times = mix64(record.start.0 ^ mix64(finish.0)) ^ ends;
+            let packets = record.packets_sent ^ record.packets_retransmitted << 40;
+            self.hash = self.hash.wrapping_add(mix64(identity ^ mix64(times ^ mix64(packets))));
+        }
+        self.flows.push(record);
+    }
+
+    /// Payload came in order to its receiver.
+    #[inline]
+    pub fn deliver(&mut self, flow: FlowId, group: u16, bytes: u64) {
+        self.delivered += bytes;
+        self.group_delivered[usize::from(group)] += bytes;
+        if !self.watched.is_empty() {
+            if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
+                self.watched[at].1 += bytes;
+            }
+        }
+    }
+
+    pub fn sample(&mut self, time: Time, entity: Entity, metric: &'static str, value: f64) {
+        self.samples.push(Sample { time, entity, metric, value });
+    }
+
+    pub fn pause(&mut self, time: Time, node: u32, port: u32, stopped: bool) {
+        if self.record_pauses {
+            self.sample(time, Entity::Port(node, port), "paused", f64::from(u8::from(stopped)));
+        }
+    }
+
+    /// Whether there is a batch to hand on.
+    pub fn is_full(&self) -> bool {
+        self.flows.len() >= BATCH || self.samples.len() >= BATCH
+    }
+
+    /// Hands everything on. After an error nothing is handed on twice.
+    pub fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        let flows = sink.flows(&self.flows);
+        self.flows.clear();
+        let samples = sink.samples(&self.samples);
+        self.samples.clear();
+        flows.and(samples)
+    }
+}

@@ -1,0 +1,144 @@
+//! A host: NIC ports, and the transports that they pull packets from.
+
+use super::PortId;
+use super::partition::Partition;
+use crate::packet::{PacketId, PacketKind};
+use crate::queue::QueueDiscipline;
+use crate::settings::Settings;
+use crate::topology::routes::Routes;
+use crate::transport::{Ended, HostContext, Transport, TransportState};
+use crate::workload::{FlowId, FlowSpec};
+
+pub struct Host {
+    pub id: u32,
+    pub node: u32,
+    pub first_port: PortId,
+    pub ports: u16,
+    pub transports: Vec<TransportState>,
+}
+
+/// What a host works with: everything of the network but the hosts.
+pub struct Surroundings<'a> {
+    pub net: &'a mut Partition,
+    pub settings: &'a Settings,
+    pub routes: &'a Routes,
+    pub ended: &'a mut Vec<Ended>,
+}
+
+impl Host {
+    #[inline]
+    fn context<'a>(&self, around: &'a mut Surroundings) -> HostContext<'a> {
+        HostContext {
+            net: around.net,
+            settings: around.settings,
+            routes: around.routes,
+            ended: around.ended,
+            host: self.id,
+            node: self.node,
+            first_port: self.first_port,
+        }
+    }
+
+    /// A packet has come in by a port.
+    #[inline]
+    pub fn receive(&mut self, port: PortId, id: PacketId, around: &mut Surroundings) {
+        if !around.net.arrives(port, id) {
+            return;
+        }
+        let packet = &around.net.packets[id];
+        match packet.kind {
+            PacketKind::Pause | PacketKind::Resume => {
+                let frame = *packet;
+                around.net.discard(id);
+                if around.net.obey_pause(port, &frame) {
+                    self.kick(port, around);
+                }
+            }
+            _ => {
+                let transport = usize::from(packet.transport);
+                let mut cx = self.context(around);
+                if let Some(port) = self.transports[transport].receive(id, &mut cx) {
+                    self.kick(port, around);
+                }
+            }
+        }
+    }
+
+    pub fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, around: &mut Surroundings) {
+        let mut cx = self.context(around);
+        // Every transport kind of this version is RDMA; its settings tell flows apart.
+        if let Some(port) = self.transports[0].start_flow(flow, spec, &mut cx) {
+            self.kick(port, around);
+        }
+    }
+
+    pub fn timer(&mut self, token: u32, around: &mut Surroundings) {
+        let mut cx = self.context(around);
+        if let Some(port) = self.transports[0].on_timer(token, &mut cx) {
+            self.kick(port, around);
+        }
+    }
+
+    /// A NIC's wake-up for paced packets.
+    #[inline]
+    pub fn wake(&mut self, port: PortId, serial: u32, around: &mut Surroundings) {
+        let mut cx = self.context(around);
+        if self.transports[0].on_wake(port, serial, &mut cx) {
+            self.kick(port, around);
+        }
+    }
+
+    /// A port became free, or something came for it: sends the next packet if there is one.
+    #[inline]
+    pub fn kick(&mut self, port_id: PortId, around: &mut Surroundings) {
+        let port = &mut around.net.ports[port_id as usize];
+        if !port.is_idle(around.net.now) {
+            if !port.departure_pending && (!port.queue.is_empty() || self.wants(port_id, around)) {
+                around.net.expect_departure(port_id);
+            }
+            return;
+        }
+        if !port.up {
+            return;
+        }
+        let next = match port.queue.dequeue(port.paused, &mut around.net.packets) {
+            Some(id) => {
+                let packet = &mut around.net.packets[id];
+                packet.class = packet.wire_class;
+                Some(id)
+            }
+            None => self.pull(port_id, around),
+        };
+        if let Some(id) = next {
+            let more = !around.net.ports[port_id as usize].queue.is_empty() || self.wants(port_id, around);
+            around.net.transmit(port_id, id, more);
+        }
+    }
+
+    #[inline]
+    fn pull(&mut self, port: PortId, around: &mut Surroundings) -> Option<PacketId> {
+        let mut cx = self.context(around);
+        self.transports.iter_mut().find_map(|transport| transport.next_packet(port, &mut cx))
+    }
+
+    #[inline]
+    fn wants(&self, port: PortId, around: &mut Surroundings) -> bool {
+        let cx = self.context(around);
+        self.transports.iter().any(|transport| transport.wants(port, &cx))
+    }
+
+    /// The link of a port went down: what waits for it is lost.
+    pub fn flush_port(&mut self, net: &mut Partition, port: PortId) {
+        while let Some(id) = net.ports[port as usize].queue.dequeue(0, &mut net.packets) {
+            net.strand_packet(port, id);
+        }
+    }
+
+    /// The run ends.
+    pub fn finish(&mut self, around: &mut Surroundings) {
+        let mut cx = self.context(around);
+        for transport in &mut self.transports {
+            transport.finish(&mut cx);
+        }
+    }
+}

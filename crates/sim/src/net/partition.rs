@@ -1,0 +1,305 @@
+//! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
+
+use super::PortId;
+use super::port::Port;
+use crate::config::{Compat, TelemetryConfig};
+use crate::engine::queue::{Event, EventQueue};
+use crate::measure::recorder::Recorder;
+use crate::measure::PortTotals;
+use crate::packet::{NONE, Packet, PacketId, PacketSlab};
+use crate::telemetry::int::IntStacks;
+use crate::units::Time;
+
+/// Something that happens at a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// A packet (its head, at a cut-through switch) reaches the node by this port.
+    Arrival { port: PortId, packet: PacketId },
+    /// A packet held back for its tail may be forwarded.
+    Forward { port: PortId, packet: PacketId },
+    /// The transmitter of this port becomes free and something waits.
+    Departure { port: PortId },
+    /// The NIC behind this port may have a paced packet due; stale unless `serial` is the NIC's.
+    Wake { port: PortId, serial: u32 },
+    /// A timer of a transport at a host; `token` is the transport's own.
+    Timer { host: u32, token: u32 },
+    /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
+    StartFlow { arrival: u32, stage: u8 },
+    /// The network changes: index into the configured failures.
+    Change { index: u32 },
+    /// Routes follow a change.
+    Reroute { index: u32 },
+    /// A measure is due.
+    Tick { probe: u32 },
+}
+
+/// What goes first among simultaneous events of one node, outside the compat mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Rank {
+    /// The network itself changes.
+    Change,
+    /// Packets arrive, by input port.
+    Arrival,
+    /// Transmitters become free, by port.
+    Departure,
+    /// Timers, in the order in which the node set them.
+    Timer,
+    /// Flows start, by id.
+    Flow,
+}
+
+/// The order of simultaneous events.
+enum Order {
+    /// By node, rank, and the node's own counter: a property of the model, whatever the order of insertion.
+    ByEntity { timers_set: Vec<u64> },
+    /// As the HPCC authors' simulator would have inserted them.
+    ByInsertion { inserted: u64 },
+}
+
+pub struct Partition {
+    pub now: Time,
+    pub compat: Compat,
+    pub packets: PacketSlab,
+    pub stacks: IntStacks,
+    pub ports: Vec<Port>,
+    pub totals: Vec<PortTotals>,
+    pub recorder: Recorder,
+    pub packet_hops: u64,
+    pub bytes_on_wire: u64,
+    /// Of these, telemetry in data packets and acknowledgements, counted where it is sent first.
+    pub telemetry_bytes: u64,
+    pub events_handled: u64,
+    events: EventQueue<Action>,
+    order: Order,
+}
+
+/// Key of what comes after everything else at its time and must not disturb the order of the rest: measures.
+const LAST: u64 = u64::MAX;
+/// Key of announcements: before every measure, after all else.
+const ANNOUNCEMENT: u64 = LAST - (1 << 32);
+
+impl Partition {
+    pub fn new(
+        ports: Vec<Port>,
+        nodes: usize,
+        compat: Compat,
+        telemetry: TelemetryConfig,
+        layout: crate::telemetry::int::IntLayout,
+        recorder: Recorder,
+    ) -> Partition {
+        let max_hops = match telemetry {
+            TelemetryConfig::None => 1,
+            TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
+        };
+        // A busy port has an event about every 100 ns; a slot of the queue should hold a few.
+        let slot = Time((400_000 / ports.len().max(1) as u64).max(256));
+        Partition {
+            now: Time::ZERO,
+            compat,
+            packets: PacketSlab::new(),
+            stacks: IntStacks::new(max_hops, layout),
+            totals: vec![PortTotals::default(); ports.len()],
+            ports,
+            recorder,
+            packet_hops: 0,
+            bytes_on_wire: 0,
+            telemetry_bytes: 0,
+            events_handled: 0,
+            events: EventQueue::new(slot),
+            order: match compat {
+                Compat::None => Order::ByEntity { timers_set: vec![0; nodes] },
+                Compat::HpccNs3 => Order::ByInsertion { inserted: 0 },
+            },
+        }
+    }
+
+    /// Takes the next event and moves the clock to it.
+    #[inline]
+    pub fn next_event(&mut self) -> Option<Event<Action>> {
+        let event = self.events.pop()?;
+        debug_assert!(event.time >= self.now);
+        self.now = event.time;
+        self.events_handled += 1;
+        Some(event)
+    }
+
+    /// Events on their way.
+    pub fn pending(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Schedules what happens at `node`; `place` orders events of one rank (port number, flow id).
+    #[inline]
+    pub fn schedule(&mut self, at: Time, node: u32, rank: Rank, place: u64, action: Action) {
+        let key = match &mut self.order {
+            Order::ByEntity { .. } => entity_key(node, rank, place),
+            Order::ByInsertion { inserted } => {
+                *inserted += 1;
+                *inserted
+            }
+        };
+        self.events.push(at, key, action);
+    }
+
+    /// Schedules a timer of a node, behind the timers that it set before for the same time.
+    #[inline]
+    pub fn schedule_timer(&mut self, at: Time, node: u32, action: Action) {
+        let place = match &mut self.order {
+            Order::ByEntity { timers_set } => {
+                let counter = &mut timers_set[node as usize];
+                *counter += 1;
+                *counter
+            }
+            Order::ByInsertion { .. } => 0,
+        };
+        self.schedule(at, node, Rank::Timer, place, action);
+    }
+
+    /// Schedules a measure: after everything else that happens at its time.
+    pub fn schedule_tick(&mut self, at: Time, probe: u32) {
+        self.events.push(at, LAST - u64::from(probe), Action::Tick { probe });
+    }
+
+    /// Schedules the announcement of flows: after what nodes do at its time, before measures.
+    pub fn schedule_announcement(&mut self, at: Time, action: Action) {
+        self.events.push(at, ANNOUNCEMENT, action);
+    }
+
+    /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
+    #[inline]
+    pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
+        let port = &mut self.ports[port_id as usize];
+        let packet = &mut self.packets[id];
+        let size = u64::from(packet.size);
+        debug_assert!(port.is_idle(self.now) && port.up);
+        let free = self.now + port.transmission_time(size, self.compat);
+        port.busy_until = free;
+        port.bytes_sent += size;
+        port.packets_sent += 1;
+        self.packet_hops += 1;
+        self.bytes_on_wire += size;
+        packet.generation = port.generation;
+        packet.ingress = port.peer_local;
+        let header = u64::from(port.peer_cuts_through);
+        let seen = if header > 0 && header < size {
+            self.now + port.transmission_time(header, self.compat)
+        } else {
+            free
+        };
+        let (at, node, local, peer) = (seen + port.delay, port.peer_node, port.peer_local, port.peer);
+        if more || self.compat == Compat::HpccNs3 {
+            self.expect_departure(port_id);
+        }
+        self.schedule(at, node, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+    }
+
+    /// Makes sure that a departure event comes when the port's transmitter is free.
+    #[inline]
+    pub fn expect_departure(&mut self, port_id: PortId) {
+        let port = &mut self.ports[port_id as usize];
+        if port.departure_pending {
+            return;
+        }
+        port.departure_pending = true;
+        let (at, node, local) = (port.busy_until.max(self.now), port.node, u64::from(port.local));
+        self.schedule(at, node, Rank::Departure, local, Action::Departure { port: port_id });
+    }
+
+    /// Frees a packet and the telemetry that it carries.
+    #[inline]
+    pub fn discard(&mut self, id: PacketId) {
+        let stack = self.packets[id].telemetry;
+        if stack != NONE {
+            self.stacks.remove(stack);
+        }
+        self.packets.remove(id);
+    }
+
+    /// Counts a packet that was refused at this port and frees it.
+    #[cold]
+    pub fn drop_packet(&mut self, port: PortId, id: PacketId) {
+        let totals = &mut self.totals[port as usize];
+        totals.packets_dropped += 1;
+        totals.bytes_dropped += u64::from(self.packets[id].size);
+        self.discard(id);
+    }
+
+    /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
+    #[cold]
+    pub fn strand_packet(&mut self, port: PortId, id: PacketId) {
+        let totals = &mut self.totals[port as usize];
+        totals.packets_stranded += 1;
+        totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.discard(id);
+    }
+
+    /// Counts a packet that the link into this port lost, and frees it.
+    #[cold]
+    fn lose_packet(&mut self, port: PortId, id: PacketId) {
+        let totals = &mut self.totals[port as usize];
+        totals.packets_lost += 1;
+        totals.bytes_lost += u64::from(self.packets[id].size);
+        self.discard(id);
+    }
+
+    /// Takes out the event that is next, without its happening: for the accounts at the end.
+    pub fn take_pending(&mut self) -> Option<Action> {
+        self.events.pop().map(|event| event.what)
+    }
+
+    /// A packet has come over the link into this port: counts it, unless the link went down meanwhile.
+    #[inline]
+    pub fn arrives(&mut self, port_id: PortId, id: PacketId) -> bool {
+        let port = &mut self.ports[port_id as usize];
+        let packet = &self.packets[id];
+        if packet.generation != port.generation {
+            self.lose_packet(port_id, id);
+            return false;
+        }
+        port.bytes_received += u64::from(packet.size);
+        port.packets_received += 1;
+        true
+    }
+
+    /// The link of a port went down: nothing pauses it any more.
+    pub fn release_pause(&mut self, port_id: PortId) {
+        let port = &mut self.ports[port_id as usize];
+        if std::mem::take(&mut port.paused) != 0 {
+            let totals = &mut self.totals[port_id as usize];
+            totals.paused += self.now - totals.paused_since;
+        }
+    }
+
+    /// A pause or resume frame takes effect on the port that it came in by; true if the port may send again.
+    pub fn obey_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
+        let port = &mut self.ports[port_id as usize];
+        let totals = &mut self.totals[port_id as usize];
+        let class = 1u8 << (frame.aux & 7);
+        let was = port.paused;
+        match frame.kind {
+            crate::packet::PacketKind::Pause => {
+                port.paused |= class;
+                totals.pauses += 1;
+                if was == 0 {
+                    totals.paused_since = self.now;
+                }
+            }
+            _ => {
+                port.paused &= !class;
+                if was != 0 && port.paused == 0 {
+                    totals.paused += self.now - totals.paused_since;
+                }
+            }
+        }
+        let stopped = frame.kind == crate::packet::PacketKind::Pause;
+        self.recorder.pause(self.now, port.node, u32::from(port.local), stopped);
+        !stopped
+    }
+}
+
+#[inline]
+fn entity_key(node: u32, rank: Rank, place: u64) -> u64 {
+    debug_assert!(node < 1 << 24 && place < 1 << 36);
+    u64::from(node) << 40 | (rank as u64) << 36 | place
+}

@@ -1,0 +1,195 @@
+//! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
+
+use super::buffer::SharedBuffer;
+use super::ecn::EcnMarker;
+use super::partition::{Action, Partition, Rank};
+use super::{PFC_FRAME_BYTES, PortId};
+use crate::balance::{Balancer, LoadBalancer};
+use crate::engine::random::RandomStream;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::queue::{QueueDiscipline, Verdict};
+use crate::telemetry::int::HopState;
+use crate::topology::routes::Routes;
+
+pub struct Switch {
+    pub node: u32,
+    pub first_port: PortId,
+    /// Its id in path ids: 12 bits, never 0.
+    pub path_id: u16,
+    pub buffer: SharedBuffer,
+    pub balancer: Balancer,
+    /// By local port.
+    pub markers: Vec<EcnMarker>,
+    pub random: RandomStream,
+}
+
+impl Switch {
+    /// A packet has come in by a port.
+    #[inline]
+    pub fn receive(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        if !net.arrives(port, id) {
+            return;
+        }
+        let packet = &net.packets[id];
+        match packet.kind {
+            PacketKind::Pause | PacketKind::Resume => {
+                let frame = *packet;
+                net.discard(id);
+                if net.obey_pause(port, &frame) {
+                    self.kick(net, port);
+                }
+            }
+            _ => self.forward(net, routes, port, id),
+        }
+    }
+
+    /// Sends a packet on, as soon as its tail allows at a cut-through switch.
+    pub fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        let packet = net.packets[id];
+        let Some(out_local) = self.route(routes, &packet) else {
+            return net.strand_packet(port, id);
+        };
+        let out = self.first_port + out_local;
+        if let Some(at) = self.must_wait_for_tail(net, port, out, &packet) {
+            let local = u64::from(net.ports[port as usize].local);
+            let action = Action::Forward { port: out, packet: id };
+            return net.schedule(at, self.node, Rank::Arrival, local, action);
+        }
+        self.admit(net, out, id);
+    }
+
+    /// Takes a packet into the buffer and the queue of port `out`.
+    pub fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        let packet = net.packets[id];
+        let size = u64::from(packet.size);
+        let out_port = &mut net.ports[out as usize];
+        if !out_port.up {
+            return net.strand_packet(out, id);
+        }
+        let queued = out_port.queue.class_bytes(packet.class);
+        if !self.buffer.admit(packet.ingress, packet.class, size, queued) {
+            return net.drop_packet(out, id);
+        }
+        if self.buffer.must_pause(packet.ingress, packet.class) {
+            self.send_pfc(net, packet.ingress, packet.class, PacketKind::Pause);
+        }
+        if let Verdict::Dropped(dropped) = net.ports[out as usize].queue.enqueue(id, &mut net.packets) {
+            let gone = net.packets[dropped];
+            self.buffer.release(gone.ingress, gone.class, u64::from(gone.size));
+            net.drop_packet(out, dropped);
+        }
+        self.kick(net, out);
+    }
+
+    /// A port became free, or something came for it: sends the next packet if it can.
+    #[inline]
+    pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
+        let port = &mut net.ports[port_id as usize];
+        if !port.is_idle(net.now) {
+            if !port.queue.is_empty() {
+                net.expect_departure(port_id);
+            }
+            return;
+        }
+        if !port.up {
+            return;
+        }
+        let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
+        self.departs(net, port_id, id);
+        let more = !net.ports[port_id as usize].queue.is_empty();
+        net.transmit(port_id, id, more);
+    }
+
+    /// What a switch does to a packet that leaves: releases its buffer, marks it, lets its sender go on, writes telemetry.
+    #[inline]
+    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+        let packet = net.packets[id];
+        let port = &net.ports[port_id as usize];
+        if packet.class != 0 {
+            self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
+            let marker = &self.markers[usize::from(port.local)];
+            if marker.marks(port.queue.class_bytes(packet.class), &mut self.random) {
+                net.totals[port_id as usize].ecn_marks += 1;
+                if packet.kind == PacketKind::Data {
+                    net.packets[id].flags |= flag::MARKED;
+                }
+            }
+            if self.buffer.may_resume(packet.ingress, packet.class) {
+                self.send_pfc(net, packet.ingress, packet.class, PacketKind::Resume);
+            }
+        }
+        if packet.kind == PacketKind::Data && packet.telemetry != NONE {
+            let port = &net.ports[port_id as usize];
+            let hop = HopState {
+                now: net.now,
+                bytes_sent: port.bytes_sent,
+                queue_bytes: port.queue.bytes(),
+                rate: port.rate,
+            };
+            net.stacks.push(packet.telemetry, self.path_id, hop);
+        }
+    }
+
+    /// Sends a pause or resume frame for `class` to the peer of a port.
+    #[cold]
+    fn send_pfc(&mut self, net: &mut Partition, local: u16, class: u8, kind: PacketKind) {
+        let frame = Packet {
+            kind,
+            size: PFC_FRAME_BYTES,
+            aux: u32::from(class),
+            telemetry: NONE,
+            ..Packet::default()
+        };
+        let id = net.packets.insert(frame);
+        let port = self.first_port + u32::from(local);
+        // Class 0 is never refused.
+        net.ports[port as usize].queue.enqueue(id, &mut net.packets);
+        self.kick(net, port);
+    }
+
+    /// The port (of this switch) that a packet leaves by.
+    #[inline]
+    fn route(&mut self, routes: &Routes, packet: &Packet) -> Option<u32> {
+        let candidates = routes.next_hops(self.node, packet.dst);
+        match candidates.len() {
+            0 => None,
+            1 => Some(candidates[0]),
+            _ => Some(candidates[self.balancer.choose(packet, candidates)]),
+        }
+    }
+
+    /// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave
+    /// before it has come.
+    #[inline]
+    fn must_wait_for_tail(
+        &self,
+        net: &Partition,
+        port: PortId,
+        out: PortId,
+        packet: &Packet,
+    ) -> Option<crate::units::Time> {
+        let inward = &net.ports[port as usize];
+        let header = u64::from(net.ports[inward.peer as usize].peer_cuts_through);
+        let size = u64::from(packet.size);
+        if header == 0 || header >= size {
+            return None;
+        }
+        let tail = net.now + inward.transmission_time(size, net.compat)
+            - inward.transmission_time(header, net.compat);
+        let outward = net.ports[out as usize].transmission_time(size, net.compat);
+        let start = tail.saturating_sub(outward);
+        (start > net.now).then_some(start)
+    }
+
+    /// The link behind a port went down: what waits for it is lost, and pauses are forgotten.
+    pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
+        while let Some(id) = net.ports[port_id as usize].queue.dequeue(0, &mut net.packets) {
+            let packet = net.packets[id];
+            if packet.class != 0 {
+                self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
+            }
+            net.strand_packet(port_id, id);
+        }
+        self.buffer.forget_pauses(net.ports[port_id as usize].local);
+    }
+}

@@ -1,0 +1,68 @@
+//! First-in-first-out lists of packets, one per traffic class: what class-based disciplines are made of.
+
+use crate::packet::{NONE, PacketId, PacketSlab};
+
+/// Traffic classes of a port, as PFC numbers them.
+pub const CLASSES: usize = 8;
+
+/// Eight lists through the packets' own `next`.
+#[derive(Debug, Clone)]
+pub struct ClassLists {
+    /// Bit c is set while class c holds packets.
+    occupied: u8,
+    total: u32,
+    bytes: [u32; CLASSES],
+    head: [PacketId; CLASSES],
+    tail: [PacketId; CLASSES],
+}
+
+impl Default for ClassLists {
+    fn default() -> ClassLists {
+        let (head, tail) = ([NONE; CLASSES], [NONE; CLASSES]);
+        ClassLists { occupied: 0, total: 0, bytes: [0; CLASSES], head, tail }
+    }
+}
+
+impl ClassLists {
+    pub fn occupied(&self) -> u8 {
+        self.occupied
+    }
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.total)
+    }
+    pub fn class_bytes(&self, class: u8) -> u64 {
+        u64::from(self.bytes[usize::from(class)])
+    }
+
+    #[inline]
+    pub fn push(&mut self, id: PacketId, packets: &mut PacketSlab) {
+        let packet = &mut packets[id];
+        packet.next = NONE;
+        let (class, size) = (usize::from(packet.class) % CLASSES, u32::from(packet.size));
+        self.total += size;
+        self.bytes[class] += size;
+        if self.occupied & (1 << class) == 0 {
+            self.occupied |= 1 << class;
+            self.head[class] = id;
+        } else {
+            packets[self.tail[class]].next = id;
+        }
+        self.tail[class] = id;
+    }
+
+    /// Takes the oldest packet of a class that holds one.
+    #[inline]
+    pub fn pop(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
+        debug_assert!(self.occupied & (1 << class) != 0);
+        let id = self.head[class];
+        let packet = &packets[id];
+        let size = u32::from(packet.size);
+        self.total -= size;
+        self.bytes[class] -= size;
+        self.head[class] = packet.next;
+        if packet.next == NONE {
+            self.occupied &= !(1 << class);
+        }
+        id
+    }
+}

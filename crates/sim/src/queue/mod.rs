@@ -1,0 +1,86 @@
+//! Queue disciplines: one file each. A port owns one.
+
+mod classes;
+mod fifo;
+mod priority;
+
+use crate::config::QueueConfig;
+use crate::packet::{PacketId, PacketSlab};
+
+pub use classes::{CLASSES, ClassLists};
+pub use fifo::Fifo;
+pub use priority::Priority;
+
+/// What became of a packet offered to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Queued,
+    /// This packet (the offered one, or one that it displaced) is not in the queue and must be freed by the caller.
+    Dropped(PacketId),
+}
+
+/// Keeps packets in the order in which they shall leave.
+pub trait QueueDiscipline {
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict;
+    /// The next packet to leave; bit c of `paused` holds class c back.
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId>;
+    /// Bytes in the queue, all classes.
+    fn bytes(&self) -> u64;
+    /// Bytes in the queue of one class.
+    fn class_bytes(&self, class: u8) -> u64;
+    fn is_empty(&self) -> bool;
+}
+
+/// A port's queue; one line per discipline.
+#[derive(Debug, Clone)]
+pub enum Queue {
+    Fifo(Fifo),
+    Priority(Priority),
+}
+
+/// Names that a scenario may use, with what they are.
+pub const KINDS: &[(&str, &str)] = &[
+    ("fifo", "eight classes, class 0 first, the others in turn; first come, first served within a class"),
+    ("priority", "eight classes, the lower number first; first come, first served within a class"),
+];
+
+macro_rules! each {
+    ($queue:expr, $q:ident => $call:expr) => {
+        match $queue {
+            Queue::Fifo($q) => $call,
+            Queue::Priority($q) => $call,
+        }
+    };
+}
+
+impl Queue {
+    pub fn new(config: QueueConfig) -> Queue {
+        match config {
+            QueueConfig::Fifo => Queue::Fifo(Fifo::default()),
+            QueueConfig::Priority => Queue::Priority(Priority::default()),
+        }
+    }
+}
+
+impl QueueDiscipline for Queue {
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+        each!(self, q => q.enqueue(id, packets))
+    }
+    #[inline]
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+        each!(self, q => q.dequeue(paused, packets))
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        each!(self, q => q.bytes())
+    }
+    #[inline]
+    fn class_bytes(&self, class: u8) -> u64 {
+        each!(self, q => q.class_bytes(class))
+    }
+    #[inline]
+    fn is_empty(&self) -> bool {
+        each!(self, q => q.is_empty())
+    }
+}

@@ -1,0 +1,117 @@
+//! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
+
+use crate::config::{Compat, IdealFct, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::congestion::Window;
+use crate::telemetry::int::{IntLayout, IntRecord};
+use crate::units::Time;
+
+/// Bytes of the send timestamp that TIMELY's packets carry.
+const TIMESTAMP_BYTES: u32 = 8;
+
+pub struct Settings {
+    pub compat: Compat,
+    /// By the index that flows carry.
+    pub rdma: Vec<RdmaSettings>,
+    pub int_layout: IntLayout,
+    pub int_hops: usize,
+    pub path_ids: bool,
+    pub ideal: IdealFct,
+    /// Packets can be lost (PFC off, failures): receivers must remember the flows that ended.
+    pub lossy: bool,
+    /// Flows wait for flows: hosts report those that end.
+    pub dependencies: bool,
+}
+
+/// RDMA settings with all that is derived from them.
+pub struct RdmaSettings {
+    pub config: RdmaConfig,
+    /// Every data packet carries a telemetry stack.
+    pub int: bool,
+    /// Bytes of telemetry in every data packet and acknowledgement.
+    pub telemetry_bytes: u32,
+    /// Bytes of an acknowledgement on the wire.
+    pub ack_bytes: u16,
+    /// Class of the NIC's acknowledgement queue.
+    pub ack_class: u8,
+    pub base_rtt: Time,
+    /// Window at full rate; none: line rate * base RTT. Unused without a window.
+    pub window_bytes: Option<u64>,
+    pub window: Window,
+    pub selective: Option<u32>,
+}
+
+impl RdmaSettings {
+    /// `base_rtt` and `bdp` are the largest of all host pairs.
+    pub fn new(
+        config: &RdmaConfig,
+        telemetry: TelemetryConfig,
+        compat: Compat,
+        base_rtt: Time,
+        bdp: u64,
+    ) -> RdmaSettings {
+        let needs = config.controller.needs();
+        let (int, hops) = match telemetry {
+            TelemetryConfig::Int { max_hops, all, .. } => (all || needs.int, max_hops),
+            TelemetryConfig::None => (false, 0),
+        };
+        let mut telemetry_bytes = 0;
+        if int {
+            telemetry_bytes += hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES;
+        }
+        if needs.timestamp {
+            telemetry_bytes += TIMESTAMP_BYTES;
+        }
+        let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
+        // The authors size every window by the largest bandwidth-delay product of the network.
+        let whole_network = (compat == Compat::HpccNs3).then_some(bdp);
+        let window = match (needs.window, config.window) {
+            (Window::None, Some(_)) => Window::Fixed,
+            (window, _) => window,
+        };
+        RdmaSettings {
+            int,
+            telemetry_bytes,
+            ack_bytes,
+            ack_class: if config.ack_priority { 0 } else { config.class },
+            base_rtt: config.base_rtt.unwrap_or(base_rtt),
+            window_bytes: config.window.map(|w| w.0).or(whole_network),
+            window,
+            selective: match config.recovery {
+                Recovery::GoBackN => None,
+                Recovery::SelectiveRepeat { reordering } => Some(reordering),
+            },
+            config: config.clone(),
+        }
+    }
+
+    /// Bytes on the wire of a data packet with this payload.
+    pub fn data_bytes(&self, payload: u64) -> u64 {
+        payload + u64::from(self.config.header + self.telemetry_bytes)
+    }
+}
+
+impl Settings {
+    /// The largest data packet of any transport, on the wire.
+    pub fn largest_packet(transports: &[TransportConfig], telemetry: TelemetryConfig) -> u64 {
+        let TelemetryOverhead(overhead) = telemetry.into();
+        transports
+            .iter()
+            .map(|TransportConfig::Rdma(rdma)| u64::from(rdma.mtu + rdma.header + overhead))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// Most telemetry bytes that a packet may carry.
+struct TelemetryOverhead(u32);
+
+impl From<TelemetryConfig> for TelemetryOverhead {
+    fn from(telemetry: TelemetryConfig) -> TelemetryOverhead {
+        TelemetryOverhead(match telemetry {
+            TelemetryConfig::None => TIMESTAMP_BYTES,
+            TelemetryConfig::Int { max_hops, .. } => {
+                max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES + TIMESTAMP_BYTES
+            }
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! k-ary fat tree: k pods of k/2 ToR and k/2 aggregation switches with k ports each, (k/2)^2 cores, k^3/4
+//! hosts.
+//!
+//! Source: Al-Fares, Loukissas and Vahdat, "A Scalable, Commodity Data Center Network Architecture",
+//! SIGCOMM 2008, §3. The switches that it calls edge are named `tor` here, as in the other builders.
+
+use super::hpcc_fat_tree::HpccFatTree;
+use super::network::{LinkSpec, read_count};
+use super::{Topology, TopologyError};
+use crate::parameters::Parameters;
+
+/// All switches have k ports; more hosts per ToR than k/2 oversubscribe it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FatTree {
+    /// Even, at least 2.
+    pub k: u64,
+    /// 0: k/2, as published.
+    pub hosts_per_tor: u64,
+    pub host_link: LinkSpec,
+    pub fabric_link: LinkSpec,
+}
+
+impl Default for FatTree {
+    fn default() -> FatTree {
+        FatTree { k: 8, hosts_per_tor: 0, host_link: LinkSpec::HOST, fabric_link: LinkSpec::HOST }
+    }
+}
+
+impl FatTree {
+    pub fn read(p: &mut Parameters) -> FatTree {
+        let d = FatTree::default();
+        let hosts = "Hosts on each ToR; 0: k/2, as published; more oversubscribes.";
+        FatTree {
+            k: read_count(p, "k", d.k, 2, "Ports of a switch: even; k^3/4 hosts."),
+            hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 0, hosts),
+            host_link: LinkSpec::read_host(p, d.host_link),
+            fabric_link: LinkSpec::read_fabric(p, d.fabric_link),
+        }
+    }
+
+    pub fn build(&self) -> Result<Topology, TopologyError> {
+        let k = self.k;
+        if k < 2 || k % 2 == 1 {
+            let near = (k + 1).max(2);
+            let message =
+                format!("expected an even number of ports, at least 2, found {k}: did you mean {near}?");
+            return Err(TopologyError::key("k", message));
+        }
+        // k = 156 has 979 524 nodes, k = 158 more than a million.
+        if k > 156 {
+            let message = format!("expected at most 156 (just under 1000000 nodes), found {k}");
+            return Err(TopologyError::key("k", message));
+        }
+        let half = k / 2;
+        HpccFatTree {
+            pods: k,
+            tors_per_pod: half,
+            aggs_per_pod: half,
+            hosts_per_tor: if self.hosts_per_tor == 0 { half } else { self.hosts_per_tor },
+            cores_per_agg: half,
+            host_link: self.host_link,
+            fabric_link: self.fabric_link,
+        }
+        .build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NodeKind;
+    use super::*;
+
+    #[test]
+    fn all_switches_have_k_ports() {
+        for k in [2, 4, 8] {
+            let t = FatTree { k, ..FatTree::default() }.build().unwrap();
+            assert_eq!(t.hosts().len() as u64, k * k * k / 4);
+            assert_eq!(t.switches().len() as u64, 5 * k * k / 4);
+            for (node, ports) in t.ports().iter().enumerate() {
+                let expected = if t.nodes[node].kind == NodeKind::Host { 1 } else { k as usize };
+                assert_eq!(ports.len(), expected, "{}", t.nodes[node].name);
+            }
+        }
+    }
+
+    #[test]
+    fn odd_and_absurd_k_are_refused_with_the_limit() {
+        let error = |k| FatTree { k, ..FatTree::default() }.build().unwrap_err().to_string();
+        assert_eq!(error(7), "k: expected an even number of ports, at least 2, found 7: did you mean 8?");
+        assert!(error(0).contains("at least 2, found 0"));
+        assert!(error(u64::MAX - 1).contains("at most 156"));
+        assert!(FatTree { k: 156, hosts_per_tor: 900_000, ..FatTree::default() }.build().is_err());
+    }
+}

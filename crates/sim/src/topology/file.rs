@@ -1,0 +1,121 @@
+//! Topologies from files, in any of the formats that are understood.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::lines::MOST_BYTES;
+use super::zoo::ZooOptions;
+use super::{Topology, TopologyError, gml, graphml, hpcc_text, toml_file};
+use crate::parameters::{Parameters, nearest};
+
+/// The formats by name, and what each is.
+pub const FORMATS: &[(&str, &str)] = &[
+    ("auto", "by the file's extension: .toml, .gml, .graphml or .xml, .txt"),
+    ("toml", "weftline's own: [[node]] and [[link]] tables"),
+    ("gml", "GML of the Topology Zoo"),
+    ("graphml", "GraphML of the Topology Zoo"),
+    ("hpcc", "text format of the HPCC simulator"),
+];
+
+/// A file to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileSpec {
+    /// Path, relative to the scenario's directory. Empty: not given.
+    pub file: String,
+    /// A name of [`FORMATS`].
+    pub format: &'static str,
+    pub zoo: ZooOptions,
+}
+
+impl Default for FileSpec {
+    fn default() -> FileSpec {
+        FileSpec { file: String::new(), format: "auto", zoo: ZooOptions::default() }
+    }
+}
+
+impl FileSpec {
+    pub fn read(p: &mut Parameters) -> FileSpec {
+        FileSpec {
+            file: p.text("file", None, "Topology file, relative to the scenario.").unwrap_or_default(),
+            format: p.choice("format", "auto", FORMATS, "Format of the file."),
+            zoo: ZooOptions::read(p),
+        }
+    }
+
+    /// Reads the file; the strings are warnings.
+    pub fn build(&self, base_dir: &Path) -> Result<(Topology, Vec<String>), TopologyError> {
+        if self.file.is_empty() {
+            return Err(TopologyError::key("file", "expected the name of a topology file"));
+        }
+        let format = self.format()?;
+        let bytes = read_bytes(&base_dir.join(&self.file)).map_err(|error| error.in_file(&self.file))?;
+        self.parse(format, &bytes)
+    }
+
+    /// Reads a topology from bytes in a format of [`FORMATS`] other than `auto`.
+    pub fn parse(&self, format: &str, bytes: &[u8]) -> Result<(Topology, Vec<String>), TopologyError> {
+        match format {
+            "toml" => toml_file::read(bytes, &self.file),
+            "gml" => gml::read(bytes, &self.file, &self.zoo),
+            "graphml" => graphml::read(bytes, &self.file, &self.zoo),
+            "hpcc" => hpcc_text::read(bytes, &self.file),
+            other => {
+                let message = crate::parameters::unknown("format", other, FORMATS.iter().map(|f| f.0));
+                Err(TopologyError::key("format", message))
+            }
+        }
+    }
+
+    fn format(&self) -> Result<&'static str, TopologyError> {
+        if self.format != "auto" {
+            return Ok(self.format);
+        }
+        let extension = Path::new(&self.file).extension().and_then(|e| e.to_str()).unwrap_or("");
+        match extension.to_ascii_lowercase().as_str() {
+            "toml" => Ok("toml"),
+            "gml" => Ok("gml"),
+            "graphml" | "xml" => Ok("graphml"),
+            "txt" => Ok("hpcc"),
+            _ => {
+                let names = FORMATS.iter().skip(1).map(|f| f.0).collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "cannot tell the format of \"{}\" by its extension: give one of {names}",
+                    self.file
+                );
+                Err(TopologyError::key("format", message))
+            }
+        }
+    }
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, TopologyError> {
+    let file = std::fs::File::open(path).map_err(|error| {
+        let message = match error.kind() {
+            std::io::ErrorKind::NotFound => format!("no such file{}", neighbour(path)),
+            _ => format!("cannot be read: {error}"),
+        };
+        TopologyError::new(message)
+    })?;
+    let mut bytes = Vec::new();
+    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| TopologyError::new(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(TopologyError::new(format!("larger than the limit of {} MiB", MOST_BYTES >> 20)));
+    }
+    Ok(bytes)
+}
+
+/// The file of the same directory whose name is nearest.
+fn neighbour(path: &Path) -> String {
+    let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    let entries = path.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    let mut names: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .take(1000)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let near = nearest(wanted, names.iter().map(String::as_str));
+    near.map_or(String::new(), |near| format!(": did you mean \"{near}\"?"))
+}

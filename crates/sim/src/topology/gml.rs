@@ -1,0 +1,255 @@
+//! GML, as the Topology Zoo writes it: keys with a number, a string or a list in brackets.
+//!
+//! Source: Himsolt, "GML: A portable Graph File Format", 1996. Comments begin with `#`; unknown keys are
+//! passed over.
+
+use super::lines::{Lines, shown, text};
+use super::zoo::{Edge, Graph, Place, ZooOptions};
+use super::{Topology, TopologyError};
+
+/// Lists within lists; more is refused, so that a hostile file cannot exhaust the stack.
+const DEEPEST: usize = 32;
+
+/// Reads a GML graph into a network; the strings are warnings.
+pub fn read(
+    bytes: &[u8],
+    file: &str,
+    options: &ZooOptions,
+) -> Result<(Topology, Vec<String>), TopologyError> {
+    let network = || {
+        let graph = graph(text(bytes)?)?;
+        let (topology, warnings) = graph.network(options)?;
+        topology.validate()?;
+        Ok((topology, warnings))
+    };
+    network().map_err(|error: TopologyError| error.in_file(file))
+}
+
+fn graph(text: &str) -> Result<Graph, TopologyError> {
+    let mut tokens = Tokens { text, place: 0, lines: Lines::of(text) };
+    let top = tokens.entries(0)?;
+    let graph = top.iter().find(|entry| entry.key.eq_ignore_ascii_case("graph"));
+    let Some(Entry { value: Value::List(entries), .. }) = graph else {
+        return Err(TopologyError::new("no `graph [ ... ]` in the file: is it GML?"));
+    };
+    let mut graph = Graph::default();
+    for entry in entries {
+        match (entry.key.to_ascii_lowercase().as_str(), &entry.value) {
+            ("node", Value::List(node)) => graph.places.push(place(entry.line, node)?),
+            ("edge", Value::List(link)) => graph.edges.push(edge(entry.line, link)?),
+            ("node" | "edge", _) => {
+                return Err(TopologyError::line(entry.line, format!("expected `{} [ ... ]`", entry.key)));
+            }
+            _ => {}
+        }
+    }
+    if graph.places.is_empty() {
+        return Err(TopologyError::new("the graph has no nodes"));
+    }
+    Ok(graph)
+}
+
+fn place(line: usize, entries: &[Entry]) -> Result<Place, TopologyError> {
+    Ok(Place {
+        line,
+        id: required(line, entries, "node", "id")?,
+        label: find(entries, "label").map(|e| e.value.text()).unwrap_or_default(),
+        latitude: number(entries, "Latitude")?,
+        longitude: number(entries, "Longitude")?,
+    })
+}
+
+fn edge(line: usize, entries: &[Entry]) -> Result<Edge, TopologyError> {
+    let source = required(line, entries, "edge", "source")?;
+    let target = required(line, entries, "edge", "target")?;
+    Ok(Edge { line, source, target, speed: number(entries, "LinkSpeedRaw")? })
+}
+
+fn find<'e, 't>(entries: &'e [Entry<'t>], key: &str) -> Option<&'e Entry<'t>> {
+    entries.iter().find(|entry| entry.key.eq_ignore_ascii_case(key))
+}
+
+fn required(line: usize, entries: &[Entry], what: &str, key: &str) -> Result<String, TopologyError> {
+    let entry = find(entries, key).map(|e| e.value.text()).filter(|text| !text.is_empty());
+    entry.ok_or_else(|| TopologyError::line(line, format!("{what} without `{key}`")))
+}
+
+fn number(entries: &[Entry], key: &str) -> Result<Option<f64>, TopologyError> {
+    let Some(entry) = find(entries, key) else { return Ok(None) };
+    match entry.value.text().trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(Some(number)),
+        _ => {
+            let found = shown(&entry.value.text());
+            Err(TopologyError::line(entry.line, format!("{key}: expected a number, found {found}")))
+        }
+    }
+}
+
+struct Entry<'t> {
+    line: usize,
+    key: &'t str,
+    value: Value<'t>,
+}
+
+enum Value<'t> {
+    /// A number or a string without its quotes.
+    Text(&'t str),
+    List(Vec<Entry<'t>>),
+}
+
+impl Value<'_> {
+    fn text(&self) -> String {
+        match self {
+            Value::Text(text) => unescape(text),
+            Value::List(_) => String::new(),
+        }
+    }
+}
+
+/// The five named entities and numeric ones, such as `&#233;`; GML has no other way to write letters beyond
+/// ASCII.
+fn unescape(text: &str) -> String {
+    quick_xml::escape::unescape(text).map_or_else(|_| text.to_string(), |text| text.into_owned())
+}
+
+struct Tokens<'t> {
+    text: &'t str,
+    place: usize,
+    lines: Lines,
+}
+
+impl<'t> Tokens<'t> {
+    fn error(&self, message: impl Into<String>) -> TopologyError {
+        TopologyError::line(self.lines.at(self.place), message)
+    }
+
+    /// Entries up to the closing bracket, or the end of the file at the top.
+    fn entries(&mut self, depth: usize) -> Result<Vec<Entry<'t>>, TopologyError> {
+        if depth > DEEPEST {
+            return Err(self.error(format!("lists are nested deeper than {DEEPEST}")));
+        }
+        let mut entries = Vec::new();
+        loop {
+            self.skip_space();
+            match self.text[self.place..].chars().next() {
+                None if depth == 0 => return Ok(entries),
+                None => return Err(self.error("the file ends within a list: is it truncated?")),
+                Some(']') if depth > 0 => {
+                    self.place += 1;
+                    return Ok(entries);
+                }
+                Some(_) => entries.push(self.entry(depth)?),
+            }
+        }
+    }
+
+    fn entry(&mut self, depth: usize) -> Result<Entry<'t>, TopologyError> {
+        let line = self.lines.at(self.place);
+        let key = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+        if key.is_empty() || key.starts_with(|c: char| c.is_ascii_digit()) {
+            let found = shown(&self.text[self.place..].chars().take(12).collect::<String>());
+            return Err(self.error(format!("expected a key, found {found}")));
+        }
+        self.skip_space();
+        let value = match self.text[self.place..].chars().next() {
+            Some('[') => {
+                self.place += 1;
+                Value::List(self.entries(depth + 1)?)
+            }
+            Some('"') => self.string()?,
+            Some(c) if c.is_ascii_digit() || matches!(c, '+' | '-' | '.') => {
+                Value::Text(self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')))
+            }
+            _ => return Err(self.error(format!("expected a number, \"text\" or [ after `{key}`"))),
+        };
+        Ok(Entry { line, key, value })
+    }
+
+    fn string(&mut self) -> Result<Value<'t>, TopologyError> {
+        let rest = &self.text[self.place + 1..];
+        match rest.find('"') {
+            Some(end) => {
+                self.place += end + 2;
+                Ok(Value::Text(&rest[..end]))
+            }
+            None => Err(self.error("a string without its closing quote")),
+        }
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'t str {
+        let rest = &self.text[self.place..];
+        let taken = &rest[..rest.find(|c| !wanted(c)).unwrap_or(rest.len())];
+        self.place += taken.len();
+        taken
+    }
+
+    fn skip_space(&mut self) {
+        loop {
+            self.take_while(char::is_whitespace);
+            if !self.text[self.place..].starts_with('#') {
+                return;
+            }
+            self.take_while(|c| c != '\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Rate, Time};
+
+    const TWO: &str = "# a comment\ngraph [\n  label \"x\"\n  node [ id 0 label \"A b\" Latitude 0 Longitude 0 ]\n  \
+        node [ id 1 label \"B&#233;\" Latitude 0.0 Longitude -90.0 ]\n  edge [ source 0 target 1 LinkSpeedRaw 1e10 ]\n]\n";
+
+    fn zoo(text: &str) -> Result<(Topology, Vec<String>), TopologyError> {
+        read(text.as_bytes(), "z.gml", &ZooOptions::default())
+    }
+    fn error(text: &str) -> String {
+        zoo(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn places_become_switches_with_a_host_each() {
+        let (t, warnings) = zoo(TWO).unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!(names, ["host0", "host1", "A-b", "Bé"]);
+        let ends: Vec<(u32, u32)> = t.links.iter().map(|l| (l.a, l.b)).collect();
+        assert_eq!(ends, [(0, 2), (1, 3), (2, 3)]);
+        assert_eq!((t.links[2].rate, t.links[2].delay), (Rate::from_gbps(10), Time::from_ns(50_037_717)));
+    }
+
+    #[test]
+    fn duplicates_and_loops_are_dropped_with_a_warning() {
+        let more = "edge [ source 1 target 0 ]\nedge [ source 1 target 1 ]\n]";
+        let text = TWO.trim_end().trim_end_matches(']').to_string() + more;
+        let (t, warnings) = zoo(&text.replacen("Latitude 0 ", "", 1)).unwrap();
+        assert_eq!(t.links.len(), 3);
+        assert_eq!(warnings[0], "1 self-loop(s) dropped (first: line 8, Bé - Bé)");
+        assert_eq!(warnings[1], "1 duplicate edge(s) merged (first: line 7, Bé - A-b)");
+        assert!(warnings[2].contains("default_delay = 1ms (first: line 6, A-b - Bé)"), "{}", warnings[2]);
+    }
+
+    #[test]
+    fn each_defect_is_told_with_its_line() {
+        for (from, to, expected) in [
+            ("graph [", "grap [", "z.gml: no `graph [ ... ]` in the file: is it GML?"),
+            ("target 1", "target 2", "z.gml:6: edge to unknown node \"2\": did you mean \"0\"?"),
+            ("target 1", "", "z.gml:6: edge without `target`"),
+            ("id 1", "id 0", "z.gml:5: two nodes have the id \"0\""),
+            ("Latitude 0.0", "Latitude 95", "z.gml:5: Latitude 95 is not between -90 and 90"),
+            ("Latitude 0.0", "Latitude \"north\"", "z.gml:5: Latitude: expected a number, found \"north\""),
+            ("LinkSpeedRaw 1e10", "LinkSpeedRaw -1", "z.gml:6: LinkSpeedRaw -1 is no rate"),
+            ("&#233;\"", "", "z.gml:5: a string without its closing quote"),
+            ("label \"x\"", "label", "z.gml:4: expected a number, \"text\" or [ after `label`"),
+            ("\n]\n", "\n", "z.gml:7: the file ends within a list: is it truncated?"),
+            ("edge [", "edge [] e [", "z.gml:6: edge without `source`"),
+            ("label \"x\"", "} 1", "z.gml:3: expected a key, found \"} 1\\n"),
+        ] {
+            let text = TWO.replacen(from, to, 1);
+            assert!(error(&text).starts_with(expected), "{} / {expected}", error(&text));
+        }
+        assert!(error(&"a [".repeat(10_000)).contains("nested deeper"));
+    }
+}

@@ -1,0 +1,244 @@
+//! GraphML, as the Topology Zoo writes it: `<key>` names the attributes, `<data>` of nodes and edges holds
+//! them.
+//!
+//! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and
+//! ports are not supported; unknown elements are passed over.
+
+use quick_xml::XmlVersion;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+use rustc_hash::FxHashMap;
+
+use super::lines::{Lines, shown, text};
+use super::zoo::{Edge, Graph, Place, ZooOptions};
+use super::{Topology, TopologyError};
+
+/// Reads a GraphML graph into a network; the strings are warnings.
+pub fn read(
+    bytes: &[u8],
+    file: &str,
+    options: &ZooOptions,
+) -> Result<(Topology, Vec<String>), TopologyError> {
+    let network = || {
+        let text = text(bytes)?;
+        let mut document = Document::new(text);
+        document.read(text)?;
+        let (topology, warnings) = document.graph.network(options)?;
+        topology.validate()?;
+        Ok((topology, warnings))
+    };
+    network().map_err(|error: TopologyError| error.in_file(file))
+}
+
+/// What `<data>` belongs to.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Nothing,
+    Node,
+    Edge,
+}
+
+struct Document {
+    lines: Lines,
+    graph: Graph,
+    /// Name of the attribute for each key's id.
+    names: FxHashMap<String, String>,
+    within: Within,
+    /// Attribute and text so far of the `<data>` that is open.
+    data: Option<(String, String)>,
+    is_graphml: bool,
+}
+
+impl Document {
+    fn new(text: &str) -> Document {
+        Document {
+            lines: Lines::of(text),
+            graph: Graph::default(),
+            names: FxHashMap::default(),
+            within: Within::Nothing,
+            data: None,
+            is_graphml: false,
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), TopologyError> {
+        let mut reader = Reader::from_str(text);
+        loop {
+            let line = self.lines.at(reader.buffer_position() as usize);
+            let event = reader.read_event().map_err(|error| {
+                let line = self.lines.at(reader.error_position() as usize);
+                TopologyError::line(line, format!("this is no well-formed XML: {error}"))
+            })?;
+            match event {
+                Event::Start(element) => self.open(&element, line)?,
+                Event::Empty(element) => {
+                    self.open(&element, line)?;
+                    self.close(element.local_name().into_inner(), line)?;
+                }
+                Event::End(element) => self.close(element.local_name().into_inner(), line)?,
+                Event::Text(part) => self.add(&part.xml10_content()),
+                Event::CData(part) => self.add(&part.xml10_content()),
+                Event::GeneralRef(reference) => {
+                    let named = quick_xml::escape::resolve_predefined_entity(&reference).map(str::to_string);
+                    let number = reference.resolve_char_ref().ok().flatten().map(String::from);
+                    self.add(&number.or(named).unwrap_or_default());
+                }
+                Event::Eof => break,
+                _ => {}
+            }
+        }
+        if !self.is_graphml {
+            return Err(TopologyError::new("no <graphml> in the file: is it GraphML?"));
+        }
+        if self.within != Within::Nothing || self.data.is_some() {
+            return Err(TopologyError::new("the file ends within an element: is it truncated?"));
+        }
+        match self.graph.places.is_empty() {
+            true => Err(TopologyError::new("the graph has no nodes")),
+            false => Ok(()),
+        }
+    }
+
+    fn open(&mut self, element: &BytesStart, line: usize) -> Result<(), TopologyError> {
+        match element.local_name().into_inner() {
+            "graphml" => self.is_graphml = true,
+            "key" => {
+                let id = required(element, "id", line)?;
+                let name = attribute(element, "attr.name", line)?.unwrap_or_else(|| id.clone());
+                self.names.insert(id, name);
+            }
+            "node" => {
+                self.graph.places.push(Place {
+                    line,
+                    id: required(element, "id", line)?,
+                    ..Place::default()
+                });
+                self.within = Within::Node;
+            }
+            "edge" => {
+                let source = required(element, "source", line)?;
+                let target = required(element, "target", line)?;
+                self.graph.edges.push(Edge { line, source, target, speed: None });
+                self.within = Within::Edge;
+            }
+            "data" if self.within != Within::Nothing => {
+                let key = required(element, "key", line)?;
+                let name = self.names.get(&key).cloned().unwrap_or(key);
+                self.data = Some((name, String::new()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, element: &str, line: usize) -> Result<(), TopologyError> {
+        match element {
+            "data" => match self.data.take() {
+                Some((name, value)) => self.set(&name, value.trim(), line),
+                None => Ok(()),
+            },
+            "node" | "edge" => {
+                self.within = Within::Nothing;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, part: &str) {
+        if let Some((_, value)) = &mut self.data {
+            value.push_str(part);
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str, line: usize) -> Result<(), TopologyError> {
+        let number = || match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Some(number)),
+            _ => Err(TopologyError::line(line, format!("{name}: expected a number, found {}", shown(value)))),
+        };
+        let place = self.graph.places.last_mut().filter(|_| self.within == Within::Node);
+        let edge = self.graph.edges.last_mut().filter(|_| self.within == Within::Edge);
+        match (name, place, edge) {
+            ("label", Some(place), _) => place.label = value.to_string(),
+            ("Latitude", Some(place), _) => place.latitude = number()?,
+            ("Longitude", Some(place), _) => place.longitude = number()?,
+            ("LinkSpeedRaw", _, Some(edge)) => edge.speed = number()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn attribute(element: &BytesStart, name: &str, line: usize) -> Result<Option<String>, TopologyError> {
+    let wrong =
+        |error: &dyn std::fmt::Display| TopologyError::line(line, format!("wrong attribute: {error}"));
+    match element.try_get_attribute(name).map_err(|error| wrong(&error))? {
+        None => Ok(None),
+        Some(attribute) => {
+            let value = attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|error| wrong(&error))?;
+            Ok(Some(value.into_owned()))
+        }
+    }
+}
+
+fn required(element: &BytesStart, name: &str, line: usize) -> Result<String, TopologyError> {
+    attribute(element, name, line)?.filter(|value| !value.is_empty()).ok_or_else(|| {
+        let what = element.local_name();
+        TopologyError::line(line, format!("<{}> without {name}", what.into_inner()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Rate, Time};
+
+    const TWO: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d1" />
+  <key attr.name="Latitude" attr.type="double" for="node" id="d2" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="d3" />
+  <key attr.name="label" attr.type="string" for="node" id="d4" />
+  <graph edgedefault="undirected">
+    <node id="0"><data key="d2">0</data><data key="d3">0</data><data key="d4">A &amp; b</data></node>
+    <node id="1"><data key="d2">0.0</data><data key="d3">-90.0</data><data key="d4">B&#233;</data></node>
+    <edge source="0" target="1">
+      <data key="d1">10000000000.0</data>
+    </edge>
+  </graph>
+</graphml>
+"#;
+
+    fn error(text: &str) -> String {
+        read(text.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_same_graph_gives_the_same_network_as_in_gml() {
+        let (t, warnings) = read(TWO.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!(names, ["host0", "host1", "A-b", "Bé"]);
+        assert_eq!((t.links[2].rate, t.links[2].delay), (Rate::from_gbps(10), Time::from_ns(50_037_717)));
+    }
+
+    #[test]
+    fn each_defect_is_told_with_its_line() {
+        for (from, to, expected) in [
+            ("target=\"1\"", "target=\"7\"", "z.graphml:10: edge to unknown node \"7\""),
+            ("target=\"1\"", "", "z.graphml:10: <edge> without target"),
+            ("<node id=\"1\">", "<node>", "z.graphml:9: <node> without id"),
+            (">-90.0<", ">west<", "z.graphml:9: Longitude: expected a number, found \"west\""),
+            ("</edge>", "</edgy>", "z.graphml:12: this is no well-formed XML"),
+            ("graphml", "graphics", "z.graphml: no <graphml> in the file"),
+        ] {
+            let text = match from {
+                "graphml" => TWO.replace(from, to),
+                _ => TWO.replacen(from, to, 1),
+            };
+            assert!(error(&text).starts_with(expected), "{} / {expected}", error(&text));
+        }
+        let cut = &TWO[..TWO.find("</edge>").unwrap()];
+        assert!(error(cut).contains("truncated") || error(cut).contains("well-formed"), "{}", error(cut));
+    }
+}

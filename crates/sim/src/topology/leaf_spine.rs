@@ -1,0 +1,137 @@
+//! Leaf-spine: every leaf linked to every spine, hosts on the leaves.
+
+use super::network::{LinkSpec, Network, check_counts, read_count};
+use super::{Topology, TopologyError};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+/// Two tiers: `leaf0`, `leaf1`, ... and `spine0`, `spine1`, ...
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeafSpine {
+    pub leaves: u64,
+    pub spines: u64,
+    pub hosts_per_leaf: u64,
+    pub host_link: LinkSpec,
+    /// None: 400 Gb/s, or what `oversubscription` asks for.
+    pub fabric_rate: Option<Rate>,
+    pub fabric_delay: Time,
+    /// Capacity of a leaf's hosts over that of its uplinks; 0: not asked for.
+    pub oversubscription: f64,
+}
+
+impl Default for LeafSpine {
+    fn default() -> LeafSpine {
+        LeafSpine {
+            leaves: 4,
+            spines: 2,
+            hosts_per_leaf: 16,
+            host_link: LinkSpec::HOST,
+            fabric_rate: None,
+            fabric_delay: LinkSpec::FABRIC.delay,
+            oversubscription: 0.0,
+        }
+    }
+}
+
+impl LeafSpine {
+    pub fn read(p: &mut Parameters) -> LeafSpine {
+        let d = LeafSpine::default();
+        LeafSpine {
+            leaves: read_count(p, "leaves", d.leaves, 1, "Switches that have hosts."),
+            spines: read_count(p, "spines", d.spines, 1, "Switches that join the leaves."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            host_link: LinkSpec::read_host(p, d.host_link),
+            fabric_rate: p.rate_or_auto(
+                "fabric_link.rate",
+                "Rate of the links between leaves and spines; auto: by oversubscription if given, else 400Gbps.",
+            ),
+            fabric_delay: p.time("fabric_link.delay", d.fabric_delay, "One-way delay of the fabric links."),
+            oversubscription: p.number(
+                "oversubscription",
+                d.oversubscription,
+                (0.0, 1000.0),
+                "Host capacity of a leaf over its uplink capacity; sets fabric_link.rate. 0: not used.",
+            ),
+        }
+    }
+
+    pub fn build(&self) -> Result<Topology, TopologyError> {
+        check_counts(&[
+            ("leaves", self.leaves),
+            ("spines", self.spines),
+            ("hosts_per_leaf", self.hosts_per_leaf),
+        ])?;
+        self.host_link.check_host()?;
+        let fabric_link = LinkSpec { rate: self.fabric_rate()?, delay: self.fabric_delay };
+        fabric_link.check_fabric()?;
+        let hosts = self.leaves * self.hosts_per_leaf;
+        let nodes = u128::from(hosts) + u128::from(self.leaves) + u128::from(self.spines);
+        let mut network = Network::new(nodes, u128::from(hosts) + u128::from(self.leaves * self.spines))?;
+        network.hosts(hosts);
+        let leaf = network.switches("leaf", self.leaves, 1);
+        let spine = network.switches("spine", self.spines, 2);
+        for host in 0..hosts {
+            network.link(host, leaf + host / self.hosts_per_leaf, self.host_link);
+        }
+        for l in 0..self.leaves {
+            for s in 0..self.spines {
+                network.link(leaf + l, spine + s, fabric_link);
+            }
+        }
+        network.finish()
+    }
+
+    fn fabric_rate(&self) -> Result<Rate, TopologyError> {
+        let ratio = self.oversubscription;
+        match self.fabric_rate {
+            Some(rate) if ratio == 0.0 => Ok(rate),
+            None if ratio == 0.0 => Ok(LinkSpec::FABRIC.rate),
+            Some(rate) => Err(TopologyError::key(
+                "oversubscription",
+                format!("conflicts with fabric_link.rate = \"{rate}\": give one of the two"),
+            )),
+            None if !ratio.is_finite() || ratio < 0.0 => {
+                Err(TopologyError::key("oversubscription", format!("expected more than 0, found {ratio}")))
+            }
+            None => {
+                let hosts = self.hosts_per_leaf as f64 * self.host_link.rate.0 as f64;
+                let rate = (hosts / (self.spines as f64 * ratio)).round();
+                if !(1.0..=1e16).contains(&rate) {
+                    let message = format!("{ratio} makes fabric links of {rate} bit/s, which is absurd");
+                    return Err(TopologyError::key("oversubscription", message));
+                }
+                Ok(Rate(rate as u64))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oversubscription_sets_the_rate_of_the_fabric() {
+        // 16 hosts at 100G over 2 spines: 800G each without oversubscription, 200G at 4:1.
+        for (ratio, gbps) in [(1.0, 800), (4.0, 200)] {
+            let t = LeafSpine { oversubscription: ratio, ..LeafSpine::default() }.build().unwrap();
+            assert_eq!(t.links[64].rate, Rate::from_gbps(gbps));
+            assert_eq!((t.nodes.len(), t.links.len()), (64 + 4 + 2, 64 + 8));
+        }
+        assert_eq!(LeafSpine::default().build().unwrap().links[64].rate, Rate::from_gbps(400));
+    }
+
+    #[test]
+    fn oversubscription_and_a_rate_of_the_fabric_conflict() {
+        let both = LeafSpine {
+            oversubscription: 2.0,
+            fabric_rate: Some(Rate::from_gbps(40)),
+            ..LeafSpine::default()
+        };
+        let error = both.build().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "oversubscription: conflicts with fabric_link.rate = \"40Gbps\": give one of the two"
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! The parts that the builders share: hosts first, then switches tier by tier, links in the order in which
+//! they are made; and the checks of counts and links.
+
+use super::validity::{MOST_LINKS, MOST_NODES};
+use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+/// Rate and one-way delay of a kind of link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkSpec {
+    pub rate: Rate,
+    pub delay: Time,
+}
+
+impl LinkSpec {
+    /// 100 Gb/s and 1 us: host links of the HPCC paper (SIGCOMM 2019, §5.1).
+    pub const HOST: LinkSpec = LinkSpec { rate: Rate::from_gbps(100), delay: Time::from_us(1) };
+    /// 400 Gb/s and 1 us: links between switches in the HPCC paper.
+    pub const FABRIC: LinkSpec = LinkSpec { rate: Rate::from_gbps(400), delay: Time::from_us(1) };
+
+    /// Reads `host_link.rate` and `host_link.delay`.
+    pub(super) fn read_host(p: &mut Parameters, default: LinkSpec) -> LinkSpec {
+        let rate = p.rate("host_link.rate", default.rate, "Rate of the links between hosts and switches.");
+        let delay = p.time("host_link.delay", default.delay, "One-way delay of the host links.");
+        LinkSpec { rate, delay }
+    }
+
+    /// Reads `fabric_link.rate` and `fabric_link.delay`.
+    pub(super) fn read_fabric(p: &mut Parameters, default: LinkSpec) -> LinkSpec {
+        let rate = p.rate("fabric_link.rate", default.rate, "Rate of the links between switches.");
+        let delay =
+            p.time("fabric_link.delay", default.delay, "One-way delay of the links between switches.");
+        LinkSpec { rate, delay }
+    }
+
+    /// Reads `bottleneck_link.rate` and `bottleneck_link.delay`.
+    pub(super) fn read_bottleneck(p: &mut Parameters, default: LinkSpec) -> LinkSpec {
+        let rate = p.rate("bottleneck_link.rate", default.rate, "Rate of the links between switches.");
+        let delay =
+            p.time("bottleneck_link.delay", default.delay, "One-way delay of the links between switches.");
+        LinkSpec { rate, delay }
+    }
+
+    /// Rate and delay above zero; the keys are those to name when they are not.
+    pub(super) fn check(self, rate_key: &'static str, delay_key: &'static str) -> Result<(), TopologyError> {
+        if self.rate.0 == 0 {
+            return Err(TopologyError::key(
+                rate_key,
+                "0 is no rate: expected more than 0, such as \"100Gbps\"",
+            ));
+        }
+        if self.delay.0 == 0 {
+            return Err(TopologyError::key(
+                delay_key,
+                "0 is no delay: expected more than 0, such as \"1us\"",
+            ));
+        }
+        Ok(())
+    }
+    pub(super) fn check_host(self) -> Result<(), TopologyError> {
+        self.check("host_link.rate", "host_link.delay")
+    }
+    pub(super) fn check_fabric(self) -> Result<(), TopologyError> {
+        self.check("fabric_link.rate", "fabric_link.delay")
+    }
+    pub(super) fn check_bottleneck(self) -> Result<(), TopologyError> {
+        self.check("bottleneck_link.rate", "bottleneck_link.delay")
+    }
+}
+
+/// The largest value of a count, so that products of three of them cannot overflow.
+pub(super) const MOST: i64 = MOST_NODES as i64;
+
+/// Reads a count of at least `least`.
+pub(super) fn read_count(
+    p: &mut Parameters,
+    key: &'static str,
+    default: u64,
+    least: i64,
+    help: &'static str,
+) -> u64 {
+    p.integer(key, default as i64, (least, MOST), help) as u64
+}
+
+/// Each count is from 1 to the limit of nodes.
+pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), TopologyError> {
+    for &(key, count) in counts {
+        if count == 0 {
+            return Err(TopologyError::key(key, "expected at least 1, found 0"));
+        }
+        if count > MOST_NODES as u64 {
+            let message = format!("expected at most {MOST_NODES} (the limit of nodes), found {count}");
+            return Err(TopologyError::key(key, message));
+        }
+    }
+    Ok(())
+}
+
+/// A network under construction. Counts are given in advance, so that an absurd one is refused before
+/// memory is.
+pub(super) struct Network {
+    topology: Topology,
+}
+
+impl Network {
+    pub fn new(nodes: u128, links: u128) -> Result<Network, TopologyError> {
+        if nodes > MOST_NODES as u128 {
+            return Err(TopologyError::new(format!("{nodes} nodes are more than the limit of {MOST_NODES}")));
+        }
+        if links > MOST_LINKS as u128 {
+            return Err(TopologyError::new(format!("{links} links are more than the limit of {MOST_LINKS}")));
+        }
+        let mut topology = Topology::default();
+        topology.nodes.reserve_exact(nodes as usize);
+        topology.links.reserve_exact(links as usize);
+        Ok(Network { topology })
+    }
+
+    /// Adds hosts; before all switches, so that host ids are node ids.
+    pub fn hosts(&mut self, count: u64) {
+        self.nodes("host", count, NodeKind::Host, 0);
+    }
+
+    /// Adds switches named by the prefix and their place; the id of the first.
+    pub fn switches(&mut self, prefix: &str, count: u64, tier: u8) -> u64 {
+        self.nodes(prefix, count, NodeKind::Switch, tier)
+    }
+
+    fn nodes(&mut self, prefix: &str, count: u64, kind: NodeKind, tier: u8) -> u64 {
+        let first = self.topology.nodes.len() as u64;
+        let named = (0..count).map(|i| Node { name: format!("{prefix}{i}"), kind, tier });
+        self.topology.nodes.extend(named);
+        first
+    }
+
+    /// Joins two nodes, given by their ids.
+    pub fn link(&mut self, a: u64, b: u64, spec: LinkSpec) {
+        // Ids are below the limit of nodes, which fits 32 bits.
+        let (a, b) = (a as NodeId, b as NodeId);
+        self.topology.links.push(Link { a, b, rate: spec.rate, delay: spec.delay });
+    }
+
+    pub fn finish(self) -> Result<Topology, TopologyError> {
+        self.topology.validate()?;
+        Ok(self.topology)
+    }
+}

@@ -1,0 +1,98 @@
+//! Other rates and delays for some links: `[[topology.override]] between = ["leaf0", "spine*"]`.
+
+use super::Topology;
+use super::pattern::fits;
+use crate::units::{Rate, Time};
+
+/// New properties of every link whose ends fit the two patterns, in either direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkOverride {
+    pub between: (String, String),
+    pub rate: Option<Rate>,
+    pub delay: Option<Time>,
+}
+
+/// Applies the overrides in order, later ones over earlier ones.
+///
+/// One that fits no link, changes nothing, or sets a rate or delay of zero is an error.
+pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> Result<(), String> {
+    for change in overrides {
+        let (from, to) = (&change.between.0, &change.between.1);
+        let between = format!("override between \"{from}\" and \"{to}\"");
+        if change.rate.is_none() && change.delay.is_none() {
+            return Err(format!("{between}: expected a rate, a delay, or both"));
+        }
+        if change.rate == Some(Rate(0)) || change.delay == Some(Time::ZERO) {
+            return Err(format!("{between}: rate and delay must be more than 0"));
+        }
+        let fitting = |pattern: &str| {
+            let mut fit = vec![false; topology.nodes.len()];
+            let nodes = topology.nodes_matching(pattern).map_err(|error| format!("{between}: {error}"))?;
+            nodes.iter().for_each(|&n| fit[n as usize] = true);
+            Ok::<_, String>(fit)
+        };
+        let (ends, other_ends) = (fitting(from)?, fitting(to)?);
+        let mut found = false;
+        for link in &mut topology.links {
+            let (a, b) = (link.a as usize, link.b as usize);
+            if (ends[a] && other_ends[b]) || (ends[b] && other_ends[a]) {
+                found = true;
+                link.rate = change.rate.unwrap_or(link.rate);
+                link.delay = change.delay.unwrap_or(link.delay);
+            }
+        }
+        if !found {
+            return Err(format!("{between}: no link joins them{}", hint(topology, from, to)));
+        }
+    }
+    Ok(())
+}
+
+/// What the first fitting node is linked to.
+fn hint(topology: &Topology, from: &str, to: &str) -> String {
+    let name = |n: u32| topology.nodes[n as usize].name.as_str();
+    let link = topology.links.iter().find(|l| fits(from, name(l.a)) || fits(from, name(l.b)));
+    match link {
+        Some(l) if fits(from, name(l.a)) => {
+            format!("; {} is linked to {}, not to {to}", name(l.a), name(l.b))
+        }
+        Some(l) => format!("; {} is linked to {}, not to {to}", name(l.b), name(l.a)),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaf_spine::LeafSpine;
+    use super::*;
+
+    fn change(a: &str, b: &str, rate: Option<Rate>, delay: Option<Time>) -> LinkOverride {
+        LinkOverride { between: (a.into(), b.into()), rate, delay }
+    }
+
+    #[test]
+    fn overrides_reach_links_in_either_direction_and_nothing_else() {
+        let before = LeafSpine { leaves: 2, spines: 2, ..LeafSpine::default() }.build().unwrap();
+        let mut after = before.clone();
+        let slow = Rate::from_gbps(10);
+        apply_overrides(&mut after, &[change("spine1", "leaf*", Some(slow), None)]).unwrap();
+        let spine1 = before.find_node("spine1").unwrap();
+        for (old, new) in before.links.iter().zip(&after.links) {
+            let rate = if old.b == spine1 { slow } else { old.rate };
+            assert_eq!(*new, super::super::Link { rate, ..old.clone() });
+        }
+    }
+
+    #[test]
+    fn an_override_that_fits_nothing_is_an_error() {
+        let mut t = LeafSpine { leaves: 2, spines: 2, ..LeafSpine::default() }.build().unwrap();
+        let rate = Some(Rate::from_gbps(10));
+        let mut error = |o: LinkOverride| apply_overrides(&mut t, &[o]).unwrap_err();
+        assert!(error(change("leaf0", "spin1", rate, None)).contains("did you mean \"spine1\"?"));
+        assert!(
+            error(change("leaf0", "leaf1", rate, None)).contains("leaf0 is linked to host0, not to leaf1")
+        );
+        assert!(error(change("leaf0", "spine1", None, None)).contains("expected a rate, a delay, or both"));
+        assert!(error(change("leaf0", "spine1", Some(Rate(0)), None)).contains("more than 0"));
+    }
+}

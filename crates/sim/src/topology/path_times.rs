@@ -1,0 +1,210 @@
+//! What a path costs: hops, delays, rates; and from that the base RTT of the network and its largest BDP.
+//!
+//! The base RTT of an ordered pair is twice the sum of the link delays plus, one way, the time to send one
+//! packet's payload on every hop. Source: the HPCC authors' simulator, which uses the largest of all pairs
+//! for every flow (their papers write T = 13 us for what is 12.24 us); the window is that time by the
+//! bottleneck's rate.
+
+use rustc_hash::FxHashMap;
+
+use super::{HostId, LinkId, NodeId, Routes, Topology};
+use crate::units::{Rate, Time};
+
+/// A path from host to host along the first next hops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// Links on the path.
+    pub hops: u32,
+    /// Sum of the propagation delays, one way.
+    pub delay: Time,
+    /// The lowest rate on the path.
+    pub bottleneck: Rate,
+    /// The rate of the first link.
+    pub first: Rate,
+}
+
+/// Answers for pairs of hosts; holds the ports of the topology so that asking allocates nothing.
+pub struct PathTimes<'t> {
+    topology: &'t Topology,
+    routes: &'t Routes,
+    ports: Vec<Vec<(LinkId, NodeId)>>,
+}
+
+impl<'t> PathTimes<'t> {
+    pub fn new(topology: &'t Topology, routes: &'t Routes) -> PathTimes<'t> {
+        PathTimes { topology, routes, ports: topology.ports() }
+    }
+
+    /// Links from `src` to `dst`, always by the first next hop; none when there is no path or they are the
+    /// same.
+    pub fn links(&self, src: HostId, dst: HostId) -> impl Iterator<Item = LinkId> + '_ {
+        let mut node = self.routes.host_node(src);
+        std::iter::from_fn(move || {
+            let port = *self.routes.next_hops(node, dst).first()?;
+            let (link, next) = self.ports[node as usize][port as usize];
+            node = next;
+            Some(link)
+        })
+    }
+
+    /// The path from `src` to `dst`; none when there is no path or they are the same host.
+    pub fn pair(&self, src: HostId, dst: HostId) -> Option<Path> {
+        let mut path: Option<Path> = None;
+        for link in self.links(src, dst) {
+            let link = &self.topology.links[link as usize];
+            let so_far =
+                path.unwrap_or(Path { hops: 0, delay: Time::ZERO, bottleneck: link.rate, first: link.rate });
+            path = Some(Path {
+                hops: so_far.hops + 1,
+                delay: so_far.delay.saturating_add(link.delay),
+                bottleneck: so_far.bottleneck.min(link.rate),
+                ..so_far
+            });
+        }
+        path
+    }
+
+    /// Time to send `bytes` on every link of the path, one after the other (store and forward, no
+    /// propagation).
+    ///
+    /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as
+    /// the HPCC authors do).
+    pub fn transmission_times(&self, src: HostId, dst: HostId, bytes: u64, whole_ns: bool) -> Time {
+        let hop = |link: LinkId| {
+            let rate = self.topology.links[link as usize].rate;
+            match whole_ns {
+                true => Time::from_ns((u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64),
+                false => rate.transmission_time(bytes),
+            }
+        };
+        self.links(src, dst).map(hop).fold(Time::ZERO, Time::saturating_add)
+    }
+
+    /// Base RTT of a pair for packets of this payload.
+    pub fn base_rtt(&self, src: HostId, dst: HostId, payload: u64, whole_ns: bool) -> Option<Time> {
+        let path = self.pair(src, dst)?;
+        let there = path.delay.saturating_add(path.delay);
+        Some(there.saturating_add(self.transmission_times(src, dst, payload, whole_ns)))
+    }
+
+    /// One host, or two where there are as many, of each set of hosts that are linked alike.
+    ///
+    /// Linked alike: to the same switches, port by port, at the same rates and delays. All paths between
+    /// two sets have the same times, so that these hosts stand for all.
+    pub fn representatives(&self) -> Vec<HostId> {
+        let mut seen: FxHashMap<Attachment, u32> = FxHashMap::default();
+        let mut chosen = Vec::new();
+        for host in 0..self.routes.hosts() as HostId {
+            let ports = &self.ports[self.routes.host_node(host) as usize];
+            let access = self.routes.access_ports(host).iter().map(|&port| {
+                let (link, switch) = ports[port as usize];
+                let link = &self.topology.links[link as usize];
+                (switch, link.rate, link.delay)
+            });
+            let alike = seen.entry((self.routes.shared_target(host), access.collect())).or_default();
+            *alike += 1;
+            if *alike <= 2 {
+                chosen.push(host);
+            }
+        }
+        chosen
+    }
+}
+
+/// How a host is linked: the target it shares, and the switch, rate and delay of each port.
+type Attachment = (Option<u32>, Vec<(NodeId, Rate, Time)>);
+
+/// The largest base RTT of all pairs of hosts, and the largest product of a pair's base RTT and its
+/// bottleneck, in bytes.
+///
+/// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does. Both are
+/// zero when no two hosts are connected.
+pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> (Time, u64) {
+    let times = PathTimes::new(topology, routes);
+    let hosts = times.representatives();
+    let (mut longest, mut largest) = (Time::ZERO, 0);
+    for &src in &hosts {
+        for &dst in &hosts {
+            let Some(path) = times.pair(src, dst) else { continue };
+            let Some(rtt) = times.base_rtt(src, dst, payload, whole_ns) else { continue };
+            longest = longest.max(rtt);
+            largest = largest.max(path.bottleneck.bytes_in(rtt).0);
+        }
+    }
+    (longest, largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NextHopOrder, fat_tree::FatTree};
+    use super::super::{dumbbell::Dumbbell, hpcc_fat_tree::HpccFatTree, leaf_spine::LeafSpine, star::Star};
+    use super::*;
+
+    fn base(topology: &Topology, payload: u64) -> (Time, u64) {
+        let routes = Routes::compute(topology, &|_| true, NextHopOrder::DescendingNodeId);
+        let result = max_base_rtt(topology, &routes, payload, true);
+        assert_eq!(
+            result,
+            max_base_rtt(topology, &routes, payload, false),
+            "whole nanoseconds at these rates"
+        );
+        result
+    }
+
+    #[test]
+    fn base_rtts_are_those_of_the_authors_simulator() {
+        let star = Star { hosts: 17, ..Star::default() }.build().unwrap();
+        assert_eq!(base(&star, 1000), (Time::from_ns(4160), 52_000));
+        let pod = HpccFatTree { pods: 1, tors_per_pod: 2, cores_per_agg: 0, ..HpccFatTree::default() };
+        assert_eq!(base(&pod.build().unwrap(), 1000), (Time::from_ns(8200), 102_500));
+        let fat = HpccFatTree::default().build().unwrap();
+        assert_eq!(base(&fat, 1000), (Time::from_ns(12_240), 153_000));
+        let dumbbell = Dumbbell::default().build().unwrap();
+        assert_eq!(base(&dumbbell, 1000), (Time::from_ns(6240), 78_000));
+    }
+
+    #[test]
+    fn a_hop_is_rounded_up_to_picoseconds_or_down_to_nanoseconds() {
+        let mut t = Star { hosts: 2, ..Star::default() }.build().unwrap();
+        // 8000 bits at 3 Gb/s: 2666.67 ns.
+        t.links[1].rate = Rate::from_gbps(3);
+        let routes = Routes::compute(&t, &|_| true, NextHopOrder::ByPort);
+        let times = PathTimes::new(&t, &routes);
+        assert_eq!(times.base_rtt(0, 1, 1000, true), Some(Time::from_ns(4000 + 80 + 2666)));
+        assert_eq!(times.base_rtt(0, 1, 1000, false), Some(Time(4_000_000 + 80_000 + 2_666_667)));
+        let path = times.pair(1, 0).unwrap();
+        assert_eq!((path.hops, path.bottleneck, path.first), (2, Rate::from_gbps(3), Rate::from_gbps(3)));
+        assert_eq!(times.pair(1, 1), None);
+    }
+
+    #[test]
+    fn representatives_stand_for_all_pairs() {
+        let mut t =
+            LeafSpine { leaves: 3, spines: 2, hosts_per_leaf: 4, ..LeafSpine::default() }.build().unwrap();
+        t.links[5].rate = Rate::from_gbps(10);
+        t.links[9].delay = Time::from_us(7);
+        let routes = Routes::compute(&t, &|_| true, NextHopOrder::ByPort);
+        let times = PathTimes::new(&t, &routes);
+        assert_eq!(times.representatives(), [0, 1, 4, 5, 6, 8, 9, 10]);
+        let all = (0..12).flat_map(|a| (0..12).map(move |b| (a, b)));
+        let rtts: Vec<(Time, u64)> = all
+            .filter_map(|(a, b)| {
+                let rtt = times.base_rtt(a, b, 1460, false)?;
+                Some((rtt, times.pair(a, b)?.bottleneck.bytes_in(rtt).0))
+            })
+            .collect();
+        let expected = (rtts.iter().map(|r| r.0).max().unwrap(), rtts.iter().map(|r| r.1).max().unwrap());
+        assert_eq!(max_base_rtt(&t, &routes, 1460, false), expected);
+    }
+
+    #[test]
+    fn ten_thousand_hosts_take_no_time_to_speak_of() {
+        let t = FatTree { k: 34, ..FatTree::default() }.build().unwrap();
+        assert_eq!(t.hosts().len(), 9826);
+        let start = std::time::Instant::now();
+        let routes = Routes::compute(&t, &|_| true, NextHopOrder::ByPort);
+        assert_eq!(max_base_rtt(&t, &routes, 1000, false).0, Time::from_ns(12_480));
+        // Half a second when alone; the bound only catches work that grows with pairs of hosts.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+}

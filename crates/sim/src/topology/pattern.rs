@@ -1,0 +1,172 @@
+//! How a person names nodes and ports: `leaf0`, `leaf0.p3`, and patterns over them with `*` and `?`.
+//!
+//! `leaf0.p3` is the third port of leaf0, counted from 0 in the order of the links; `leaf0->spine1` are the
+//! ports of leaf0 that lead to spine1. Either side may be a pattern, and `leaf*` alone means all ports.
+
+use super::{LinkId, NodeId, Topology};
+use crate::config::PortSet;
+use crate::parameters::nearest;
+
+/// Whether `name` fits `pattern`, in which `*` stands for any characters and `?` for one.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Where to go on when the rest does not fit: after the last star, with one more character given to it.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                retry = Some((p + 1, n));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match retry {
+                Some((after, from)) => {
+                    retry = Some((after, from + 1));
+                    (p, n) = (after, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+impl Topology {
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.name == name).map(|n| n as NodeId)
+    }
+
+    /// `unknown node "lef0": did you mean "leaf0"?`
+    pub fn unknown_node(&self, name: &str) -> String {
+        let words: String = name.chars().filter(|c| !matches!(c, '*' | '?')).collect();
+        match nearest(&words, self.nodes.iter().map(|node| node.name.as_str())) {
+            Some(near) => format!("unknown node \"{name}\": did you mean \"{near}\"?"),
+            None => {
+                let few: Vec<&str> = self.examples().collect();
+                format!(
+                    "unknown node \"{name}\" (there are {} nodes, such as {})",
+                    self.nodes.len(),
+                    few.join(", ")
+                )
+            }
+        }
+    }
+
+    /// The first node of each tier.
+    fn examples(&self) -> impl Iterator<Item = &str> {
+        let top = self.nodes.iter().map(|node| node.tier).max().unwrap_or(0);
+        (0..=top).filter_map(|tier| self.nodes.iter().find(|n| n.tier == tier)).map(|n| n.name.as_str())
+    }
+
+    /// Nodes whose name fits the pattern, in order; none fitting is an error that offers the nearest name.
+    pub fn nodes_matching(&self, pattern: &str) -> Result<Vec<NodeId>, String> {
+        let found: Vec<NodeId> = (0..self.nodes.len())
+            .filter(|&n| fits(pattern, &self.nodes[n].name))
+            .map(|n| n as NodeId)
+            .collect();
+        if found.is_empty() { Err(self.unknown_node(pattern)) } else { Ok(found) }
+    }
+
+    /// The name of a port in every result: `leaf0.p3`.
+    pub fn port_name(&self, node: NodeId, port: u32) -> String {
+        format!("{}.p{port}", self.nodes[node as usize].name)
+    }
+
+    /// A link in the direction away from `from`, as a person reads it best: `leaf0->spine1`.
+    pub fn direction_name(&self, link: LinkId, from: NodeId) -> String {
+        let Some(link) = self.links.get(link as usize) else { return String::new() };
+        let to = if link.a == from { link.b } else { link.a };
+        format!("{}->{}", self.nodes[from as usize].name, self.nodes[to as usize].name)
+    }
+
+    /// Ports that fit `node.pN`, `node->neighbour` or `node` (all its ports), each part a pattern; in order
+    /// of (node, port). A pattern that fits nothing is an error.
+    pub fn ports_matching(&self, pattern: &str) -> Result<PortSet, String> {
+        let ports = self.ports();
+        let (node_part, port_part, to_part) = match (pattern.split_once("->"), pattern.split_once('.')) {
+            (Some((node, to)), _) => (node.trim(), "*", to.trim()),
+            (None, Some((node, port))) => (node, port, "*"),
+            (None, None) => (pattern, "*", "*"),
+        };
+        let nodes = self.nodes_matching(node_part)?;
+        if to_part != "*" {
+            self.nodes_matching(to_part)?;
+        }
+        let mut found = PortSet::new();
+        for &node in &nodes {
+            for (port, &(_, neighbour)) in ports[node as usize].iter().enumerate() {
+                let named = port_part == "*" || fits(port_part, &format!("p{port}"));
+                if named && fits(to_part, &self.nodes[neighbour as usize].name) {
+                    found.push((node, port as u32));
+                }
+            }
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let most = nodes.iter().map(|&n| ports[n as usize].len()).max().unwrap_or(0);
+        Err(match pattern.contains("->") {
+            true => format!("no port fits \"{pattern}\": no link joins \"{node_part}\" and \"{to_part}\""),
+            false => format!(
+                "no port fits \"{pattern}\": expected such as \"{}\" ({most} ports, p0 to p{})",
+                self.port_name(nodes[0], 0),
+                most.saturating_sub(1)
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaf_spine::LeafSpine;
+    use super::*;
+
+    fn fabric() -> Topology {
+        LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 2, ..LeafSpine::default() }.build().unwrap()
+    }
+
+    #[test]
+    fn stars_and_question_marks_stand_for_characters() {
+        for (pattern, name) in
+            [("leaf0", "leaf0"), ("leaf*", "leaf10"), ("*", ""), ("l?af*0", "leaf10"), ("*f*", "leaf1")]
+        {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("leaf", "leaf0"), ("leaf?", "leaf10"), ("?", ""), ("*x", "leaf"), ("", "a")]
+        {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn ports_are_found_by_number_by_neighbour_and_by_node() {
+        let t = fabric();
+        // Nodes: host0..3, leaf0 = 4, leaf1 = 5, spine0 = 6, spine1 = 7.
+        assert_eq!(t.ports_matching("leaf0.*").unwrap(), [(4, 0), (4, 1), (4, 2), (4, 3)]);
+        assert_eq!(t.ports_matching("leaf0").unwrap(), t.ports_matching("leaf0.*").unwrap());
+        assert_eq!(t.ports_matching("leaf?.p2").unwrap(), [(4, 2), (5, 2)]);
+        assert_eq!(t.ports_matching("leaf*->spine1").unwrap(), [(4, 3), (5, 3)]);
+        assert_eq!(t.port_name(4, 3), "leaf0.p3");
+        assert_eq!(t.direction_name(t.ports()[4][3].0, 4), "leaf0->spine1");
+    }
+
+    #[test]
+    fn a_pattern_that_fits_nothing_says_what_there_is() {
+        let t = fabric();
+        assert_eq!(t.ports_matching("lef0.*").unwrap_err(), "unknown node \"lef0\": did you mean \"leaf0\"?");
+        assert_eq!(
+            t.ports_matching("banana").unwrap_err(),
+            "unknown node \"banana\" (there are 8 nodes, such as host0, leaf0, spine0)"
+        );
+        assert_eq!(
+            t.ports_matching("leaf0.p9").unwrap_err(),
+            "no port fits \"leaf0.p9\": expected such as \"leaf0.p0\" (4 ports, p0 to p3)"
+        );
+        assert!(t.ports_matching("leaf0->leaf1").unwrap_err().contains("no link joins"));
+    }
+}

@@ -1,0 +1,227 @@
+//! What every network must be before it is simulated: named, linked, and with a way between all hosts.
+
+use rustc_hash::FxHashMap;
+
+use super::{Link, NodeId, NodeKind, Topology, TopologyError};
+
+/// The most nodes that a topology may have.
+pub const MOST_NODES: usize = 1_000_000;
+/// The most links that a topology may have.
+pub const MOST_LINKS: usize = 10_000_000;
+const LONGEST_NAME: usize = 64;
+
+impl Topology {
+    /// Checks that the topology can be simulated.
+    ///
+    /// Names are unique and plain, links have two different ends, a rate and a delay, every host has a
+    /// link, and every pair of hosts is connected by way of switches (hosts do not forward). Two planes of
+    /// switches that meet only in the hosts are fine.
+    pub fn validate(&self) -> Result<(), TopologyError> {
+        self.check_names()?;
+        self.check_links()?;
+        self.check_connected()
+    }
+
+    fn check_names(&self) -> Result<(), TopologyError> {
+        if self.nodes.len() > MOST_NODES {
+            let found = self.nodes.len();
+            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MOST_NODES}")));
+        }
+        let mut seen: FxHashMap<&str, ()> = FxHashMap::default();
+        for node in &self.nodes {
+            check_name(&node.name).map_err(TopologyError::new)?;
+            if seen.insert(&node.name, ()).is_some() {
+                return Err(TopologyError::new(format!("two nodes are named \"{}\"", node.name)));
+            }
+        }
+        let hosts = self.hosts().len();
+        if hosts < 2 {
+            return Err(TopologyError::new(format!("at least two hosts are needed, found {hosts}")));
+        }
+        if !self.host_labels.is_empty() && self.host_labels.len() != hosts {
+            let labels = self.host_labels.len();
+            return Err(TopologyError::new(format!("{labels} host labels for {hosts} hosts")));
+        }
+        let mut labels = self.host_labels.clone();
+        labels.sort_unstable();
+        match labels.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(TopologyError::new(format!("two hosts have the number {}", pair[0]))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_links(&self) -> Result<(), TopologyError> {
+        if self.links.len() > MOST_LINKS {
+            let found = self.links.len();
+            return Err(TopologyError::new(format!("{found} links are more than the limit of {MOST_LINKS}")));
+        }
+        let mut degree = vec![0u32; self.nodes.len()];
+        for (index, link) in self.links.iter().enumerate() {
+            for end in [link.a, link.b] {
+                match degree.get_mut(end as usize) {
+                    Some(count) => *count += 1,
+                    None => {
+                        let message = format!("link {index} ends at node {end}, which does not exist");
+                        return Err(TopologyError::new(message));
+                    }
+                }
+            }
+            self.check_link(link).map_err(TopologyError::new)?;
+        }
+        for host in self.hosts() {
+            if degree[host as usize] == 0 {
+                let name = &self.nodes[host as usize].name;
+                return Err(TopologyError::new(format!("host \"{name}\" has no link")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_link(&self, link: &Link) -> Result<(), String> {
+        let name = |node: NodeId| &self.nodes[node as usize].name;
+        let between = || format!("the link between {} and {}", name(link.a), name(link.b));
+        if link.a == link.b {
+            return Err(format!("a link joins {} to itself", name(link.a)));
+        }
+        if link.rate.0 == 0 {
+            return Err(format!("{} has rate 0: more than 0 is needed", between()));
+        }
+        if link.delay.0 == 0 {
+            return Err(format!("{} has delay 0: more than 0 is needed (such as \"10ns\")", between()));
+        }
+        Ok(())
+    }
+
+    /// Every two hosts share an island of connected switches, or a link of their own.
+    fn check_connected(&self) -> Result<(), TopologyError> {
+        let ports = self.ports();
+        let island = self.islands(&ports);
+        let hosts = self.hosts();
+        let reach: Vec<Vec<u32>> = hosts
+            .iter()
+            .map(|&host| {
+                let mut reached: Vec<u32> =
+                    ports[host as usize].iter().filter_map(|&(_, n)| island[n as usize]).collect();
+                reached.sort_unstable();
+                reached.dedup();
+                reached
+            })
+            .collect();
+        let mut touched = vec![0usize; self.nodes.len()];
+        for islands in &reach {
+            islands.iter().for_each(|&i| touched[i as usize] += 1);
+        }
+        let name = |node: NodeId| &self.nodes[node as usize].name;
+        for switch in self.switches() {
+            // Every switch belongs to an island.
+            if island[switch as usize].is_some_and(|i| touched[i as usize] == 0) {
+                let message = format!("not connected: switch \"{}\" reaches no host", name(switch));
+                return Err(TopologyError::new(message));
+            }
+        }
+        if touched.contains(&hosts.len()) {
+            return Ok(());
+        }
+        for (i, &a) in hosts.iter().enumerate() {
+            for (j, &b) in hosts.iter().enumerate().skip(i + 1) {
+                let shared = reach[i].iter().any(|island| reach[j].contains(island));
+                if !shared && !ports[a as usize].iter().any(|&(_, n)| n == b) {
+                    let message = format!("not connected: no path from {} to {}", name(a), name(b));
+                    return Err(TopologyError::new(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// For each switch the lowest switch that it can reach without passing a host; none for hosts.
+    fn islands(&self, ports: &[Vec<(u32, NodeId)>]) -> Vec<Option<u32>> {
+        let mut island = vec![None; self.nodes.len()];
+        let mut waiting = Vec::new();
+        for first in self.switches() {
+            if island[first as usize].is_some() {
+                continue;
+            }
+            island[first as usize] = Some(first);
+            waiting.push(first);
+            while let Some(node) = waiting.pop() {
+                for &(_, next) in &ports[node as usize] {
+                    let is_switch = self.nodes[next as usize].kind == NodeKind::Switch;
+                    if is_switch && island[next as usize].is_none() {
+                        island[next as usize] = Some(first);
+                        waiting.push(next);
+                    }
+                }
+            }
+        }
+        island
+    }
+}
+
+/// A name is a word: letters, digits, `-` and `_`, so that `name.p3` and patterns stay readable.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    let length = name.chars().count();
+    if plain && (1..=LONGEST_NAME).contains(&length) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(LONGEST_NAME).collect();
+    Err(format!("{shown:?} cannot name a node: expected 1 to {LONGEST_NAME} letters, digits, \"-\" or \"_\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Node, Topology, star::Star};
+    use super::*;
+    use crate::units::{Rate, Time};
+
+    fn star() -> Topology {
+        Star { hosts: 3, ..Star::default() }.build().unwrap()
+    }
+    fn message(topology: &Topology) -> String {
+        topology.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn each_defect_of_a_topology_is_named() {
+        assert!(star().validate().is_ok());
+        let mut t = star();
+        t.links[1].rate = Rate(0);
+        assert_eq!(message(&t), "the link between host1 and s0 has rate 0: more than 0 is needed");
+        let mut t = star();
+        t.links[1].delay = Time::ZERO;
+        assert!(message(&t).contains("host1 and s0 has delay 0"));
+        let mut t = star();
+        t.links.pop();
+        assert_eq!(message(&t), "host \"host2\" has no link");
+        let mut t = star();
+        t.links[0].a = 3;
+        assert_eq!(message(&t), "a link joins s0 to itself");
+        let mut t = star();
+        t.links[0].a = 9;
+        assert_eq!(message(&t), "link 0 ends at node 9, which does not exist");
+        let mut t = star();
+        t.nodes[1].name = "host0".into();
+        assert_eq!(message(&t), "two nodes are named \"host0\"");
+        t.nodes[1].name = "a.b".into();
+        assert!(message(&t).starts_with("\"a.b\" cannot name a node"));
+    }
+
+    #[test]
+    fn hosts_do_not_connect_what_they_touch() {
+        let mut t = star();
+        let switch = |name: &str| Node { name: name.into(), kind: NodeKind::Switch, tier: 1 };
+        let host = Node { name: "host3".into(), kind: NodeKind::Host, tier: 0 };
+        t.nodes.extend([switch("s1"), host]);
+        assert_eq!(message(&t), "host \"host3\" has no link");
+        let link = |a, b| Link { a, b, rate: Rate::from_gbps(1), delay: Time::from_us(1) };
+        t.links.push(link(5, 4));
+        assert_eq!(message(&t), "not connected: no path from host0 to host3");
+        t.links.push(link(0, 4));
+        assert_eq!(message(&t), "not connected: no path from host1 to host3");
+        t.links.extend([link(1, 4), link(2, 4)]);
+        assert!(t.validate().is_ok(), "two planes");
+        t.nodes.push(switch("s2"));
+        assert_eq!(message(&t), "not connected: switch \"s2\" reaches no host");
+    }
+}

@@ -1,0 +1,305 @@
+//! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
+//!
+//! A link's rate is its `LinkSpeedRaw` (bit/s) where the graph has it; its delay is the great-circle
+//! distance of its ends at two thirds of the speed of light. Duplicate edges are merged and self-loops
+//! dropped, with a warning.
+//!
+//! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
+
+use rustc_hash::FxHashMap;
+
+use super::network::{LinkSpec, read_count};
+use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError, validity};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+/// What the graph does not say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ZooOptions {
+    /// Rate of links without `LinkSpeedRaw`.
+    pub default_rate: Rate,
+    /// Delay of links with an end of unknown place.
+    pub default_delay: Time,
+    pub hosts_per_node: u64,
+    pub host_link: LinkSpec,
+}
+
+impl Default for ZooOptions {
+    fn default() -> ZooOptions {
+        ZooOptions {
+            default_rate: Rate::from_gbps(100),
+            default_delay: Time::from_ms(1),
+            hosts_per_node: 1,
+            host_link: LinkSpec::HOST,
+        }
+    }
+}
+
+impl ZooOptions {
+    pub fn read(p: &mut Parameters) -> ZooOptions {
+        let d = ZooOptions::default();
+        let rate = "GML and GraphML: rate of links without LinkSpeedRaw.";
+        let delay = "GML and GraphML: delay of links with an end whose coordinates are unknown.";
+        ZooOptions {
+            default_rate: p.rate("default_rate", d.default_rate, rate),
+            default_delay: p.time("default_delay", d.default_delay, delay),
+            hosts_per_node: read_count(
+                p,
+                "hosts_per_node",
+                d.hosts_per_node,
+                1,
+                "GML and GraphML: hosts on each node.",
+            ),
+            host_link: LinkSpec::read_host(p, d.host_link),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), TopologyError> {
+        LinkSpec { rate: self.default_rate, delay: self.default_delay }
+            .check("default_rate", "default_delay")?;
+        super::network::check_counts(&[("hosts_per_node", self.hosts_per_node)])?;
+        self.host_link.check_host()
+    }
+}
+
+/// A graph as its file has it.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub places: Vec<Place>,
+    pub edges: Vec<Edge>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub line: usize,
+    pub id: String,
+    pub label: String,
+    pub latitude: Option<f64>,
+    pub longitude: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    pub line: usize,
+    pub source: String,
+    pub target: String,
+    /// `LinkSpeedRaw`, bit/s.
+    pub speed: Option<f64>,
+}
+
+impl Graph {
+    /// The network of this graph and what was changed on the way.
+    pub fn network(self, options: &ZooOptions) -> Result<(Topology, Vec<String>), TopologyError> {
+        options.check()?;
+        let (places, per_node) = (self.places.len(), options.hosts_per_node);
+        let nodes = places as u128 * (u128::from(per_node) + 1);
+        if nodes > validity::MOST_NODES as u128 {
+            let message = format!("{nodes} nodes are more than the limit of {}", validity::MOST_NODES);
+            return Err(TopologyError::key("hosts_per_node", message));
+        }
+        let hosts = places * per_node as usize;
+        let mut topology = Topology::default();
+        let host = |i: usize| Node { name: format!("host{i}"), kind: NodeKind::Host, tier: 0 };
+        topology.nodes.extend((0..hosts).map(host));
+        let switch = |name: String| Node { name, kind: NodeKind::Switch, tier: 1 };
+        topology.nodes.extend(names(&self.places).into_iter().map(switch));
+        for h in 0..hosts {
+            let place = hosts + h / per_node as usize;
+            let LinkSpec { rate, delay } = options.host_link;
+            topology.links.push(Link { a: h as NodeId, b: place as NodeId, rate, delay });
+        }
+        let warnings = self.join(&mut topology, hosts, options)?;
+        Ok((topology, warnings))
+    }
+
+    /// Adds a link for each edge between two different places.
+    fn join(
+        &self,
+        topology: &mut Topology,
+        first: usize,
+        options: &ZooOptions,
+    ) -> Result<Vec<String>, TopologyError> {
+        let mut by_id: FxHashMap<&str, usize> = FxHashMap::default();
+        for (i, place) in self.places.iter().enumerate() {
+            place.check()?;
+            if by_id.insert(&place.id, i).is_some() {
+                return Err(TopologyError::line(
+                    place.line,
+                    format!("two nodes have the id \"{}\"", place.id),
+                ));
+            }
+        }
+        let mut joined: FxHashMap<(usize, usize), ()> = FxHashMap::default();
+        let (mut loops, mut duplicates, mut unplaced) = (
+            Changed::new("self-loop(s) dropped"),
+            Changed::new("duplicate edge(s) merged"),
+            Changed::new("link(s)"),
+        );
+        for edge in &self.edges {
+            let end =
+                |id: &str| by_id.get(id).copied().ok_or_else(|| edge.unknown(id, by_id.len(), &self.places));
+            let (a, b) = (end(&edge.source)?, end(&edge.target)?);
+            let ends = || format!("{} - {}", topology.nodes[first + a].name, topology.nodes[first + b].name);
+            if a == b {
+                loops.add(edge.line, ends());
+                continue;
+            }
+            if joined.insert((a.min(b), a.max(b)), ()).is_some() {
+                duplicates.add(edge.line, ends());
+                continue;
+            }
+            let delay = match (self.places[a].position(), self.places[b].position()) {
+                (Some(here), Some(there)) => great_circle_delay(here, there),
+                _ => {
+                    unplaced.add(edge.line, ends());
+                    options.default_delay
+                }
+            };
+            let rate = edge.rate()?.unwrap_or(options.default_rate);
+            topology.links.push(Link { a: (first + a) as NodeId, b: (first + b) as NodeId, rate, delay });
+        }
+        let default =
+            format!(" without the coordinates of both ends have default_delay = {}", options.default_delay);
+        Ok([loops.warning(""), duplicates.warning(""), unplaced.warning(&default)]
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+}
+
+impl Place {
+    fn position(&self) -> Option<(f64, f64)> {
+        self.latitude.zip(self.longitude)
+    }
+
+    fn check(&self) -> Result<(), TopologyError> {
+        for (what, value, most) in [("Latitude", self.latitude, 90.0), ("Longitude", self.longitude, 180.0)] {
+            if let Some(value) = value.filter(|v| !(-most..=most).contains(v)) {
+                let message = format!("{what} {value} is not between -{most} and {most}");
+                return Err(TopologyError::line(self.line, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Edge {
+    fn rate(&self) -> Result<Option<Rate>, TopologyError> {
+        match self.speed {
+            None => Ok(None),
+            // A petabit a second is more than any link.
+            Some(speed) if (1.0..=1e15).contains(&speed) => Ok(Some(Rate(speed.round() as u64))),
+            Some(speed) => {
+                let message = format!("LinkSpeedRaw {speed} is no rate: expected 1 to 1e15 bit/s");
+                Err(TopologyError::line(self.line, message))
+            }
+        }
+    }
+
+    fn unknown(&self, id: &str, known: usize, places: &[Place]) -> TopologyError {
+        let near = crate::parameters::nearest(id, places.iter().take(10_000).map(|place| place.id.as_str()));
+        let hint =
+            near.map_or(format!("there are {known} nodes"), |near| format!("did you mean \"{near}\"?"));
+        TopologyError::line(self.line, format!("edge to unknown node {}: {hint}", super::lines::shown(id)))
+    }
+}
+
+/// One warning for all changes of a kind, with the first as an example.
+struct Changed {
+    what: &'static str,
+    count: usize,
+    first: Option<(usize, String)>,
+}
+
+impl Changed {
+    fn new(what: &'static str) -> Changed {
+        Changed { what, count: 0, first: None }
+    }
+    fn add(&mut self, line: usize, ends: String) {
+        self.count += 1;
+        self.first.get_or_insert((line, ends));
+    }
+    fn warning(self, rest: &str) -> Option<String> {
+        let (line, ends) = self.first?;
+        Some(format!("{} {}{rest} (first: line {line}, {ends})", self.count, self.what))
+    }
+}
+
+/// Speed of light in fibre, about two thirds of that in vacuum, m/s; and the mean radius of the Earth, m.
+const FIBRE_SPEED: f64 = 2e8;
+const EARTH_RADIUS: f64 = 6_371_000.0;
+
+/// Delay over the great circle between two (latitude, longitude) in degrees: whole nanoseconds, at least 1
+/// us.
+fn great_circle_delay(here: (f64, f64), there: (f64, f64)) -> Time {
+    let radians = |degrees: f64| degrees * std::f64::consts::PI / 180.0;
+    let half_sine = |from: f64, to: f64| libm::sin(radians(to - from) / 2.0);
+    let (across, along) = (half_sine(here.0, there.0), half_sine(here.1, there.1));
+    // Haversine formula.
+    let h = across * across + libm::cos(radians(here.0)) * libm::cos(radians(there.0)) * along * along;
+    let metres = 2.0 * EARTH_RADIUS * libm::asin(libm::sqrt(h.clamp(0.0, 1.0)));
+    Time::from_ns(libm::round(metres / FIBRE_SPEED * 1e9) as u64).max(Time::from_us(1))
+}
+
+/// A name for each place: its label made a plain word, with the id where labels are missing, shared or
+/// could be taken for a host.
+fn names(places: &[Place]) -> Vec<String> {
+    let words: Vec<String> = places.iter().map(|place| word(&place.label)).collect();
+    let mut uses: FxHashMap<&str, u32> = FxHashMap::default();
+    words.iter().for_each(|word| *uses.entry(word).or_default() += 1);
+    let mut taken: FxHashMap<String, ()> = FxHashMap::default();
+    let mut names = Vec::with_capacity(places.len());
+    for (i, (place, base)) in places.iter().zip(&words).enumerate() {
+        let like_a_host = base.strip_prefix("host").is_some_and(|n| n.chars().all(|c| c.is_ascii_digit()));
+        let mut name = match base.as_str() {
+            "" => format!("node-{}", word(&place.id)),
+            base if uses[base] > 1 || like_a_host => format!("{base}-{}", word(&place.id)),
+            base => base.to_string(),
+        };
+        if taken.contains_key(&name) {
+            // Places are numbered uniquely, and no word ends in two dashes and a number.
+            name = format!("{name}--{i}");
+        }
+        taken.insert(name.clone(), ());
+        names.push(name);
+    }
+    names
+}
+
+/// Letters and digits of a text, what is between them replaced by one dash; at most 20 characters.
+fn word(text: &str) -> String {
+    let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|part| !part.is_empty());
+    let joined = parts.collect::<Vec<_>>().join("-");
+    joined.chars().take(20).collect::<String>().trim_end_matches('-').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_follow_the_great_circle() {
+        // A quarter of the meridian: 10 007.5 km, 50.04 ms.
+        let quarter = great_circle_delay((0.0, 0.0), (90.0, 0.0));
+        assert_eq!(quarter, Time::from_ns(50_037_717));
+        assert_eq!(
+            great_circle_delay((0.0, 179.0), (0.0, -179.0)),
+            great_circle_delay((0.0, 0.0), (0.0, 2.0))
+        );
+        assert_eq!(great_circle_delay((51.0, 7.0), (51.0, 7.0)), Time::from_us(1), "the least");
+    }
+
+    #[test]
+    fn places_are_named_by_their_labels_where_these_are_unique() {
+        let place = |id: &str, label: &str| Place { id: id.into(), label: label.into(), ..Place::default() };
+        let places = [
+            place("0", "South Hill"),
+            place("1", "None"),
+            place("2", "None"),
+            place("3", ""),
+            place("4", "host7"),
+            place("5", "São Paulo (SP)"),
+        ];
+        assert_eq!(names(&places), ["South-Hill", "None-1", "None-2", "node-3", "host7-4", "São-Paulo-SP"]);
+    }
+}

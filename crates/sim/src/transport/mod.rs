@@ -1,0 +1,148 @@
+//! Transports: what hosts do to get flows across. One folder or file each, and the interface that they share.
+//!
+//! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the next
+//! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
+//! [`HostContext`].
+
+pub mod rdma;
+
+use crate::measure::FlowRecord;
+use crate::net::PortId;
+use crate::net::partition::Partition;
+use crate::packet::PacketId;
+use crate::settings::Settings;
+use crate::topology::routes::Routes;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+
+/// What a transport sees of its host and the network.
+pub struct HostContext<'a> {
+    pub net: &'a mut Partition,
+    pub settings: &'a Settings,
+    pub routes: &'a Routes,
+    /// Flows that ended at this host, for those that wait for them.
+    pub ended: &'a mut Vec<Ended>,
+    pub host: u32,
+    pub node: u32,
+    pub first_port: PortId,
+}
+
+/// A flow ended, as one of its two hosts knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    pub flow: FlowId,
+    pub host: u32,
+    /// The receiver has every byte; otherwise the sender has every acknowledgement.
+    pub at_receiver: bool,
+}
+
+impl HostContext<'_> {
+    pub fn now(&self) -> Time {
+        self.net.now
+    }
+
+    /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
+    pub fn set_timer(&mut self, at: Time, token: u32) {
+        let action = crate::net::partition::Action::Timer { host: self.host, token };
+        self.net.schedule_timer(at, self.node, action);
+    }
+
+    /// The port by which packets to `dst` with this hash leave the host.
+    pub fn port_to(&self, dst: u32, hash: u32) -> Option<PortId> {
+        let ports = self.routes.next_hops(self.node, dst);
+        match ports.len() {
+            0 => None,
+            1 => Some(self.first_port + ports[0]),
+            n => Some(self.first_port + ports[hash as usize % n]),
+        }
+    }
+
+    /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.
+    pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
+        use crate::queue::{QueueDiscipline, Verdict};
+        let queue = &mut self.net.ports[port as usize].queue;
+        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets) {
+            self.net.drop_packet(port, dropped);
+        }
+    }
+
+    pub fn record(&mut self, record: FlowRecord) {
+        self.net.recorder.flow(record);
+    }
+}
+
+/// Internals of one flow, for those who watch it.
+#[derive(Debug, Clone, Default)]
+pub struct FlowView {
+    pub rate_bps: f64,
+    /// Bytes allowed in flight; none without a window.
+    pub cwnd_bytes: Option<f64>,
+    pub internals: Vec<(&'static str, f64)>,
+}
+
+/// A transport at one host.
+pub trait Transport {
+    /// A flow starts here. The port that it leaves by may have something to send now.
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId>;
+    /// A packet of this transport has arrived; the port that may have something to send because of it.
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
+    /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
+    /// Whether something would be sent by the port if it were free, sooner or later, without anything else happening.
+    fn wants(&self, port: PortId, cx: &HostContext) -> bool;
+    /// A timer set with this token has come; the port that may have something to send because of it.
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
+    /// A wake-up of a NIC; whether it is the one in force.
+    fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
+    /// The run ends: what has not finished is recorded so.
+    fn finish(&mut self, cx: &mut HostContext);
+    /// Internals of a flow that is sent from here.
+    fn view(&self, flow: FlowId) -> Option<FlowView>;
+}
+
+/// A transport's state at one host; one line per kind.
+pub enum TransportState {
+    Rdma(rdma::Rdma),
+}
+
+/// Names that a scenario may use, with what they are.
+pub const KINDS: &[(&str, &str)] =
+    &[("rdma", "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed")];
+
+macro_rules! each {
+    ($state:expr, $t:ident => $call:expr) => {
+        match $state {
+            TransportState::Rdma($t) => $call,
+        }
+    };
+}
+
+impl Transport for TransportState {
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        each!(self, t => t.start_flow(flow, spec, cx))
+    }
+    #[inline]
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        each!(self, t => t.receive(id, cx))
+    }
+    #[inline]
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        each!(self, t => t.next_packet(port, cx))
+    }
+    #[inline]
+    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
+        each!(self, t => t.wants(port, cx))
+    }
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        each!(self, t => t.on_timer(token, cx))
+    }
+    fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
+        each!(self, t => t.on_wake(port, serial, cx))
+    }
+    fn finish(&mut self, cx: &mut HostContext) {
+        each!(self, t => t.finish(cx))
+    }
+    fn view(&self, flow: FlowId) -> Option<FlowView> {
+        each!(self, t => t.view(flow))
+    }
+}

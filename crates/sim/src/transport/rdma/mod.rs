@@ -1,0 +1,417 @@
+//! RDMA over a NIC: queue pairs that are paced and windowed, per-packet acknowledgements, go-back-N or selective repeat.
+//!
+//! One queue pair a flow, created when the flow starts, sending at line rate at once. The NIC serves its
+//! acknowledgement queue first, then its queue pairs in turn: one that has bytes left, is not bound by its window, and whose
+//! next packet is due. The rate is what a controller steers; the window follows it.
+//!
+//! Source: the RDMA NIC of the HPCC authors' simulator (Li et al., SIGCOMM 2019, §4 and §5.1); selective repeat after
+//! Mittal et al., "Revisiting Network Support for RDMA" (IRN), SIGCOMM 2018, §3.
+//! Differs from the source outside the compat mode: a retransmission timeout; duplicates are acknowledged again;
+//! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
+
+mod nic;
+mod pair;
+mod receiver;
+mod selective;
+
+use super::{Ended, FlowView, HostContext, Transport};
+use crate::balance::{flow_hash, reverse_hash};
+use crate::config::Compat;
+use crate::congestion::{Ack, CongestionController, FlowContext, TIMERS, Window};
+use crate::ideal::ideal_fct;
+use crate::measure::FlowRecord;
+use crate::net::PortId;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::settings::RdmaSettings;
+use crate::units::{Rate, Time};
+use crate::workload::{FlowId, FlowSpec};
+use nic::{Choice, Nic};
+use pair::QueuePair;
+use receiver::{Answer, Receiver};
+use rustc_hash::FxHashMap;
+
+/// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.
+const TOKENS: u32 = 4;
+const RETRANSMIT: usize = TIMERS;
+/// The first flow of a host pair has this UDP port in the authors' simulator.
+const FIRST_UDP_PORT: u32 = 10_000;
+
+/// The RDMA stack of one host.
+pub struct Rdma {
+    nics: Vec<Nic>,
+    pairs: Vec<QueuePair>,
+    free: Vec<u32>,
+    receivers: FxHashMap<FlowId, Receiver>,
+    /// Compat mode: flows so far to each host.
+    flows_to: FxHashMap<u32, u32>,
+    /// This transport's number in packets.
+    number: u8,
+}
+
+impl Rdma {
+    pub fn new(nics: usize, number: u8) -> Rdma {
+        Rdma {
+            nics: (0..nics).map(|_| Nic::default()).collect(),
+            pairs: Vec::new(),
+            free: Vec::new(),
+            receivers: FxHashMap::default(),
+            flows_to: FxHashMap::default(),
+            number,
+        }
+    }
+
+    fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, compat: Compat) -> u32 {
+        match compat {
+            Compat::None => flow_hash(spec.src, spec.dst, flow),
+            Compat::HpccNs3 => {
+                let count = self.flows_to.entry(spec.dst).or_insert(0);
+                *count += 1;
+                // The counter is 16 bits wide there.
+                (FIRST_UDP_PORT + *count - 1) & 0xffff
+            }
+        }
+    }
+
+    /// The next data packet of a queue pair.
+    fn build(&mut self, slot: u32, cx: &mut HostContext) -> PacketId {
+        let pair = &mut self.pairs[slot as usize];
+        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let now = cx.net.now;
+        let (seq, payload) = pair.take_next(settings.config.mtu);
+        let size = settings.data_bytes(u64::from(payload)) as u16;
+        let telemetry = if settings.int { cx.net.stacks.insert() } else { NONE };
+        let last = if seq + u64::from(payload) == pair.size { flag::LAST } else { 0 };
+        let packet = Packet {
+            seq,
+            sent: now,
+            flow: pair.flow,
+            src: cx.host,
+            dst: pair.dst,
+            sender: slot,
+            hash: pair.hash,
+            telemetry,
+            size,
+            payload,
+            group: pair.group,
+            kind: PacketKind::Data,
+            class: settings.config.class,
+            wire_class: settings.config.class,
+            flags: last,
+            transport: self.number,
+            profile: pair.transport as u8,
+            ..Packet::default()
+        };
+        pair.last_size = size;
+        // The pacing gap, from the start of this packet to the start of the next.
+        let rate = if settings.config.pacing { pair.control.rate } else { pair.line_rate };
+        let due = now + pacing_gap(u64::from(size), rate, cx.settings.compat);
+        let nic = &mut self.nics[usize::from(pair.nic)];
+        nic.set_due(pair.gate, due);
+        pair.update_gate(nic);
+        if let Some(rto) = settings.config.rto {
+            if !pair.rto_armed {
+                pair.rto_armed = true;
+                pair.rto_deadline = now + pair.backed_off(rto);
+                pair.rto_event = pair.rto_deadline;
+                cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
+            }
+        }
+        cx.net.packets.insert(packet)
+    }
+
+    /// A data packet has arrived: answers it where it must be answered.
+    fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        let packet = cx.net.packets[id];
+        let receiver = self.receivers.entry(packet.flow).or_default();
+        let before = receiver.expected;
+        let settings = settings_of(cx, packet.profile);
+        let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
+        let delivered = receiver.expected - before;
+        let expected = receiver.expected;
+        if delivered > 0 {
+            cx.net.recorder.deliver(packet.flow, packet.group, delivered);
+            if receiver.is_complete() {
+                if cx.settings.dependencies {
+                    cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
+                }
+                if !cx.settings.lossy {
+                    self.receivers.remove(&packet.flow);
+                }
+            }
+        }
+        let kind = match answer {
+            Answer::Nothing => {
+                cx.net.discard(id);
+                return None;
+            }
+            Answer::Ack => PacketKind::Ack,
+            Answer::Nack => PacketKind::Nack,
+        };
+        let Some(port) = cx.port_to(packet.src, packet.hash) else {
+            cx.net.discard(id);
+            return None;
+        };
+        let settings = settings_of(cx, packet.profile);
+        let answered = &mut cx.net.packets[id];
+        answered.kind = kind;
+        answered.src = packet.dst;
+        answered.dst = packet.src;
+        answered.seq = expected;
+        answered.aux = (packet.seq / u64::from(settings.config.mtu)) as u32;
+        answered.size = settings.ack_bytes;
+        answered.payload = 0;
+        answered.class = settings.ack_class;
+        answered.flags &= flag::MARKED;
+        if cx.settings.compat == Compat::None {
+            answered.hash = reverse_hash(packet.hash);
+        }
+        cx.enqueue_control(port, id);
+        Some(port)
+    }
+
+    /// An acknowledgement has come back.
+    fn receive_ack(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        let packet = cx.net.packets[id];
+        let pair = &mut self.pairs[packet.sender as usize];
+        if pair.flow != packet.flow || pair.done {
+            cx.net.discard(id);
+            return None;
+        }
+        let now = cx.net.now;
+        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let newly = pair.acknowledge(&packet, settings);
+        if newly > 0 {
+            pair.progress(now, settings.config.rto);
+        }
+        pair.done = pair.acknowledged >= pair.size;
+        if pair.done {
+            cx.net.recorder.flow(pair.record(cx.host, Some(now)));
+            if cx.settings.dependencies {
+                cx.ended.push(Ended { flow: pair.flow, host: cx.host, at_receiver: false });
+            }
+        }
+        let negative = packet.kind == PacketKind::Nack;
+        if negative {
+            pair.missing(packet.seq);
+        }
+        let ack = Ack {
+            now,
+            acknowledged: packet.seq,
+            newly_acknowledged: newly,
+            next_byte: pair.next,
+            marked: packet.marked(),
+            rtt: now - packet.sent,
+            negative,
+            telemetry: (packet.telemetry != NONE).then(|| {
+                let mut view = cx.net.stacks.view(packet.telemetry);
+                if !cx.settings.path_ids {
+                    view.path_id = 0;
+                }
+                view
+            }),
+        };
+        let before = pair.control.rate;
+        pair.controller.on_ack(&ack, &mut pair.control);
+        cx.net.discard(id);
+        let slot = packet.sender;
+        self.steer(slot, before, cx);
+        let port = cx.first_port + u32::from(self.pairs[slot as usize].nic);
+        self.retire(slot);
+        Some(port)
+    }
+
+    /// Applies what a controller decided: the time of the next packet, the window, timers.
+    fn steer(&mut self, slot: u32, before: Rate, cx: &mut HostContext) {
+        let pair = &mut self.pairs[slot as usize];
+        let nic = &mut self.nics[usize::from(pair.nic)];
+        let port = cx.first_port + u32::from(pair.nic);
+        if pair.control.repace {
+            pair.control.repace = false;
+            if pair.control.rate != before {
+                let size = u64::from(pair.last_size);
+                let compat = cx.settings.compat;
+                let longer = pacing_gap(size, pair.control.rate, compat).0 as i64
+                    - pacing_gap(size, before, compat).0 as i64;
+                let due = Time(nic.due(pair.gate).0.saturating_add_signed(longer));
+                nic.set_due(pair.gate, due);
+            }
+            nic.bring_wake_forward(pair.gate, port, cx);
+        }
+        if pair.control.rate != before || pair.control.cwnd.is_some() {
+            pair.size_window();
+        }
+        pair.update_gate(nic);
+        if pair.done {
+            return;
+        }
+        for timer in 0..TIMERS {
+            let at = pair.control.timers[timer];
+            if at != pair.timers_set[timer] {
+                pair.timers_set[timer] = at;
+                if at != Time::MAX {
+                    cx.set_timer(at.max(cx.now()), slot * TOKENS + timer as u32);
+                }
+            }
+        }
+    }
+
+    /// Gives the place of a flow that is done to the next one.
+    fn retire(&mut self, slot: u32) {
+        if self.pairs[slot as usize].done {
+            self.free.push(slot);
+        }
+    }
+
+    fn timed_out(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        let pair = &mut self.pairs[slot as usize];
+        let now = cx.net.now;
+        if pair.done || !pair.rto_armed || pair.rto_event != now {
+            return None;
+        }
+        let rto = cx.settings.rdma[usize::from(pair.transport)].config.rto?;
+        if pair.in_flight() == 0 && !pair.has_data() {
+            pair.rto_armed = false;
+            return None;
+        }
+        let before = pair.control.rate;
+        let expired = now >= pair.rto_deadline;
+        if expired {
+            pair.give_up_in_flight();
+            pair.rto_deadline = now + pair.backed_off(rto);
+            pair.controller.on_timeout(now, &mut pair.control);
+        }
+        pair.rto_event = pair.rto_deadline;
+        let at = pair.rto_deadline;
+        cx.set_timer(at, slot * TOKENS + RETRANSMIT as u32);
+        if !expired {
+            return None;
+        }
+        self.steer(slot, before, cx);
+        Some(cx.first_port + u32::from(self.pairs[slot as usize].nic))
+    }
+}
+
+/// Time between the starts of two packets of this size at this rate.
+fn pacing_gap(bytes: u64, rate: Rate, compat: Compat) -> Time {
+    const PICOBITS: u64 = 8_000_000_000_000;
+    match compat {
+        // A packet has at most 65 535 bytes, so the product fits.
+        Compat::None => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
+        Compat::HpccNs3 => crate::net::port::truncated_transmission_time(bytes, rate),
+    }
+}
+
+fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
+    &cx.settings.rdma[usize::from(profile)]
+}
+
+impl Transport for Rdma {
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        let hash = self.hash_of(flow, spec, cx.settings.compat);
+        let settings = &cx.settings.rdma[usize::from(spec.transport)];
+        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, cx.first_port, spec);
+        // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
+        let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
+        let nic_number = (port - cx.first_port) as u16;
+        let line_rate = cx.net.ports[port as usize].rate;
+        let window_bytes = settings.window_bytes.unwrap_or(line_rate.bytes_in(settings.base_rtt).0);
+        let context = FlowContext {
+            line_rate,
+            base_rtt: settings.base_rtt,
+            window_bytes,
+            mtu: settings.config.mtu,
+            int_layout: cx.settings.int_layout,
+        };
+        let (controller, control) = settings.config.controller.start(&context, cx.settings.int_hops);
+        let limit = if settings.window == Window::None { 0 } else { window_bytes.max(1) };
+        let mut pair = QueuePair::new(flow, spec, controller, control, settings, line_rate, limit);
+        pair.hash = hash;
+        pair.nic = nic_number;
+        pair.ideal = ideal;
+        pair.start = cx.now();
+        let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
+        let nic = &mut self.nics[usize::from(nic_number)];
+        pair.gate = nic.add(slot, cx.net.now, settings.config.class);
+        pair.update_gate(nic);
+        if slot as usize == self.pairs.len() {
+            self.pairs.push(pair);
+        } else {
+            self.pairs[slot as usize] = pair;
+        }
+        Some(port)
+    }
+
+    #[inline]
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        match cx.net.packets[id].kind {
+            PacketKind::Data => self.receive_data(id, cx),
+            _ => self.receive_ack(id, cx),
+        }
+    }
+
+    #[inline]
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        let nic = &mut self.nics[(port - cx.first_port) as usize];
+        let paused = cx.net.ports[port as usize].paused;
+        let pairs = &mut self.pairs;
+        let choice = nic.choose(cx.net.now, paused, cx.settings.compat, |slot, gate| {
+            pairs[slot as usize].gate = gate;
+        });
+        match choice {
+            Choice::Send(slot) => Some(self.build(slot, cx)),
+            Choice::WaitUntil(due) => {
+                nic.set_wake(due, port, cx);
+                None
+            }
+            Choice::Nothing => None,
+        }
+    }
+
+    #[inline]
+    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
+        self.nics[(port - cx.first_port) as usize].has_open()
+    }
+
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        let (slot, timer) = (token / TOKENS, (token % TOKENS) as usize);
+        if timer == RETRANSMIT {
+            return self.timed_out(slot, cx);
+        }
+        let pair = &mut self.pairs[slot as usize];
+        let now = cx.net.now;
+        if pair.done || pair.timers_set[timer] != now {
+            return None;
+        }
+        pair.timers_set[timer] = Time::MAX;
+        pair.control.timers[timer] = Time::MAX;
+        let before = pair.control.rate;
+        pair.controller.on_timer(timer, now, &mut pair.control);
+        self.steer(slot, before, cx);
+        // The authors' NIC does not look again when a timer changes a rate.
+        let looks = cx.settings.compat == Compat::None;
+        looks.then(|| cx.first_port + u32::from(self.pairs[slot as usize].nic))
+    }
+
+    fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
+        self.nics[(port - cx.first_port) as usize].wake_is(serial)
+    }
+
+    fn finish(&mut self, cx: &mut HostContext) {
+        for pair in &self.pairs {
+            if !pair.done {
+                cx.net.recorder.flow(FlowRecord { finish: None, ..pair.record(cx.host, None) });
+            }
+        }
+    }
+
+    fn view(&self, flow: FlowId) -> Option<FlowView> {
+        let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
+        let mut view = FlowView {
+            rate_bps: pair.control.rate.0 as f64,
+            cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
+            internals: Vec::new(),
+        };
+        pair.controller.internals(&mut view.internals);
+        Some(view)
+    }
+}

@@ -1,0 +1,235 @@
+//! A NIC's choice among its queue pairs: round robin over those that may send now.
+
+use super::super::HostContext;
+use crate::config::Compat;
+use crate::net::PortId;
+use crate::net::partition::Action;
+use crate::units::Time;
+
+/// What the NIC must know of a queue pair to pass it over or choose it; 16 bytes, scanned in a row.
+#[derive(Debug, Clone, Copy)]
+struct Gate {
+    /// Pacing lets its next packet leave from then on.
+    due: Time,
+    slot: u32,
+    class: u8,
+    /// Has bytes to send and its window has room.
+    open: bool,
+    /// Has bytes to send.
+    has_data: bool,
+    finished: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Nic {
+    gates: Vec<Gate>,
+    /// Gate served last; the search begins behind it.
+    last: usize,
+    open: u32,
+    wake_at: Option<Time>,
+    wake_serial: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    Send(u32),
+    /// Nothing now, but the pacing of some queue pair ends then.
+    WaitUntil(Time),
+    Nothing,
+}
+
+impl Nic {
+    /// Takes in a new queue pair; its gate's number.
+    pub fn add(&mut self, slot: u32, due: Time, class: u8) -> u32 {
+        self.gates.push(Gate { due, slot, class, open: false, has_data: false, finished: false });
+        (self.gates.len() - 1) as u32
+    }
+
+    pub fn due(&self, gate: u32) -> Time {
+        self.gates[gate as usize].due
+    }
+    pub fn set_due(&mut self, gate: u32, due: Time) {
+        self.gates[gate as usize].due = due;
+    }
+
+    #[inline]
+    pub fn update(&mut self, gate: u32, has_data: bool, open: bool, finished: bool) {
+        let gate = &mut self.gates[gate as usize];
+        let open = open && has_data && !finished;
+        self.open = self.open + u32::from(open) - u32::from(gate.open);
+        gate.open = open;
+        gate.has_data = has_data;
+        gate.finished = finished;
+    }
+
+    /// Some queue pair has bytes to send and room in its window.
+    #[inline]
+    pub fn has_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// The queue pair to serve now. `moved` learns of gates that got another number.
+    #[inline]
+    pub fn choose(
+        &mut self,
+        now: Time,
+        paused: u8,
+        compat: Compat,
+        moved: impl FnMut(u32, u32),
+    ) -> Choice {
+        let count = self.gates.len();
+        if count == 0 {
+            return Choice::Nothing;
+        }
+        let mut chosen = None;
+        let mut first_finished = usize::MAX;
+        let mut at = (self.last + 1) % count;
+        for _ in 0..count {
+            let gate = &self.gates[at];
+            if gate.open && paused & (1 << gate.class) == 0 {
+                if gate.due <= now {
+                    chosen = Some(at);
+                    break;
+                }
+            } else if gate.finished {
+                first_finished = first_finished.min(at);
+            }
+            at += 1;
+            if at == count {
+                at = 0;
+            }
+        }
+        if first_finished != usize::MAX {
+            chosen = self.remove_finished(first_finished, chosen, moved);
+        }
+        match chosen {
+            Some(at) => {
+                self.last = at;
+                Choice::Send(self.gates[at].slot)
+            }
+            None => self.wait(paused, compat),
+        }
+    }
+
+    /// Closes the gaps that finished queue pairs leave from `first` on; the chosen gate's new number. The pointer of the
+    /// round robin stays, as in the authors' simulator.
+    #[cold]
+    fn remove_finished(
+        &mut self,
+        first: usize,
+        mut chosen: Option<usize>,
+        mut moved: impl FnMut(u32, u32),
+    ) -> Option<usize> {
+        let mut to = first;
+        for from in first + 1..self.gates.len() {
+            if self.gates[from].finished {
+                continue;
+            }
+            if chosen == Some(from) {
+                chosen = Some(to);
+            }
+            self.gates[to] = self.gates[from];
+            moved(self.gates[to].slot, to as u32);
+            to += 1;
+        }
+        self.gates.truncate(to);
+        chosen
+    }
+
+    /// When the next packet may leave. The authors count queue pairs that their window holds back as well.
+    fn wait(&self, paused: u8, compat: Compat) -> Choice {
+        let counts = |gate: &&Gate| match compat {
+            Compat::None => gate.open && paused & (1 << gate.class) == 0,
+            Compat::HpccNs3 => gate.has_data,
+        };
+        let earliest = self.gates.iter().filter(counts).map(|gate| gate.due).min();
+        earliest.map_or(Choice::Nothing, Choice::WaitUntil)
+    }
+
+    /// Sets the wake-up for paced packets. The authors leave one that is set where it is, and set none in the past.
+    #[inline]
+    pub fn set_wake(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
+        let kept = match (self.wake_at, cx.settings.compat) {
+            (Some(at), Compat::None) => at <= due,
+            (pending, _) => pending.is_some(),
+        };
+        if !kept && due > cx.net.now {
+            self.arm(due, port, cx);
+        }
+    }
+
+    /// A rate change brought a packet's time forward: the authors move a wake-up that is set later.
+    pub fn bring_wake_forward(&mut self, gate: u32, port: PortId, cx: &mut HostContext) {
+        if cx.settings.compat == Compat::None {
+            // The port is looked at after every acknowledgement, which sets the wake-up anew.
+            return;
+        }
+        let due = self.gates[gate as usize].due;
+        if self.wake_at.is_some_and(|at| due < at) {
+            self.arm(due.max(cx.now()), port, cx);
+        }
+    }
+
+    fn arm(&mut self, at: Time, port: PortId, cx: &mut HostContext) {
+        self.wake_serial = self.wake_serial.wrapping_add(1);
+        self.wake_at = Some(at);
+        let action = Action::Wake { port, serial: self.wake_serial };
+        cx.net.schedule_timer(at, cx.node, action);
+    }
+
+    /// A wake-up has come: whether it is the one in force, which it then no longer is.
+    pub fn wake_is(&mut self, serial: u32) -> bool {
+        let current = self.wake_at.is_some() && serial == self.wake_serial;
+        if current {
+            self.wake_at = None;
+        }
+        current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nic(gates: &[(u64, bool, bool)]) -> Nic {
+        let mut nic = Nic::default();
+        for (slot, &(due, open, finished)) in gates.iter().enumerate() {
+            let gate = nic.add(slot as u32, Time(due), 3);
+            nic.update(gate, true, open, finished);
+        }
+        nic
+    }
+
+    fn choose(nic: &mut Nic, now: u64) -> Choice {
+        nic.choose(Time(now), 0, Compat::None, |_, _| {})
+    }
+
+    #[test]
+    fn open_pairs_take_turns_and_paced_ones_wait() {
+        let mut nic = nic(&[(0, true, false), (50, true, false), (0, true, false)]);
+        nic.last = 2;
+        assert_eq!(choose(&mut nic, 10), Choice::Send(0));
+        assert_eq!(choose(&mut nic, 10), Choice::Send(2));
+        assert_eq!(choose(&mut nic, 60), Choice::Send(0));
+        assert_eq!(choose(&mut nic, 60), Choice::Send(1));
+    }
+
+    #[test]
+    fn finished_pairs_are_removed_from_the_first_one_met_and_the_choice_follows() {
+        let mut nic = nic(&[(0, false, true), (0, false, false), (0, false, true), (0, true, false)]);
+        let mut moves = Vec::new();
+        let choice = nic.choose(Time(1), 0, Compat::None, |slot, gate| moves.push((slot, gate)));
+        assert_eq!(choice, Choice::Send(3));
+        // Gate 2 was met first, then 0 lay behind the wrap and was not met: the search began at 1.
+        assert_eq!(moves, [(3, 2)]);
+        assert_eq!(nic.gates.len(), 3);
+        assert_eq!(nic.last, 2);
+    }
+
+    #[test]
+    fn the_authors_wait_also_for_pairs_that_their_window_holds_back() {
+        let mut nic = nic(&[(30, false, false), (40, true, false)]);
+        assert_eq!(choose(&mut nic, 10), Choice::WaitUntil(Time(40)));
+        assert_eq!(nic.choose(Time(10), 0, Compat::HpccNs3, |_, _| {}), Choice::WaitUntil(Time(30)));
+    }
+}

@@ -1,0 +1,210 @@
+//! Selective repeat (IRN): bit maps of what arrived beyond the first gap, at both ends.
+//!
+//! Packets are numbered by their first byte divided by the MTU. The sender counts a packet as lost when one sent
+//! `reordering` numbers later has arrived and it has not, once per transmission; what is lost again waits for the
+//! timeout.
+//!
+//! Source: Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018, §3.1 (loss recovery).
+
+use std::collections::VecDeque;
+
+/// Which packets from `first` on have a bit set; bit 0 of word 0 is `first`.
+#[derive(Debug, Default)]
+struct BitWindow {
+    first: u64,
+    words: VecDeque<u64>,
+}
+
+impl BitWindow {
+    fn get(&self, number: u64) -> bool {
+        let Some(at) = number.checked_sub(self.first) else { return true };
+        self.words.get((at / 64) as usize).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// Sets a bit; whether it was clear.
+    fn set(&mut self, number: u64) -> bool {
+        let Some(at) = number.checked_sub(self.first) else { return false };
+        let word = (at / 64) as usize;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        let clear = self.words[word] >> (at % 64) & 1 == 0;
+        self.words[word] |= 1 << (at % 64);
+        clear
+    }
+
+    fn clear(&mut self, number: u64) {
+        if let Some(at) = number.checked_sub(self.first) {
+            if let Some(word) = self.words.get_mut((at / 64) as usize) {
+                *word &= !(1 << (at % 64));
+            }
+        }
+    }
+
+    /// Forgets everything below `number`, whole words at a time.
+    fn advance(&mut self, number: u64) {
+        while number >= self.first + 64 && !self.words.is_empty() {
+            self.words.pop_front();
+            self.first += 64;
+        }
+        if self.words.is_empty() {
+            self.first = number - number % 64;
+        }
+    }
+}
+
+/// What a receiver holds beyond the first gap.
+#[derive(Debug, Default)]
+pub struct Reassembly {
+    arrived: BitWindow,
+    held: u32,
+}
+
+impl Reassembly {
+    /// Takes in packet `number` where `first` is the next one expected; how many packets are now whole from `first` on.
+    pub fn place(&mut self, first: u64, number: u64) -> u64 {
+        self.arrived.advance(first);
+        if self.arrived.set(number) {
+            self.held += 1;
+        }
+        let mut whole = 0;
+        while self.arrived.get(first + whole) {
+            self.arrived.clear(first + whole);
+            self.held -= 1;
+            whole += 1;
+        }
+        whole
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+}
+
+/// What a sender knows of the packets that it has in flight.
+#[derive(Debug)]
+pub struct Scoreboard {
+    mtu: u64,
+    reordering: u64,
+    arrived: BitWindow,
+    /// Sent again already; not counted as lost a second time before the timeout.
+    repeated: BitWindow,
+    lost: VecDeque<u64>,
+    /// Packets that have arrived beyond the cumulative acknowledgement.
+    beyond: u64,
+    /// Losses have been looked for below this packet.
+    searched: u64,
+}
+
+impl Scoreboard {
+    pub fn new(reordering: u32, mtu: u32) -> Scoreboard {
+        Scoreboard {
+            mtu: u64::from(mtu),
+            reordering: u64::from(reordering.max(1)),
+            arrived: BitWindow::default(),
+            repeated: BitWindow::default(),
+            lost: VecDeque::new(),
+            beyond: 0,
+            searched: 0,
+        }
+    }
+
+    /// Bytes (whole packets) between the acknowledgement and the next byte that are not in flight: arrived or lost.
+    pub fn not_in_flight(&self) -> u64 {
+        (self.beyond + self.lost.len() as u64) * self.mtu
+    }
+
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// First byte of a lost packet to send again.
+    pub fn take_lost(&mut self) -> Option<u64> {
+        let number = self.lost.pop_front()?;
+        self.repeated.set(number);
+        Some(number * self.mtu)
+    }
+
+    /// Everything below `acknowledged` has arrived, and the packet at byte `arrived`; bytes newly known to have arrived
+    /// out of order.
+    pub fn acknowledge(&mut self, acknowledged: u64, arrived: u64, next: u64) -> u64 {
+        let first = acknowledged.div_ceil(self.mtu);
+        let number = arrived / self.mtu;
+        let mut newly = 0;
+        if number >= first && arrived < next && self.arrived.set(number) {
+            self.beyond += 1;
+            newly = self.mtu;
+            self.search(first, number);
+        }
+        self.settle(first);
+        newly
+    }
+
+    /// Packets that have been overtaken by `reordering` others are lost.
+    fn search(&mut self, first: u64, number: u64) {
+        let until = (number + 1).saturating_sub(self.reordering);
+        for candidate in self.searched.max(first)..until {
+            if !self.arrived.get(candidate) && !self.repeated.get(candidate) {
+                self.lost.push_back(candidate);
+            }
+        }
+        self.searched = self.searched.max(until);
+    }
+
+    /// Forgets what lies below the cumulative acknowledgement.
+    fn settle(&mut self, first: u64) {
+        let from = self.arrived.first;
+        for number in from..first {
+            if self.arrived.words.is_empty() {
+                break;
+            }
+            if self.arrived.get(number) && number >= self.arrived.first {
+                self.arrived.clear(number);
+                self.beyond = self.beyond.saturating_sub(1);
+            }
+        }
+        self.arrived.advance(first);
+        self.repeated.advance(first);
+        self.lost.retain(|&number| number >= first && !self.arrived.get(number));
+    }
+
+    /// The timeout expired: every packet in flight is lost.
+    pub fn lose_all(&mut self, acknowledged: u64, next: u64) {
+        let (first, end) = (acknowledged.div_ceil(self.mtu), next.div_ceil(self.mtu));
+        self.repeated = BitWindow { first: first - first % 64, words: VecDeque::new() };
+        self.lost = (first..end).filter(|&number| !self.arrived.get(number)).collect();
+        self.searched = self.searched.max(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_delivers_what_is_whole_and_keeps_the_rest() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.place(10, 12), 0);
+        assert_eq!(reassembly.place(10, 11), 0);
+        assert_eq!(reassembly.place(10, 10), 3);
+        assert!(reassembly.is_empty());
+    }
+
+    #[test]
+    fn an_overtaken_packet_is_lost_once_and_only_beyond_the_reordering_allowed() {
+        let mut board = Scoreboard::new(3, 1000);
+        let next = 10_000;
+        assert_eq!(board.acknowledge(0, 1000, next), 1000);
+        assert_eq!(board.acknowledge(0, 2000, next), 1000);
+        assert!(!board.has_lost());
+        board.acknowledge(0, 3000, next);
+        assert_eq!(board.take_lost(), Some(0));
+        board.acknowledge(0, 4000, next);
+        assert!(!board.has_lost(), "not lost a second time before the timeout");
+        assert_eq!(board.not_in_flight(), 4000);
+        board.acknowledge(5000, 0, next);
+        assert_eq!(board.not_in_flight(), 0);
+        board.lose_all(5000, next);
+        assert_eq!(std::iter::from_fn(|| board.take_lost()).count(), 5);
+    }
+}

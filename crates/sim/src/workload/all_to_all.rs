@@ -1,0 +1,104 @@
+//! All to all: every host sends one flow to every other host.
+//!
+//! Host i's k-th flow goes to host i + k, so that without waiting no receiver is hit by all at once; `stagger` sets
+//! the time between two flows of a host.
+
+use super::load::{Sizes, participants};
+use super::sizes::SizeDistribution;
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::engine::random::RandomStream;
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+
+/// Keys of an all-to-all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AllToAllSpec {
+    pub sizes: Sizes,
+    pub hosts: String,
+    pub stagger: Time,
+}
+
+impl AllToAllSpec {
+    pub fn read(p: &mut Parameters) -> AllToAllSpec {
+        AllToAllSpec {
+            sizes: Sizes::read_fixed(p, Bytes(100_000)),
+            hosts: p
+                .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
+                .unwrap_or_default(),
+            stagger: p.time("stagger", Time::ZERO, "Time between two flows of a host."),
+        }
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        let sizes = self.sizes.resolve(cx)?;
+        let flow = FlowSpec { start: window.start, ..cx.flow() };
+        let (stagger, end) = (self.stagger, window.end);
+        let stream = cx.stream("sizes");
+        Ok(Box::new(AllToAll { hosts, sizes, stream, flow, sender: 0, distance: 1, stagger, end }))
+    }
+}
+
+#[derive(Clone)]
+struct AllToAll {
+    hosts: Vec<HostId>,
+    sizes: SizeDistribution,
+    stream: RandomStream,
+    /// The next flow's start is kept here.
+    flow: FlowSpec,
+    sender: usize,
+    /// From the sender's place to the receiver's.
+    distance: usize,
+    stagger: Time,
+    end: Time,
+}
+
+impl FlowSource for AllToAll {
+    fn next(&mut self) -> Option<FlowSpec> {
+        let n = self.hosts.len();
+        if self.distance == n || self.flow.start >= self.end {
+            return None;
+        }
+        let (src, dst) = (self.hosts[self.sender], self.hosts[(self.sender + self.distance) % n]);
+        let flow = FlowSpec { src, dst, size: self.sizes.sample(&mut self.stream), ..self.flow };
+        self.sender += 1;
+        if self.sender == n {
+            self.sender = 0;
+            self.distance += 1;
+            self.flow.start = self.flow.start.saturating_add(self.stagger);
+        }
+        Some(flow)
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::testing::{drain, source, text};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_pair_once() {
+        let flows = drain(&*source("all-to-all", 7, &[("size", text("5KB"))]));
+        let pairs: BTreeSet<_> = flows.iter().map(|f| (f.src, f.dst)).collect();
+        assert_eq!((flows.len(), pairs.len()), (42, 42));
+        assert!(flows.iter().all(|f| f.start == Time::ZERO && f.size == 5000));
+    }
+
+    #[test]
+    fn staggered_flows_of_a_host_follow_each_other() {
+        let flows = drain(&*source("all-to-all", 4, &[("stagger", text("1us"))]));
+        let mine: Vec<_> = flows.iter().filter(|f| f.src == 2).map(|f| (f.dst, f.start.ns())).collect();
+        assert_eq!(mine, [(3, 0), (0, 1000), (1, 2000)]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Collective operations of training jobs: ring all-reduce, tree all-reduce, all-to-all, with completion times.
+//!
+//! n hosts hold `bytes` each. In a *ring*, the bytes are cut into n chunks; in each of 2 (n - 1) steps every host
+//! sends one chunk to the next host, once it has received the chunk of the step before (n - 1 steps add up, n - 1
+//! spread the sums). In a *tree* (binary, host 0 at the root) the whole of the bytes goes up from the leaves, each
+//! host waiting for its children, and then down. In an *all-to-all* every host sends one chunk to every other:
+//! `at-once`, or in n - 1 pairwise steps, each after the host has sent and received in the step before.
+//!
+//! The operation can be repeated: a host goes on, after `compute`, when it has its own part of the one before; there
+//! is no barrier that hosts could not know of. A job is one operation; it ends when every host has its result.
+//!
+//! Source: ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", JPDC 2009; tree: Thakur et al.,
+//! "Optimization of collective communication operations in MPICH", IJHPCA 2005 (reduce and broadcast).
+//! Differs from the source: a tree does not cut its bytes into segments.
+
+use super::load::participants;
+use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+
+const OPERATIONS: &[(&str, &str)] = &[
+    ("ring-all-reduce", "2 (n - 1) steps of one chunk around a ring"),
+    ("tree-all-reduce", "up a binary tree and down again"),
+    ("all-to-all", "one chunk from every host to every other, all at once"),
+    ("pairwise-all-to-all", "the same in n - 1 steps"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Ring,
+    Tree,
+    AtOnce,
+    Pairwise,
+}
+
+/// Keys of a collective.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectiveSpec {
+    operation: Operation,
+    pub bytes: Bytes,
+    pub hosts: String,
+    pub repeat: u64,
+    pub compute: Time,
+}
+
+impl CollectiveSpec {
+    pub fn read(p: &mut Parameters) -> CollectiveSpec {
+        let operation = p.choice("operation", "ring-all-reduce", OPERATIONS, "Which operation.");
+        let hosts_help = "Hosts that take part, in the order of ring or tree, such as \"0-15,20\".";
+        CollectiveSpec {
+            operation: match operation {
+                "tree-all-reduce" => Operation::Tree,
+                "all-to-all" => Operation::AtOnce,
+                "pairwise-all-to-all" => Operation::Pairwise,
+                _ => Operation::Ring,
+            },
+            bytes: p.bytes("bytes", Bytes(10_000_000), "Bytes that every host holds."),
+            hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
+            repeat: p.integer("repeat", 1, (1, 1_000_000), "Operations, one after the other.") as u64,
+            compute: p.time("compute", Time::ZERO, "Time that a host computes between two operations."),
+        }
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        let n = hosts.len() as u64;
+        let least = if self.operation == Operation::Tree { 1 } else { n };
+        if self.bytes.0 < least {
+            let message = format!("{n} hosts need at least {least} bytes, one in each chunk");
+            return Err(WorkloadError::new("bytes", message));
+        }
+        let flows_per_job = match self.operation {
+            Operation::Ring => 2 * (n - 1) * n,
+            Operation::Tree => 2 * (n - 1),
+            Operation::AtOnce | Operation::Pairwise => (n - 1) * n,
+        };
+        let waits_per_flow = if self.operation == Operation::AtOnce { n } else { 2 };
+        let size = u128::from(flows_per_job) * u128::from(self.repeat);
+        let kept = if self.repeat > 1 { size * u128::from(waits_per_flow) } else { size };
+        if kept > u128::from(MOST_DEPENDENT_FLOWS) || waits_per_flow > u64::from(u16::MAX) {
+            let message = format!(
+                "{size} flows with up to {waits_per_flow} dependencies each, the limit is {MOST_DEPENDENT_FLOWS} \
+                 dependencies: fewer hosts or repeats, or pairwise-all-to-all"
+            );
+            return Err(WorkloadError::new("repeat", message));
+        }
+        Ok(Box::new(Collective {
+            operation: self.operation,
+            hosts,
+            bytes: self.bytes.0,
+            compute: self.compute,
+            flows_per_job: flows_per_job as u32,
+            flows: size as u32,
+            flow: FlowSpec { start: window.start, ..cx.flow() },
+            order: 0,
+            waits: Vec::new(),
+        }))
+    }
+}
+
+#[derive(Clone)]
+struct Collective {
+    operation: Operation,
+    hosts: Vec<HostId>,
+    bytes: u64,
+    compute: Time,
+    flows_per_job: u32,
+    flows: u32,
+    flow: FlowSpec,
+    order: u32,
+    /// Scratch: orders that the next flow waits for.
+    waits: Vec<u32>,
+}
+
+/// A flow's place in its operation.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    job: u32,
+    /// In a tree: 0 up, 1 down.
+    step: u32,
+    /// Place of the sending host; in a tree, of the child at the lower end.
+    host: u32,
+}
+
+impl Collective {
+    fn n(&self) -> u32 {
+        self.hosts.len() as u32
+    }
+
+    fn place(&self, order: u32) -> Place {
+        let (job, within) = (order / self.flows_per_job, order % self.flows_per_job);
+        let n = self.n();
+        let (step, host) = match self.operation {
+            // Up from the last child to the first, down from the first to the last.
+            Operation::Tree if within < n - 1 => (0, n - 1 - within),
+            Operation::Tree => (1, within - (n - 1) + 1),
+            _ => (within / n, within % n),
+        };
+        Place { job, step, host }
+    }
+
+    /// Order of the flow of a step and host, as `place` counts them.
+    fn order_of(&self, job: u32, step: u32, host: u32) -> u32 {
+        let n = self.n();
+        let within = match (self.operation, step) {
+            (Operation::Tree, 0) => n - 1 - host,
+            (Operation::Tree, _) => n - 1 + host - 1,
+            _ => step * n + host,
+        };
+        job * self.flows_per_job + within
+    }
+
+    /// (src, dst, size) of the flow there.
+    fn transfer(&self, at: Place) -> (u32, u32, u64) {
+        let n = self.n();
+        match self.operation {
+            Operation::Ring => {
+                // In step s host i sends chunk i - s, and from step n - 1 on, when the sums are complete, chunk i + 1 - (s - n + 1).
+                // Both are the same modulo n.
+                let chunk = (at.host + 2 * n - at.step) % n;
+                (at.host, (at.host + 1) % n, self.chunk(chunk))
+            }
+            Operation::Tree if at.step == 0 => (at.host, (at.host - 1) / 2, self.bytes),
+            Operation::Tree => ((at.host - 1) / 2, at.host, self.bytes),
+            Operation::AtOnce | Operation::Pairwise => {
+                let to = (at.host + at.step + 1) % n;
+                (at.host, to, self.chunk(to))
+            }
+        }
+    }
+
+    /// Bytes of a chunk: the first ones take what does not divide.
+    fn chunk(&self, chunk: u32) -> u64 {
+        let n = u64::from(self.n());
+        self.bytes / n + u64::from(u64::from(chunk) < self.bytes % n)
+    }
+
+    /// Whether a host begins its part of an operation with this flow. In a tree only leaves begin: what reaches an
+    /// inner host comes from children who began to compute after it did.
+    fn opens(&self, at: Place) -> bool {
+        match self.operation {
+            Operation::Ring | Operation::Pairwise => at.step == 0,
+            Operation::Tree => at.step == 0 && 2 * at.host + 1 >= self.n(),
+            Operation::AtOnce => true,
+        }
+    }
+
+    /// Appends the orders of the flows that the one there waits for.
+    fn waits_for(&self, at: Place, waits: &mut Vec<u32>) {
+        let n = self.n();
+        let from = |host: u32, distance: u32| (host + n - distance % n) % n;
+        // What a host waits for before it opens the next operation lies in the one before.
+        let opens = self.opens(at);
+        if opens && at.job == 0 {
+            return;
+        }
+        let job = at.job - u32::from(opens);
+        match self.operation {
+            Operation::Ring => {
+                let step = if opens { 2 * (n - 1) - 1 } else { at.step - 1 };
+                waits.push(self.order_of(job, step, from(at.host, 1)));
+            }
+            Operation::Tree if opens => waits.push(self.order_of(job, 1, at.host)),
+            Operation::Tree if at.step == 0 => {
+                let children = [2 * at.host + 1, 2 * at.host + 2];
+                waits.extend(children.into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c)));
+            }
+            // The root has the sums when both its children have sent them; others when they come down.
+            Operation::Tree => match (at.host - 1) / 2 {
+                0 => waits
+                    .extend([1, 2].into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c))),
+                parent => waits.push(self.order_of(job, 1, parent)),
+            },
+            Operation::AtOnce => {
+                waits.extend((0..n - 1).map(|step| self.order_of(job, step, from(at.host, step + 1))));
+            }
+            Operation::Pairwise => {
+                let step = if opens { n - 2 } else { at.step - 1 };
+                waits.push(self.order_of(job, step, at.host));
+                waits.push(self.order_of(job, step, from(at.host, step + 1)));
+            }
+        }
+    }
+
+    /// Whether a host has its result when this flow ends.
+    fn closes(&self, at: Place) -> bool {
+        match self.operation {
+            Operation::Ring => at.step == 2 * (self.n() - 1) - 1,
+            Operation::Tree => at.step == 1,
+            Operation::AtOnce => true,
+            Operation::Pairwise => at.step == self.n() - 2,
+        }
+    }
+}
+
+impl FlowSource for Collective {
+    fn next(&mut self) -> Option<FlowSpec> {
+        if self.order == self.flows {
+            return None;
+        }
+        let at = self.place(self.order);
+        let mut waits = std::mem::take(&mut self.waits);
+        waits.clear();
+        self.waits_for(at, &mut waits);
+        let waits_for = waits.len() as u16;
+        self.waits = waits;
+        self.order += 1;
+        let (src, dst, size) = self.transfer(at);
+        let compute = if at.job > 0 && self.opens(at) { self.compute } else { Time::ZERO };
+        let (src, dst) = (self.hosts[src as usize], self.hosts[dst as usize]);
+        Some(FlowSpec { src, dst, size, waits_for, compute, ..self.flow })
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+
+    fn dependencies(&self) -> Vec<(u32, u32)> {
+        let mut pairs = Vec::new();
+        let mut waits = Vec::new();
+        for order in 0..self.flows {
+            waits.clear();
+            self.waits_for(self.place(order), &mut waits);
+            pairs.extend(waits.iter().map(|&earlier| (earlier, order)));
+        }
+        pairs.sort_unstable();
+        pairs
+    }
+
+    fn jobs(&self) -> Vec<(u32, u32)> {
+        let places = (0..self.flows).map(|order| (order, self.place(order)));
+        places.filter(|(_, at)| self.closes(*at)).map(|(order, at)| (order, at.job)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{drain, play, source, source_error, text};
+    use proptest::prelude::*;
+
+    fn collective(operation: &str, hosts: u32, repeat: i64) -> Box<dyn FlowSource> {
+        let keys = [
+            ("operation", text(operation)),
+            ("bytes", text("1003B")),
+            ("repeat", Value::Integer(repeat)),
+            ("compute", text("10us")),
+        ];
+        source("collective", hosts, &keys)
+    }
+
+    /// Time of the end of each job when every transfer takes 1 us.
+    fn ends(source: &dyn FlowSource) -> Vec<u64> {
+        let times = play(source, Time::from_us(1));
+        let mut ends = Vec::new();
+        for (order, job) in source.jobs() {
+            ends.resize(job as usize + 1, 0);
+            ends[job as usize] = ends[job as usize].max(times[order as usize].1.ns());
+        }
+        ends
+    }
+
+    #[test]
+    fn a_ring_of_four_takes_six_steps_and_sends_six_quarters() {
+        let ring = collective("ring-all-reduce", 4, 2);
+        let flows = drain(&*ring);
+        assert_eq!(flows.len(), 2 * 6 * 4);
+        assert!(flows.iter().all(|f| f.dst == (f.src + 1) % 4));
+        // 1003 = 251 + 251 + 251 + 250; in every step each chunk is sent once.
+        for step in flows.chunks(4) {
+            assert_eq!(step.iter().map(|f| f.size).sum::<u64>(), 1003);
+        }
+        assert_eq!(ends(&*ring), [6000, 6000 + 10_000 + 6000]);
+    }
+
+    #[test]
+    fn in_a_ring_a_host_passes_on_the_chunk_that_it_received() {
+        let flows = drain(&*collective("ring-all-reduce", 4, 1));
+        for step in 1..6 {
+            for host in 0..4 {
+                assert_eq!(flows[step * 4 + host].size, flows[(step - 1) * 4 + (host + 3) % 4].size);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_of_seven_goes_up_two_levels_and_down_two() {
+        let tree = collective("tree-all-reduce", 7, 2);
+        let flows = drain(&*tree);
+        assert_eq!(flows.len(), 2 * 12);
+        assert!(flows.iter().all(|f| f.size == 1003));
+        assert_eq!(ends(&*tree), [4000, 4000 + 10_000 + 4000]);
+    }
+
+    #[test]
+    fn all_to_all_goes_at_once_or_in_pairwise_steps() {
+        assert_eq!(ends(&*collective("all-to-all", 5, 2)), [1000, 12_000]);
+        assert_eq!(ends(&*collective("pairwise-all-to-all", 5, 2)), [4000, 18_000]);
+        let flows = drain(&*collective("all-to-all", 5, 1));
+        assert_eq!(flows.iter().map(|f| f.size).sum::<u64>(), 1003 * 4);
+    }
+
+    #[test]
+    fn what_is_too_small_or_too_large_is_refused() {
+        let keys = [("bytes", text("3B"))];
+        let error = source_error("collective", 4, &keys);
+        assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one in each chunk");
+        let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1000))];
+        assert!(source_error("collective", 320, &keys).to_string().contains("pairwise-all-to-all"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_operation_keeps_the_promises_of_a_source(hosts in 2u32..20, repeat in 1i64..4, kind in 0usize..4) {
+            let source = collective(OPERATIONS[kind].0, hosts, repeat);
+            drain(&*source);
+            prop_assert_eq!(ends(&*source).len(), repeat as usize);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Flows listed in the scenario, one table each: src, dst, size, and start, after, compute, deadline.
+
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, Trace, TraceRow};
+use crate::parameters::{Parameters, Value, describe, unknown};
+use crate::units::{Bytes, Time};
+
+const HELP: &str = "List of tables with src, dst, size, and optionally start, after (places in this list, counted from 0), \
+                    compute, deadline (as start: from the start of the workload), group.";
+const KEYS: &[&str] = &["src", "dst", "size", "start", "after", "compute", "deadline", "group"];
+
+/// The flows, in the order of their start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowsSpec {
+    /// Each with its place in the list.
+    flows: Vec<(usize, TraceRow)>,
+}
+
+impl FlowsSpec {
+    pub fn read(p: &mut Parameters) -> FlowsSpec {
+        let list = p.list("flows", HELP);
+        let mut flows = Vec::new();
+        match list.as_deref() {
+            None | Some([]) => {
+                let example = "flows = [{ src = 0, dst = 1, size = \"1MB\" }]";
+                p.complain("flows", format!("expected at least one flow, such as {example}"));
+            }
+            Some(list) => {
+                for (place, value) in list.iter().enumerate() {
+                    match read_flow(value, &flows) {
+                        Ok(flow) => flows.push(flow),
+                        Err(message) => {
+                            p.complain("flows", format!("flow {place}: {message}"));
+                            return FlowsSpec { flows: Vec::new() };
+                        }
+                    }
+                }
+            }
+        }
+        FlowsSpec { flows: by_start(flows) }
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let rows = self.flows.iter().map(|(_, row)| row.clone());
+        let trace = Trace::from_rows(rows, "flows", &|label| cx.host(label).ok()).map_err(|error| {
+            let place = error.row.and_then(|row| self.flows.get(row)).map(|(place, _)| *place);
+            let message =
+                error.message.replace("_ns", "").replace("size_bytes", "size").replace("row", "flow");
+            WorkloadError::new(
+                "flows",
+                match place {
+                    Some(place) => format!("flow {place}: {message}"),
+                    None => message,
+                },
+            )
+        })?;
+        Ok(trace.source(cx, window))
+    }
+}
+
+/// Sorts by start, and makes `after` point to the new places. What comes after another flow starts no earlier than
+/// that one, so it stays behind it.
+fn by_start(flows: Vec<TraceRow>) -> Vec<(usize, TraceRow)> {
+    let mut flows: Vec<(usize, TraceRow)> = flows.into_iter().enumerate().collect();
+    flows.sort_by_key(|(_, flow)| flow.start_ps);
+    let mut new_place = vec![0; flows.len()];
+    for (new, (old, _)) in flows.iter().enumerate() {
+        new_place[*old] = new as i64;
+    }
+    for earlier in flows.iter_mut().flat_map(|(_, flow)| &mut flow.after) {
+        *earlier = new_place[*earlier as usize];
+    }
+    flows
+}
+
+/// A flow, after those `before` it.
+fn read_flow(value: &Value, before: &[TraceRow]) -> Result<TraceRow, String> {
+    let Value::Table(entries) = value else {
+        return Err(format!("expected a table with src, dst and size, found {}", describe(value)));
+    };
+    let mut row = TraceRow { src: -1, dst: -1, ..TraceRow::default() };
+    for (key, value) in entries {
+        match key.as_str() {
+            "src" => row.src = host(key, value)?,
+            "dst" => row.dst = host(key, value)?,
+            "size" => row.size_bytes = size(value)?,
+            "start" => row.start_ps = time(key, value)?,
+            "compute" => row.compute_ps = time(key, value)?,
+            "deadline" => row.deadline_ps = Some(time(key, value)?),
+            "after" => row.after = after(value, before.len())?,
+            "group" => row.group = Some(group(value)?),
+            _ => return Err(unknown("key", key, KEYS.iter().copied())),
+        }
+    }
+    let given = |key: &str| entries.iter().any(|(name, _)| name == key);
+    if let Some(missing) = ["src", "dst", "size"].into_iter().find(|key| !given(key)) {
+        return Err(format!("{missing} is missing"));
+    }
+    let earliest = row.after.iter().map(|&place| before[place as usize].start_ps).max();
+    row.start_ps = row.start_ps.max(earliest.unwrap_or(0));
+    Ok(row)
+}
+
+fn host(key: &str, value: &Value) -> Result<i64, String> {
+    let id = match value {
+        Value::Integer(id) => Some(*id),
+        Value::Text(text) => text.strip_prefix("host").unwrap_or(text).parse().ok(),
+        _ => None,
+    };
+    id.ok_or_else(|| format!("{key}: expected a host's id, found {}", describe(value)))
+}
+
+fn size(value: &Value) -> Result<i64, String> {
+    let Value::Text(text) = value else {
+        return Err(format!("size: expected a size such as \"1MB\", found {}", describe(value)));
+    };
+    // A size is below 2^62.
+    text.parse::<Bytes>().map(|size| size.0 as i64).map_err(|e| format!("size: {e}"))
+}
+
+fn time(key: &str, value: &Value) -> Result<i64, String> {
+    let Value::Text(text) = value else {
+        return Err(format!("{key}: expected a time such as \"10us\", found {}", describe(value)));
+    };
+    // A time is below 2^62.
+    text.parse::<Time>().map(|time| time.0 as i64).map_err(|e| format!("{key}: {e}"))
+}
+
+fn group(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Text(name) => Ok(name.clone()),
+        other => Err(format!("group: expected a name, found {}", describe(other))),
+    }
+}
+
+/// Places in the list, all before `place`.
+fn after(value: &Value, place: usize) -> Result<Vec<i64>, String> {
+    let list = match value {
+        Value::List(list) => &list[..],
+        single => std::slice::from_ref(single),
+    };
+    let earlier = |value: &Value| match value {
+        Value::Integer(earlier) if (0..place as i64).contains(earlier) => Ok(*earlier),
+        other => Err(format!(
+            "after: expected the place of an earlier flow, counted from 0, found {}",
+            describe(other)
+        )),
+    };
+    list.iter().map(earlier).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::testing::{complaints, drain, play, source, source_error, text};
+
+    fn table(entries: &[(&str, Value)]) -> Value {
+        Value::Table(entries.iter().map(|(key, value)| (key.to_string(), value.clone())).collect())
+    }
+
+    fn flow(src: i64, dst: i64, more: &[(&str, Value)]) -> Value {
+        let fixed = [("src", Value::Integer(src)), ("dst", Value::Integer(dst)), ("size", text("1MB"))];
+        table(&[&fixed, more].concat())
+    }
+
+    fn list(flows: Vec<Value>) -> [(&'static str, Value); 1] {
+        [("flows", Value::List(flows))]
+    }
+
+    #[test]
+    fn flows_may_be_listed_in_any_order_and_wait_for_each_other() {
+        let keys = list(vec![
+            flow(0, 1, &[("start", text("10us"))]),
+            flow(1, 2, &[("after", Value::Integer(0)), ("compute", text("5us"))]),
+            flow(3, 0, &[("start", text("1us")), ("deadline", text("1ms"))]),
+        ]);
+        let source = source("flows", 4, &keys);
+        let flows = drain(&*source);
+        assert_eq!(flows.iter().map(|f| f.src).collect::<Vec<_>>(), [3, 0, 1]);
+        assert_eq!(flows[0].deadline, Some(Time::from_us(1000)));
+        assert_eq!(source.dependencies(), [(1, 2)]);
+        let starts: Vec<_> = play(&*source, Time::from_us(2)).iter().map(|t| t.0.ns()).collect();
+        assert_eq!(starts, [1000, 10_000, 17_000]);
+    }
+
+    #[test]
+    fn a_wrong_flow_is_named_by_its_place() {
+        let complaint = |value| complaints("flows", &list(vec![flow(0, 1, &[]), value])).remove(0);
+        assert_eq!(complaint(table(&[("src", Value::Integer(1))])), "flows: flow 1: dst is missing");
+        assert!(complaint(flow(0, 1, &[("sise", text("1MB"))])).contains("did you mean \"size\""));
+        assert!(
+            complaint(flow(0, 1, &[("start", text("10"))]))
+                .contains("flow 1: start: \"10\" has no unit")
+        );
+        assert!(
+            complaint(flow(0, 1, &[("after", Value::Integer(1))]))
+                .contains("after: expected the place")
+        );
+        assert!(complaint(text("0->1")).contains("expected a table"));
+        assert!(complaints("flows", &[])[0].contains("expected at least one flow"));
+        let error = |value| source_error("flows", 4, &list(vec![flow(0, 1, &[]), value])).to_string();
+        assert_eq!(error(flow(9, 1, &[])), "flow 1: src: unknown host 9 (the nearest below it is 3)");
+        assert_eq!(
+            error(flow(2, 2, &[])),
+            "flow 1: src and dst are both host 2: a flow needs two hosts"
+        );
+        assert!(
+            error(flow(2, 3, &[("after", Value::Integer(0))])).contains("could not know of its end")
+        );
+    }
+}

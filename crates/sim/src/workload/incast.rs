@@ -1,0 +1,285 @@
+//! Incast: many hosts send to one at the same time: once, periodically, or as Poisson events of a stated load.
+//!
+//! Rate of Poisson events = load * (sum of the hosts' link rates) / (senders * bytes per flow * 8).
+//!
+//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver, together 2 % of
+//! the capacity of the network.
+
+use super::hosts::{draw_to_front, select_one};
+use super::load::{Load, Sizes, mean_gap, participants};
+use super::sizes::SizeDistribution;
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::engine::random::RandomStream;
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const ARRIVALS: &[(&str, &str)] = &[
+    ("once", "one event at `start`"),
+    ("periodic", "an event each `every`"),
+    ("poisson", "events at random times, to `load`"),
+];
+
+/// Keys of an incast.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IncastSpec {
+    pub sizes: Sizes,
+    pub hosts: String,
+    pub senders: u64,
+    pub receiver: String,
+    pub stagger: Time,
+    pub arrivals: &'static str,
+    pub every: Time,
+    pub load: Load,
+    pub count: u64,
+}
+
+impl IncastSpec {
+    pub fn read(p: &mut Parameters) -> IncastSpec {
+        let hosts_help =
+            "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
+        let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
+        let spec = IncastSpec {
+            sizes: Sizes::read_fixed(p, Bytes(500_000)),
+            hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
+            senders: p.integer(
+                "senders",
+                0,
+                (0, 10_000_000),
+                "Senders of an event; 0: all hosts but the receiver.",
+            ) as u64,
+            receiver: p.text("receiver", Some("random"), receiver_help).unwrap_or_default(),
+            stagger: p.time("stagger", Time::ZERO, "Time from one sender's start to the next one's."),
+            arrivals: p.choice("arrivals", "once", ARRIVALS, "When events happen."),
+            every: p.time("every", Time::from_us(100), "Time between periodic events."),
+            load: Load::read(p, 0.02, "Share of the capacity of all `hosts` that Poisson events take."),
+            count: p.integer("count", 0, (0, i64::MAX), "Most events; 0: no limit.") as u64,
+        };
+        if spec.arrivals == "periodic" && spec.every == Time::ZERO {
+            p.complain("every", "must be more than zero".into());
+        }
+        spec
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        if self.arrivals != "once" && !window.bounded && self.count == 0 {
+            return Err(WorkloadError::new("duration", "give a duration such as \"2ms\", or a count"));
+        }
+        let receiver = match self.receiver.as_str() {
+            "random" => None,
+            id => Some(select_one(id, cx).map_err(|message| WorkloadError::new("receiver", message))?),
+        };
+        let hosts = participants(&self.hosts, "hosts", 1, cx)?;
+        let others = match receiver {
+            Some(receiver) => hosts.iter().filter(|&&host| host != receiver).count(),
+            None => hosts.len() - 1,
+        };
+        let senders = if self.senders == 0 { others } else { self.senders as usize };
+        if senders == 0 || senders > others {
+            let message =
+                format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
+            return Err(WorkloadError::new("senders", message));
+        }
+        let sizes = self.sizes.resolve(cx)?;
+        let bytes = self.load.bytes_per_flow(&sizes, cx) * senders as f64;
+        let (event_gap, limit) = match self.arrivals {
+            "once" => (Gap::Fixed(Time::ZERO), 1),
+            "periodic" => (Gap::Fixed(self.every), self.count),
+            _ => (Gap::Exponential(mean_gap(bytes, self.load.whole_rate(&hosts, cx))), self.count),
+        };
+        let mut incast = Incast {
+            order: hosts,
+            draw_senders: senders < others,
+            senders,
+            receiver,
+            sizes,
+            stagger: self.stagger,
+            event_gap,
+            whole_ns: cx.whole_ns,
+            gaps: cx.stream("gaps"),
+            choice: cx.stream("hosts"),
+            size_stream: cx.stream("sizes"),
+            flow: cx.flow(),
+            next_event: window.start,
+            left: if limit == 0 { u64::MAX } else { limit },
+            end: window.end,
+            pending: BinaryHeap::new(),
+            made: 0,
+        };
+        if let Gap::Exponential(_) = incast.event_gap {
+            incast.next_event = incast.after(window.start);
+        }
+        Ok(Box::new(incast))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Gap {
+    Fixed(Time),
+    /// Mean in picoseconds.
+    Exponential(f64),
+}
+
+#[derive(Clone)]
+struct Incast {
+    /// The hosts; an event's random ones are moved to the front.
+    order: Vec<HostId>,
+    /// Whether an event has fewer senders than there are hosts; else they send in the order given.
+    draw_senders: bool,
+    senders: usize,
+    receiver: Option<HostId>,
+    sizes: SizeDistribution,
+    stagger: Time,
+    event_gap: Gap,
+    whole_ns: bool,
+    gaps: RandomStream,
+    choice: RandomStream,
+    size_stream: RandomStream,
+    flow: FlowSpec,
+    next_event: Time,
+    /// Events to come.
+    left: u64,
+    end: Time,
+    /// Flows of events that have begun, by (start, order): staggered events may overlap.
+    pending: BinaryHeap<Reverse<(Time, u64, Planned)>>,
+    made: u64,
+}
+
+/// (src, dst, size)
+type Planned = (HostId, HostId, u64);
+
+impl Incast {
+    fn after(&mut self, now: Time) -> Time {
+        match self.event_gap {
+            Gap::Fixed(gap) => now.saturating_add(gap),
+            Gap::Exponential(mean) => {
+                // The cast cuts to a whole picosecond and stops at the largest number.
+                let gap = self.gaps.exponential(mean) as u64;
+                now.saturating_add(Time(if self.whole_ns { gap / 1000 * 1000 } else { gap }))
+            }
+        }
+    }
+
+    /// Plans the flows of the next event.
+    fn begin_event(&mut self) {
+        let mut start = self.next_event;
+        let receiver = match self.receiver {
+            Some(receiver) => receiver,
+            None => self.order[self.choice.below(self.order.len() as u64) as usize],
+        };
+        if self.draw_senders {
+            // One more than needed, because the receiver may be among them.
+            draw_to_front(&mut self.order, self.senders + 1, &mut self.choice);
+        }
+        let senders = self.order.iter().filter(|&&host| host != receiver).take(self.senders);
+        for &src in senders {
+            let size = self.sizes.sample(&mut self.size_stream);
+            self.pending.push(Reverse((start, self.made, (src, receiver, size))));
+            self.made += 1;
+            start = start.saturating_add(self.stagger);
+        }
+        self.left -= 1;
+        self.next_event = self.after(self.next_event);
+    }
+}
+
+impl FlowSource for Incast {
+    fn next(&mut self) -> Option<FlowSpec> {
+        loop {
+            let event_due = self.left > 0 && self.next_event < self.end;
+            match self.pending.peek() {
+                Some(Reverse((start, ..))) if !event_due || *start <= self.next_event => {
+                    let Reverse((start, _, (src, dst, size))) = self.pending.pop()?;
+                    return (start < self.end).then_some(FlowSpec {
+                        src,
+                        dst,
+                        size,
+                        start,
+                        ..self.flow
+                    });
+                }
+                _ if event_due => self.begin_event(),
+                _ => return None,
+            }
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{complaints, drain, source, source_error, text};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn sixteen_to_one_at_once_in_the_order_of_the_hosts() {
+        let keys = [("hosts", text("0-15")), ("receiver", text("16"))];
+        let flows = drain(&*source("incast", 17, &keys));
+        assert_eq!(flows.len(), 16);
+        for (i, flow) in flows.iter().enumerate() {
+            assert_eq!(
+                (flow.src, flow.dst, flow.size, flow.start),
+                (i as u32, 16, 500_000, Time::ZERO)
+            );
+        }
+    }
+
+    #[test]
+    fn senders_start_one_after_another_when_staggered() {
+        let keys = [("receiver", text("0")), ("stagger", text("1us")), ("start", text("5us"))];
+        let starts: Vec<_> = drain(&*source("incast", 4, &keys)).iter().map(|f| f.start.ns()).collect();
+        assert_eq!(starts, [5000, 6000, 7000]);
+    }
+
+    #[test]
+    fn poisson_events_take_two_percent_of_the_capacity() {
+        let keys =
+            [("arrivals", text("poisson")), ("senders", Value::Integer(60)), ("duration", text("10s"))];
+        let flows = drain(&*source("incast", 320, &keys));
+        let bytes: u64 = flows.iter().map(|f| f.size).sum();
+        let load = bytes as f64 * 8.0 / (320.0 * 100e9 * 10.0);
+        assert!((load / 0.02 - 1.0).abs() < 0.01, "{load}");
+        for event in flows.chunks(60).take(50) {
+            let senders: BTreeSet<_> = event.iter().map(|f| f.src).collect();
+            assert_eq!(senders.len(), 60);
+            assert!(event.iter().all(|f| f.dst == event[0].dst && f.start == event[0].start));
+        }
+        let receivers: BTreeSet<_> = flows.iter().map(|f| f.dst).collect();
+        assert_eq!(receivers.len(), 320);
+    }
+
+    #[test]
+    fn staggered_events_that_overlap_stay_sorted() {
+        let keys = [
+            ("arrivals", text("periodic")),
+            ("every", text("2us")),
+            ("stagger", text("1us")),
+            ("count", Value::Integer(3)),
+        ];
+        let starts: Vec<_> = drain(&*source("incast", 4, &keys)).iter().map(|f| f.start.ns()).collect();
+        assert_eq!(starts, [0, 1000, 2000, 2000, 3000, 4000, 4000, 5000, 6000]);
+    }
+
+    #[test]
+    fn more_senders_than_hosts_are_refused() {
+        let error = source_error("incast", 8, &[("senders", Value::Integer(8))]);
+        assert_eq!(error.to_string(), "8 senders, but only 7 hosts beside the receiver");
+        assert_eq!(source_error("incast", 1, &[]).key, "senders");
+        assert_eq!(source_error("incast", 8, &[("arrivals", text("poisson"))]).key, "duration");
+        assert_eq!(source_error("incast", 8, &[("receiver", text("9"))]).key, "receiver");
+        let zero = [("arrivals", text("periodic")), ("every", text("0us"))];
+        assert_eq!(complaints("incast", &zero), ["every: must be more than zero"]);
+    }
+}

@@ -1,0 +1,306 @@
+//! All workloads of a run as one: merged by start, numbered, and with what waits for what.
+
+use super::{FlowId, FlowSource, FlowSpec, Traffic};
+use crate::units::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+/// A flow on its way into the simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    pub id: FlowId,
+    pub spec: FlowSpec,
+    /// Index into [`Traffic::sources`].
+    pub source: u16,
+    /// Its place among the flows of that source.
+    pub order: u32,
+}
+
+/// Flows of all sources in the order of (start, source, order within the source), made when asked for.
+pub struct Merged {
+    sources: Vec<Pending>,
+    /// (start, source) of the next flow of every source that has one.
+    heap: BinaryHeap<Reverse<(Time, u16)>>,
+    next_id: FlowId,
+}
+
+struct Pending {
+    source: Box<dyn FlowSource>,
+    /// The next flow, and its order.
+    flow: FlowSpec,
+    order: u32,
+}
+
+impl Merged {
+    /// Starts from the first flow; the sources of `traffic` stay as they are.
+    pub fn new(traffic: &Traffic) -> Merged {
+        let mut merged = Merged { sources: Vec::new(), heap: BinaryHeap::new(), next_id: 0 };
+        for (index, source) in traffic.sources.iter().enumerate() {
+            let mut source = source.clone_box();
+            let first = source.next();
+            merged.sources.push(Pending { source, flow: first.unwrap_or_default(), order: 0 });
+            if let Some(flow) = first {
+                merged.heap.push(Reverse((flow.start, index as u16)));
+            }
+        }
+        merged
+    }
+
+    /// Start of the next flow.
+    pub fn peek_start(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((start, _))| *start)
+    }
+}
+
+impl Iterator for Merged {
+    type Item = Arrival;
+
+    /// The next flow. A flow with dependencies comes at its own start, which may be after what it waits for has
+    /// ended: whoever counts the ends must count those that come before it.
+    fn next(&mut self) -> Option<Arrival> {
+        let mut top = self.heap.peek_mut()?;
+        let Reverse((start, source)) = *top;
+        let pending = &mut self.sources[source as usize];
+        let arrival = Arrival { id: self.next_id, spec: pending.flow, source, order: pending.order };
+        match pending.source.next() {
+            Some(flow) => {
+                debug_assert!(flow.start >= start, "a source must yield its flows in order of start");
+                pending.flow = flow;
+                pending.order += 1;
+                *top = Reverse((flow.start, source));
+            }
+            None => {
+                PeekMut::pop(top);
+            }
+        }
+        self.next_id =
+            self.next_id.checked_add(1).expect("a run has fewer than 2^32 flows: it is sized first");
+        Some(arrival)
+    }
+}
+
+/// Which flows wait for a flow, by the source and their order within it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dependents {
+    sources: Vec<Waiting>,
+}
+
+/// Those who wait for order k are `later[first[k]..first[k + 1]]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Waiting {
+    first: Vec<u32>,
+    later: Vec<u32>,
+}
+
+impl Dependents {
+    pub fn new(traffic: &Traffic) -> Dependents {
+        Dependents {
+            sources: traffic.sources.iter().map(|s| Waiting::new(&s.dependencies())).collect(),
+        }
+    }
+
+    /// Orders, within the same source, of the flows that wait for this one.
+    pub fn of(&self, source: u16, order: u32) -> &[u32] {
+        let Some(waiting) = self.sources.get(source as usize) else { return &[] };
+        let bounds = (waiting.first.get(order as usize), waiting.first.get(order as usize + 1));
+        match bounds {
+            (Some(&from), Some(&to)) => &waiting.later[from as usize..to as usize],
+            _ => &[],
+        }
+    }
+
+    /// Whether no flow of any source waits for another.
+    pub fn is_empty(&self) -> bool {
+        self.sources.iter().all(|waiting| waiting.later.is_empty())
+    }
+}
+
+impl Waiting {
+    fn new(pairs: &[(u32, u32)]) -> Waiting {
+        debug_assert!(pairs.is_sorted());
+        let Some(&(last, _)) = pairs.last() else { return Waiting::default() };
+        let mut first = vec![0; last as usize + 2];
+        for &(earlier, _) in pairs {
+            first[earlier as usize + 1] += 1;
+        }
+        for k in 1..first.len() {
+            first[k] += first[k - 1];
+        }
+        Waiting { first, later: pairs.iter().map(|pair| pair.1).collect() }
+    }
+}
+
+/// Which job a flow belongs to, and which flows end it. Jobs are numbered through all sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Jobs {
+    /// For each source, (order, job) of the flows that end a job.
+    ends: Vec<Vec<(u32, u32)>>,
+    /// How many flows must end for each job to have ended.
+    left: Vec<u32>,
+}
+
+impl Jobs {
+    pub fn new(traffic: &Traffic) -> Jobs {
+        let mut jobs = Jobs::default();
+        for source in &traffic.sources {
+            let before = jobs.left.len() as u32;
+            let ends: Vec<_> =
+                source.jobs().into_iter().map(|(order, job)| (order, before + job)).collect();
+            for &(_, job) in &ends {
+                if job as usize >= jobs.left.len() {
+                    jobs.left.resize(job as usize + 1, 0);
+                }
+                jobs.left[job as usize] += 1;
+            }
+            jobs.ends.push(ends);
+        }
+        jobs
+    }
+
+    /// Number of jobs.
+    pub fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// The job that a flow is part of: its flows are neighbours, up to the last one that ends it.
+    pub fn of(&self, source: u16, order: u32) -> Option<u32> {
+        let ends = self.ends.get(source as usize)?;
+        ends.get(ends.partition_point(|end| end.0 < order)).map(|end| end.1)
+    }
+
+    /// Notes that a flow ended; the job, if this was the last flow that it waited for.
+    pub fn flow_ended(&mut self, source: u16, order: u32) -> Option<u32> {
+        let ends = self.ends.get(source as usize)?;
+        let job = ends[ends.binary_search_by_key(&order, |end| end.0).ok()?].1;
+        let left = &mut self.left[job as usize];
+        debug_assert!(*left > 0, "a flow ends once");
+        *left -= 1;
+        (*left == 0).then_some(job)
+    }
+}
+
+/// What a run will send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TrafficSize {
+    pub flows: u64,
+    pub bytes: u64,
+    pub last_start: Time,
+    /// Whether these are all flows; false: counting stopped at [`Traffic::MOST_COUNTED`].
+    pub complete: bool,
+}
+
+impl Traffic {
+    /// Flows after which sizing a run stops.
+    pub const MOST_COUNTED: u64 = 50_000_000;
+
+    /// Counts the flows and their bytes, on copies of the sources. Flows are counted in the order of their sources
+    /// one after the other, so an incomplete count is of the first sources only.
+    pub fn size_up(&self) -> TrafficSize {
+        let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
+        for source in &self.sources {
+            let mut source = source.clone_box();
+            while let Some(flow) = source.next() {
+                if size.flows == Traffic::MOST_COUNTED {
+                    size.complete = false;
+                    return size;
+                }
+                size.flows += 1;
+                size.bytes = size.bytes.saturating_add(flow.size);
+                size.last_start = size.last_start.max(flow.start);
+            }
+        }
+        size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{source, text};
+
+    fn traffic(sources: Vec<Box<dyn FlowSource>>) -> Traffic {
+        Traffic { sources, groups: vec!["all".into()] }
+    }
+
+    fn merged(traffic: &Traffic) -> Vec<Arrival> {
+        Merged::new(traffic).collect()
+    }
+
+    #[test]
+    fn flows_are_numbered_by_start_then_source_then_order() {
+        let stagger =
+            |start: &str| [("stagger", text("2us")), ("receiver", text("0")), ("start", text(start))];
+        let sources = vec![source("incast", 4, &stagger("0us")), source("incast", 4, &stagger("2us"))];
+        let flows: Vec<_> = merged(&traffic(sources))
+            .iter()
+            .map(|a| (a.id, a.spec.start.ns(), a.source, a.order))
+            .collect();
+        let expected = [
+            (0, 0, 0, 0),
+            (1, 2000, 0, 1),
+            (2, 2000, 1, 0),
+            (3, 4000, 0, 2),
+            (4, 4000, 1, 1),
+            (5, 6000, 1, 2),
+        ];
+        assert_eq!(flows, expected);
+    }
+
+    #[test]
+    fn another_workload_leaves_the_flows_of_this_one_as_they_are() {
+        let poisson = || source("poisson", 8, &[("count", Value::Integer(300))]);
+        let alone = traffic(vec![poisson()]);
+        let both = traffic(vec![poisson(), source("permutation", 8, &[])]);
+        let mine: Vec<_> =
+            merged(&both).iter().filter(|a| a.source == 0).map(|a| (a.order, a.spec)).collect();
+        assert_eq!(merged(&alone).iter().map(|a| (a.order, a.spec)).collect::<Vec<_>>(), mine);
+    }
+
+    #[test]
+    fn those_who_wait_are_found_by_what_they_wait_for() {
+        let ring = source("collective", 3, &[("repeat", Value::Integer(2))]);
+        let pairs = ring.dependencies();
+        let traffic = traffic(vec![source("permutation", 3, &[]), ring]);
+        let dependents = Dependents::new(&traffic);
+        assert!(!dependents.is_empty());
+        for order in 0..30 {
+            let expected: Vec<u32> = pairs.iter().filter(|p| p.0 == order).map(|p| p.1).collect();
+            assert_eq!(dependents.of(1, order), expected);
+            assert!(dependents.of(0, order).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_job_ends_with_the_last_of_its_flows() {
+        let ring = || source("collective", 2, &[("repeat", Value::Integer(2))]);
+        let mut jobs = Jobs::new(&traffic(vec![ring(), source("permutation", 2, &[]), ring()]));
+        assert_eq!(jobs.len(), 4);
+        // Two steps of two flows a job.
+        assert_eq!(
+            (0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(),
+            [2, 2, 2, 2, 3, 3, 3, 3].map(Some)
+        );
+        assert_eq!(jobs.of(1, 0), None);
+        assert_eq!(jobs.flow_ended(2, 0), None);
+        assert_eq!(jobs.flow_ended(2, 3), None);
+        assert_eq!(jobs.flow_ended(2, 2), Some(2));
+    }
+
+    #[test]
+    fn sizing_up_counts_flows_and_bytes_and_leaves_the_sources_alone() {
+        let traffic = traffic(vec![
+            source("permutation", 8, &[]),
+            source("incast", 8, &[("start", text("1ms"))]),
+        ]);
+        let size = traffic.size_up();
+        assert_eq!((size.flows, size.bytes), (15, 8 * 1_000_000 + 7 * 500_000));
+        assert_eq!((size.last_start, size.complete), (Time::from_us(1000), true));
+        assert_eq!(traffic.size_up(), size);
+    }
+}

@@ -1,0 +1,149 @@
+//! Permutation: every host sends to one partner and receives from one, all at the same time.
+//!
+//! Partners are random (no host its own), or shifted by a fixed number of places: host i to host (i + shift) mod n,
+//! which keeps every flow of a fat tree off the others' paths when uplinks are chosen by destination.
+
+use super::hosts::derangement;
+use super::load::{Sizes, participants};
+use super::sizes::SizeDistribution;
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::engine::random::RandomStream;
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+
+const PARTNERS: &[(&str, &str)] = &[
+    ("random", "a random permutation in which no host is its own partner"),
+    ("shift", "`shift` places on"),
+];
+
+/// Keys of a permutation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PermutationSpec {
+    pub sizes: Sizes,
+    pub hosts: String,
+    pub partners: &'static str,
+    pub shift: u64,
+    pub repeat: u64,
+    pub every: Time,
+}
+
+impl PermutationSpec {
+    pub fn read(p: &mut Parameters) -> PermutationSpec {
+        PermutationSpec {
+            sizes: Sizes::read_fixed(p, Bytes(1_000_000)),
+            hosts: p
+                .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
+                .unwrap_or_default(),
+            partners: p.choice("partners", "random", PARTNERS, "How each host's partner is found."),
+            shift: p.integer(
+                "shift",
+                0,
+                (0, i64::MAX),
+                "Places for `shift`; 0: half of the hosts and one.",
+            ) as u64,
+            repeat: p.integer("repeat", 1, (1, 1_000_000_000), "Flows of every host to its partner.")
+                as u64,
+            every: p.time("every", Time::ZERO, "Time between them."),
+        }
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let hosts = participants(&self.hosts, "hosts", 2, cx)?;
+        let n = hosts.len();
+        let places = match self.partners {
+            "shift" => {
+                let shift = if self.shift == 0 { n as u64 / 2 + 1 } else { self.shift };
+                if shift % n as u64 == 0 {
+                    let message = format!("shifted by {shift}, each of {n} hosts is its own partner");
+                    return Err(WorkloadError::new("shift", message));
+                }
+                (0..n as u64).map(|i| ((i + shift % n as u64) % n as u64) as u32).collect()
+            }
+            _ => derangement(n, &mut cx.stream("permutation")),
+        };
+        let partners = places.iter().map(|&place| hosts[place as usize]).collect();
+        let sizes = self.sizes.resolve(cx)?;
+        let order = 0;
+        let flow = FlowSpec { start: window.start, ..cx.flow() };
+        let stream = cx.stream("sizes");
+        let (left, every, end) = (self.repeat, self.every, window.end);
+        Ok(Box::new(Permutation { hosts, partners, sizes, stream, flow, order, left, every, end }))
+    }
+}
+
+#[derive(Clone)]
+struct Permutation {
+    hosts: Vec<HostId>,
+    partners: Vec<HostId>,
+    sizes: SizeDistribution,
+    stream: RandomStream,
+    /// The next flow's start is kept here.
+    flow: FlowSpec,
+    /// Place of the next sender.
+    order: usize,
+    /// Rounds to come, this one included.
+    left: u64,
+    every: Time,
+    end: Time,
+}
+
+impl FlowSource for Permutation {
+    fn next(&mut self) -> Option<FlowSpec> {
+        if self.order == self.hosts.len() {
+            self.order = 0;
+            self.left -= 1;
+            self.flow.start = self.flow.start.saturating_add(self.every);
+        }
+        if self.left == 0 || self.flow.start >= self.end {
+            self.left = 0;
+            self.order = 0;
+            return None;
+        }
+        let (src, dst) = (self.hosts[self.order], self.partners[self.order]);
+        self.order += 1;
+        Some(FlowSpec { src, dst, size: self.sizes.sample(&mut self.stream), ..self.flow })
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{drain, source, source_error, text};
+
+    #[test]
+    fn a_shift_of_half_and_one_pairs_hosts_as_the_standard_workload_does() {
+        let keys = [("partners", text("shift")), ("size", text("10MB"))];
+        let flows = drain(&*source("permutation", 128, &keys));
+        assert_eq!(flows.len(), 128);
+        assert!(flows.iter().all(|f| f.dst == (f.src + 65) % 128 && f.size == 10_000_000));
+    }
+
+    #[test]
+    fn everyone_sends_and_receives_once_in_each_round() {
+        let keys = [("repeat", Value::Integer(3)), ("every", text("10us")), ("hosts", text("1-9"))];
+        let flows = drain(&*source("permutation", 12, &keys));
+        assert_eq!(flows.len(), 27);
+        let mut receivers: Vec<_> = flows[..9].iter().map(|f| f.dst).collect();
+        receivers.sort();
+        assert_eq!(receivers, (1..=9).collect::<Vec<_>>());
+        assert_eq!(flows[26].start, Time::from_us(20));
+        assert_eq!(flows[26].dst, flows[8].dst);
+    }
+
+    #[test]
+    fn a_shift_onto_oneself_is_refused() {
+        let keys = [("partners", text("shift")), ("shift", Value::Integer(8))];
+        assert_eq!(source_error("permutation", 8, &keys).key, "shift");
+    }
+}

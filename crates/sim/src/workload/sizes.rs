@@ -1,0 +1,339 @@
+//! Flow sizes: distributions given by points of their cumulative curve, linear in between.
+//!
+//! A size is the inverse of the curve at a uniform number, cut to a whole byte and at least one byte, as the traffic
+//! generator of the HPCC authors does it. A table may count packets instead of bytes (`unit 1460`): then it is
+//! rounded to the nearest packet, as the generator of the pHost authors does it.
+//!
+//! The text format, for the built-in tables and for a user's file alike: a line per point, `size cumulative`, the
+//! cumulative share as percent or as fraction (the last value, 100 or 1, tells which); `#` starts a comment.
+
+use crate::engine::random::RandomStream;
+use crate::parameters::unknown;
+
+/// The largest size that a table may hold: 1 TB.
+pub const MOST_BYTES: f64 = 1e12;
+
+const NAMED: &[(&str, &str)] = &[
+    ("websearch", include_str!("sizes/websearch.cdf")),
+    ("fb-hadoop", include_str!("sizes/fb-hadoop.cdf")),
+    ("ali-storage", include_str!("sizes/ali-storage.cdf")),
+    ("google-rpc", include_str!("sizes/google-rpc.cdf")),
+    ("imc10", include_str!("sizes/imc10.cdf")),
+    ("datamining", include_str!("sizes/datamining.cdf")),
+];
+
+/// A piecewise linear cumulative distribution of flow sizes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SizeDistribution {
+    /// (size in units, share of flows up to it in parts of `total`); both never fall, the last share is `total`.
+    points: Vec<(f64, f64)>,
+    /// 100 where the table is in percent, 1 where it is in fractions.
+    total: f64,
+    /// Bytes in which the table counts.
+    unit: u64,
+}
+
+/// What is wrong with a table of sizes, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {message}")]
+pub struct SizesError {
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    pub message: String,
+}
+
+impl SizeDistribution {
+    /// The built-in table of this name; the error lists the names, the nearest first.
+    pub fn named(name: &str) -> Result<SizeDistribution, String> {
+        match NAMED.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => SizeDistribution::from_text(text, name).map_err(|e| e.to_string()),
+            None => Err(unknown("size distribution", name, SizeDistribution::names())),
+        }
+    }
+
+    /// Names of the built-in tables.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// Every flow has this size; `bytes` must be more than zero.
+    pub fn constant(bytes: u64) -> SizeDistribution {
+        SizeDistribution { points: vec![(bytes.max(1) as f64, 1.0)], total: 1.0, unit: 1 }
+    }
+
+    /// Reads a user's file, which may be anything.
+    pub fn from_bytes(bytes: &[u8], file: &str) -> Result<SizeDistribution, SizesError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => SizeDistribution::from_text(text, file),
+            Err(error) => Err(SizesError {
+                file: file.to_string(),
+                line: 1 + bytes[..error.valid_up_to()].iter().filter(|&&b| b == b'\n').count(),
+                message: "not text: expected lines of \"size cumulative\"".into(),
+            }),
+        }
+    }
+
+    /// Reads the text format that the module describes.
+    pub fn from_text(text: &str, file: &str) -> Result<SizeDistribution, SizesError> {
+        let fail = |line: usize, message: String| SizesError { file: file.to_string(), line, message };
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut unit = 1;
+        let mut last_line = 1;
+        for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)) {
+            let line = line.split('#').next().unwrap_or("").trim_start_matches('\u{feff}').trim();
+            if line.is_empty() {
+                continue;
+            }
+            last_line = number;
+            let fields: Vec<&str> =
+                line.split([' ', '\t', ',', ';']).filter(|field| !field.is_empty()).collect();
+            if let ["unit", bytes] = fields[..] {
+                unit = read_unit(bytes, points.is_empty()).map_err(|m| fail(number, m))?;
+                continue;
+            }
+            let point = read_point(&fields, unit).map_err(|message| fail(number, message))?;
+            follows(points.last(), point).map_err(|message| fail(number, message))?;
+            points.push(point);
+        }
+        let total = check_end(points.last()).map_err(|message| fail(last_line, message))?;
+        if let Some(last) = points.last_mut() {
+            last.1 = total;
+        }
+        Ok(SizeDistribution { points, total, unit })
+    }
+
+    /// A size in bytes, at least 1. Takes one number from the stream.
+    pub fn sample(&self, stream: &mut RandomStream) -> u64 {
+        self.quantile(stream.uniform())
+    }
+
+    /// The size in bytes up to which the share `p`, from 0 to 1, of all flows goes.
+    pub fn quantile(&self, p: f64) -> u64 {
+        let wanted = p * self.total;
+        // The last share is `total`, so a point is always found; the bound is against a `p` above 1.
+        let i = self.points.partition_point(|point| point.1 < wanted).min(self.points.len() - 1);
+        let (size, share) = self.points[i];
+        let exact = match i.checked_sub(1).map(|before| self.points[before]) {
+            Some((x, y)) if share > y => x + (size - x) / (share - y) * (wanted - y),
+            _ => size,
+        };
+        let units = if self.unit == 1 { exact as u64 } else { exact.round() as u64 };
+        units.max(1) * self.unit
+    }
+
+    /// Mean in bytes of the curve itself, before cutting to whole bytes.
+    pub fn mean(&self) -> f64 {
+        let (first_size, first_share) = self.points[0];
+        let mut sum = first_size * first_share;
+        for pair in self.points.windows(2) {
+            sum += (pair[1].1 - pair[0].1) * (pair[0].0 + pair[1].0) / 2.0;
+        }
+        sum / self.total * self.unit as f64
+    }
+
+    /// Mean number of packets of a flow when a packet carries `mtu` bytes: the sum over k of P(size > k mtu).
+    pub fn mean_packets(&self, mtu: u64) -> f64 {
+        let mtu = mtu.max(1);
+        if let [(size, _)] = self.points[..] {
+            return ((size as u64).saturating_mul(self.unit).div_ceil(mtu)).max(1) as f64;
+        }
+        let largest = self.points.last().map_or(0.0, |last| last.0);
+        let mut packets = 1.0;
+        let mut from = 0;
+        for k in 1u64.. {
+            let units = (k * mtu) / self.unit + 1;
+            // Rounded to the nearest unit, a size counts as `units` from half a unit below.
+            let least = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
+            if least >= largest {
+                break;
+            }
+            while self.points[from].0 <= least {
+                from += 1;
+            }
+            packets += 1.0 - self.share_below(from, least) / self.total;
+        }
+        packets
+    }
+
+    /// Share of flows below `size`, where point `next` is the first one above it.
+    fn share_below(&self, next: usize, size: f64) -> f64 {
+        let (x, y) = self.points[next];
+        match next.checked_sub(1).map(|before| self.points[before]) {
+            Some((x0, y0)) => y0 + (y - y0) * (size - x0) / (x - x0),
+            None => 0.0,
+        }
+    }
+}
+
+fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {
+    if !first {
+        return Err("\"unit\" must stand before the first point".into());
+    }
+    match bytes.parse::<u64>() {
+        Ok(unit) if (1..=1_000_000).contains(&unit) => Ok(unit),
+        _ => {
+            Err(format!("expected \"unit\" and a number of bytes from 1 to 1000000, found \"{bytes}\""))
+        }
+    }
+}
+
+fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
+    let &[size, share] = fields else {
+        let found = fields.len();
+        return Err(format!("expected two numbers, \"size cumulative\", found {found} fields"));
+    };
+    let number = |text: &str, what: &str| match text.trim_end_matches('%').parse::<f64>() {
+        Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
+        Ok(_) => Err(format!("{what} \"{text}\": expected a number that is not negative")),
+        Err(_) => Err(format!("{what} \"{text}\" is not a number")),
+    };
+    let size = number(size, "size")?;
+    if size * unit as f64 > MOST_BYTES {
+        return Err(format!("size {size} is above the limit of 1 TB"));
+    }
+    Ok((size, number(share, "cumulative share")?))
+}
+
+fn follows(before: Option<&(f64, f64)>, point: (f64, f64)) -> Result<(), String> {
+    let Some(&(size, share)) = before else { return Ok(()) };
+    if point.0 < size {
+        return Err(format!("size {} after {size}: sizes must not fall", point.0));
+    }
+    if point.1 < share {
+        return Err(format!("cumulative share {} after {share}: it must not fall", point.1));
+    }
+    Ok(())
+}
+
+/// 100 or 1, from the last point.
+fn check_end(last: Option<&(f64, f64)>) -> Result<f64, String> {
+    let Some(&(size, share)) = last else {
+        return Err("no points: expected lines of \"size cumulative\"".into());
+    };
+    if size <= 0.0 {
+        return Err("the largest size is zero".into());
+    }
+    [100.0, 1.0].into_iter().find(|total| (share - total).abs() < total * 1e-9).ok_or_else(|| {
+        format!("the last cumulative share is {share}: expected 100 (percent) or 1 (fraction)")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn built_in_tables_have_their_published_means() {
+        let mean = |name| SizeDistribution::named(name).unwrap().mean();
+        assert_eq!(mean("websearch"), 1_711_250.0);
+        assert!((mean("fb-hadoop") - 120_420.75).abs() < 1e-6, "{}", mean("fb-hadoop"));
+        assert!((mean("ali-storage") - 40_869.8).abs() < 1e-6, "{}", mean("ali-storage"));
+        assert!((mean("google-rpc") - 2_891.6).abs() < 0.05, "{}", mean("google-rpc"));
+        assert!((mean("imc10") / 1460.0 - 133.806).abs() < 5e-4, "{}", mean("imc10") / 1460.0);
+        assert!((mean("datamining") / 1460.0 - 5116.6).abs() < 5e-3);
+    }
+
+    #[test]
+    fn a_quantile_is_cut_to_whole_bytes_and_never_zero() {
+        let websearch = SizeDistribution::named("websearch").unwrap();
+        assert_eq!(websearch.quantile(0.0), 1);
+        assert_eq!(websearch.quantile(0.15), 10_000);
+        assert_eq!(websearch.quantile(0.175), 15_000);
+        // 10000 + 10000 / 5 * 0.00007 = 10000.14
+        assert_eq!(websearch.quantile(0.150_000_7), 10_000);
+        assert_eq!(websearch.quantile(1.0), 30_000_000);
+        assert_eq!(SizeDistribution::constant(20_000).quantile(0.7), 20_000);
+    }
+
+    #[test]
+    fn tables_in_packets_give_whole_packets_and_keep_their_point_masses() {
+        let imc10 = SizeDistribution::named("imc10").unwrap();
+        assert_eq!(imc10.quantile(0.0), 1460);
+        assert_eq!(imc10.quantile(0.5), 1460);
+        assert_eq!(imc10.quantile(0.57), 2 * 1460);
+        assert_eq!(imc10.quantile(1.0), 2107 * 1460);
+    }
+
+    #[test]
+    fn sampled_sizes_have_the_mean_of_their_table() {
+        for name in ["websearch", "fb-hadoop", "ali-storage", "imc10"] {
+            let sizes = SizeDistribution::named(name).unwrap();
+            let mut stream = RandomStream::new(3, name);
+            let n = 400_000;
+            let mean = (0..n).map(|_| sizes.sample(&mut stream) as f64).sum::<f64>() / n as f64;
+            assert!((mean / sizes.mean() - 1.0).abs() < 0.02, "{name}: {mean} for {}", sizes.mean());
+        }
+    }
+
+    #[test]
+    fn mean_packets_agrees_with_counting_them() {
+        assert_eq!(SizeDistribution::constant(2500).mean_packets(1000), 3.0);
+        assert_eq!(SizeDistribution::constant(2000).mean_packets(1000), 2.0);
+        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)]
+        {
+            let sizes = SizeDistribution::named(name).unwrap();
+            let n = 200_000;
+            let counted =
+                (0..n).map(|i| sizes.quantile((i as f64 + 0.5) / n as f64).div_ceil(mtu)).sum::<u64>();
+            let counted = counted as f64 / n as f64;
+            let mean = sizes.mean_packets(mtu);
+            assert!((mean / counted - 1.0).abs() < 1e-3, "{name}: {mean} for {counted}");
+        }
+    }
+
+    #[test]
+    fn fractions_and_percent_and_commas_are_read() {
+        let percent = SizeDistribution::from_text("# mine\n0 0\n100, 50\n200\t100\n", "a").unwrap();
+        let fraction = SizeDistribution::from_text("\u{feff}0 0\r\n100 0.5\r\n200 1\r\n", "a").unwrap();
+        assert_eq!(percent.mean(), 100.0);
+        assert_eq!(fraction.mean(), 100.0);
+        assert_eq!(percent.quantile(0.25), 50);
+        assert_eq!(fraction.quantile(0.25), 50);
+    }
+
+    #[test]
+    fn errors_name_the_file_and_the_line() {
+        let error = |text: &str| SizeDistribution::from_text(text, "my.cdf").unwrap_err().to_string();
+        assert_eq!(error("0 0\n100 fifty\n"), "my.cdf:2: cumulative share \"fifty\" is not a number");
+        assert_eq!(
+            error("0 0\n100\n"),
+            "my.cdf:2: expected two numbers, \"size cumulative\", found 1 fields"
+        );
+        assert_eq!(error("5 0\n3 100\n"), "my.cdf:2: size 3 after 5: sizes must not fall");
+        assert_eq!(error("0 9\n3 4\n"), "my.cdf:2: cumulative share 4 after 9: it must not fall");
+        assert_eq!(
+            error("0 0\n3 90\n\n"),
+            "my.cdf:2: the last cumulative share is 90: expected 100 (percent) or 1 (fraction)"
+        );
+        assert!(error("").contains("no points"));
+        assert!(error("-1 0\n").contains("not negative"));
+        assert!(error("1 nan\n").contains("not negative"));
+        assert!(
+            SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b")
+                .unwrap_err()
+                .to_string()
+                .contains("b:2")
+        );
+        assert!(
+            SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\"")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = SizeDistribution::from_bytes(&bytes, "x");
+        }
+
+        #[test]
+        fn no_table_makes_it_panic_and_quantiles_rise(text in "(unit 7\n)?([0-9]{1,3} [0-9]{1,2}\n){0,4}[0-9]{1,4} 100") {
+            if let Ok(sizes) = SizeDistribution::from_text(&text, "x") {
+                let quantiles: Vec<u64> = (0..=100).map(|i| sizes.quantile(i as f64 / 100.0)).collect();
+                prop_assert!(quantiles.is_sorted() && quantiles[0] > 0);
+                prop_assert!(sizes.mean_packets(100) >= 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The kinds of workload by name, their keys, and how a description becomes a source of flows.
+
+use super::all_to_all::AllToAllSpec;
+use super::closed_loop::ClosedLoopSpec;
+use super::collective::CollectiveSpec;
+use super::flows::FlowsSpec;
+use super::incast::IncastSpec;
+use super::permutation::PermutationSpec;
+use super::poisson::PoissonSpec;
+use super::trace::{TraceRow, TraceSpec};
+use super::{FlowSource, FlowSpec};
+use crate::engine::random::RandomStream;
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Rate, Time};
+use std::path::Path;
+
+/// Kinds of workload, each with what it is.
+pub const KINDS: &[(&str, &str)] = &[
+    ("poisson", "Flows with exponential gaps at every host, to a stated load."),
+    ("permutation", "Every host sends to one partner, and receives from one."),
+    ("all-to-all", "Every host sends one flow to every other host."),
+    ("incast", "Many hosts send to one at the same time: once, periodically, or at random times."),
+    ("closed-loop", "Clients that ask servers, and ask again when the answer has come."),
+    ("collective", "Ring or tree all-reduce, or all-to-all, with job completion times."),
+    ("flows", "Flows listed in the scenario."),
+    ("trace", "Flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator."),
+];
+
+/// No flow starts later than this (46 days), so that times cannot overflow.
+pub const LAST_START: Time = Time(4_000_000_000_000_000_000);
+
+/// The most flows of which one workload may keep the dependencies in memory.
+pub const MOST_DEPENDENT_FLOWS: u64 = 50_000_000;
+
+/// A workload as the scenario describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadSpec {
+    /// Name of the group that its flows belong to.
+    pub group: String,
+    /// Added to all of its start times.
+    pub start: Time,
+    /// Flows start in `[start, start + duration)`; none: no end but the pattern's own.
+    pub duration: Option<Time>,
+    pub pattern: Pattern,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pattern {
+    Poisson(PoissonSpec),
+    Permutation(PermutationSpec),
+    AllToAll(AllToAllSpec),
+    Incast(IncastSpec),
+    ClosedLoop(ClosedLoopSpec),
+    Collective(CollectiveSpec),
+    Flows(FlowsSpec),
+    Trace(TraceSpec),
+}
+
+/// Reads a Parquet file of flows; the error says what is wrong with it.
+pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<Vec<TraceRow>, String>;
+
+/// What a workload must know of the run that it becomes part of.
+#[derive(Clone, Copy)]
+pub struct WorkloadContext<'a> {
+    pub seed: u64,
+    /// Its place among the workloads of the scenario; part of the names of its random streams.
+    pub index: usize,
+    /// Number of hosts.
+    pub hosts: u32,
+    /// Rate of each host's link (all its links together).
+    pub host_rate: &'a [Rate],
+    /// Rack (edge switch) of each host, any numbering; empty: unknown.
+    pub racks: &'a [u32],
+    /// The host that the user means by this id.
+    pub label_to_host: &'a dyn Fn(u32) -> Option<HostId>,
+    /// Where relative paths start.
+    pub base_dir: &'a Path,
+    /// Index of the group [`WorkloadSpec::group`].
+    pub group: u16,
+    /// Index of a group that a trace names itself, made when it is new.
+    pub group_named: &'a dyn Fn(&str) -> u16,
+    pub transport: u16,
+    /// Header bytes of a full packet and bytes of an acknowledgement: for loads that count them.
+    pub header: u64,
+    pub ack: u64,
+    /// Payload bytes of a full packet.
+    pub mtu: u64,
+    /// Gaps are cut to whole nanoseconds, as the HPCC authors do it.
+    pub whole_ns: bool,
+    pub read_parquet: Option<ReadParquet<'a>>,
+    /// Told of what deserves a second look but does not stop the run.
+    pub warn: &'a dyn Fn(String),
+}
+
+impl WorkloadContext<'_> {
+    /// The random stream of this workload for one purpose.
+    pub fn stream(&self, purpose: &str) -> RandomStream {
+        RandomStream::new(self.seed, &format!("workload.{}.{purpose}", self.index))
+    }
+
+    /// The host of this id, or who is there.
+    pub fn host(&self, label: u32) -> Result<HostId, String> {
+        if let Some(host) = (self.label_to_host)(label).filter(|&host| host < self.hosts) {
+            return Ok(host);
+        }
+        let known = |id: u32| (self.label_to_host)(id).is_some();
+        let last = self.hosts.saturating_sub(1);
+        Err(if known(0) && known(last) && !known(self.hosts) {
+            format!("unknown host {label}: the topology has hosts 0 to {last}")
+        } else {
+            format!("unknown host {label}: the topology has {} hosts, with ids of its own", self.hosts)
+        })
+    }
+
+    /// A flow of this workload, all else zero.
+    pub fn flow(&self) -> FlowSpec {
+        FlowSpec { group: self.group, transport: self.transport, ..FlowSpec::default() }
+    }
+}
+
+/// When a workload's flows may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub start: Time,
+    /// Exclusive.
+    pub end: Time,
+    /// Whether the user gave a duration.
+    pub bounded: bool,
+}
+
+/// Why a workload cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct WorkloadError {
+    /// The key to blame.
+    pub key: &'static str,
+    pub message: String,
+}
+
+impl WorkloadError {
+    pub fn new(key: &'static str, message: impl Into<String>) -> WorkloadError {
+        WorkloadError { key, message: message.into() }
+    }
+}
+
+impl WorkloadSpec {
+    /// Reads the keys of this kind of workload; none if there is no such kind.
+    pub fn read(kind: &str, p: &mut Parameters) -> Option<WorkloadSpec> {
+        let (name, _) = *KINDS.iter().find(|(name, _)| *name == kind)?;
+        let group = p.text("group", Some(name), "Name under which results gather these flows.");
+        let start =
+            p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
+        let duration = p.time_or_auto(
+            "duration",
+            "Flows start within this time of `start`; auto: until the pattern itself ends.",
+        );
+        if duration == Some(Time::ZERO) {
+            p.complain("duration", "must be more than zero".into());
+        }
+        let pattern = match name {
+            "poisson" => Pattern::Poisson(PoissonSpec::read(p)),
+            "permutation" => Pattern::Permutation(PermutationSpec::read(p)),
+            "all-to-all" => Pattern::AllToAll(AllToAllSpec::read(p)),
+            "incast" => Pattern::Incast(IncastSpec::read(p)),
+            "closed-loop" => Pattern::ClosedLoop(ClosedLoopSpec::read(p)),
+            "collective" => Pattern::Collective(CollectiveSpec::read(p)),
+            "flows" => Pattern::Flows(FlowsSpec::read(p)),
+            _ => Pattern::Trace(TraceSpec::read(p)),
+        };
+        if duration.is_some() && matches!(pattern, Pattern::ClosedLoop(_) | Pattern::Collective(_)) {
+            p.complain(
+                "duration",
+                format!("a {name} workload ends after its requests or repeats, not at a time"),
+            );
+        }
+        let group = group.unwrap_or_else(|| name.to_string());
+        Some(WorkloadSpec { group, start, duration, pattern })
+    }
+
+    /// The source of its flows.
+    pub fn source(&self, cx: &WorkloadContext) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        debug_assert_eq!(cx.host_rate.len(), cx.hosts as usize);
+        if self.start >= LAST_START {
+            return Err(WorkloadError::new("start", format!("is later than {LAST_START}")));
+        }
+        let end =
+            self.duration.map_or(LAST_START, |span| self.start.saturating_add(span).min(LAST_START));
+        let window = Window { start: self.start, end, bounded: self.duration.is_some() };
+        match &self.pattern {
+            Pattern::Poisson(spec) => spec.source(cx, window),
+            Pattern::Permutation(spec) => spec.source(cx, window),
+            Pattern::AllToAll(spec) => spec.source(cx, window),
+            Pattern::Incast(spec) => spec.source(cx, window),
+            Pattern::ClosedLoop(spec) => spec.source(cx, window),
+            Pattern::Collective(spec) => spec.source(cx, window),
+            Pattern::Flows(spec) => spec.source(cx, window),
+            Pattern::Trace(spec) => spec.source(cx, window),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::{Nothing, Value};
+    use crate::workload::testing::{Given, complaints, drain, text, with_hosts};
+
+    /// Keys that make a workload of each kind.
+    fn examples() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
+        let count = ("count", Value::Integer(50));
+        let flow = [("src", Value::Integer(0)), ("dst", Value::Integer(1)), ("size", text("1KB"))];
+        let flow = Value::Table(flow.map(|(key, value)| (key.to_string(), value)).to_vec());
+        vec![
+            ("poisson", vec![count.clone(), ("sizes", text("imc10"))]),
+            (
+                "poisson",
+                vec![count.clone(), ("size", text("20KB")), ("destinations", text("inter-rack"))],
+            ),
+            ("permutation", vec![("repeat", Value::Integer(3))]),
+            ("permutation", vec![("sizes", text("websearch"))]),
+            ("all-to-all", vec![("stagger", text("1us"))]),
+            ("incast", vec![("arrivals", text("poisson")), ("senders", Value::Integer(5)), count]),
+            ("closed-loop", vec![("requests", Value::Integer(4))]),
+            ("collective", vec![("operation", text("tree-all-reduce")), ("repeat", Value::Integer(2))]),
+            ("flows", vec![("flows", Value::List(vec![flow]))]),
+        ]
+    }
+
+    #[test]
+    fn every_kind_declares_its_keys_without_values() {
+        for (kind, _) in KINDS {
+            let mut nothing = Nothing::default();
+            assert!(WorkloadSpec::read(kind, &mut Parameters::new(&mut nothing)).is_some(), "{kind}");
+            let mut keys: Vec<_> = nothing.declared.iter().map(|declared| declared.key).collect();
+            assert!(["group", "start", "duration"].iter().all(|key| keys.contains(key)), "{kind}");
+            keys.sort();
+            assert!(
+                keys.windows(2).all(|pair| pair[0] != pair[1]),
+                "{kind} declares a key twice: {keys:?}"
+            );
+            assert!(nothing.declared.iter().all(|declared| declared.help.ends_with('.')), "{kind}");
+        }
+        assert!(WorkloadSpec::read("posson", &mut Parameters::new(&mut Nothing::default())).is_none());
+    }
+
+    #[test]
+    fn what_was_resolved_reads_back_as_it_was() {
+        for (kind, values) in examples() {
+            let mut given = Given { values, ..Given::default() };
+            let spec = WorkloadSpec::read(kind, &mut Parameters::new(&mut given));
+            let mut again = Given { values: given.resolved, ..Given::default() };
+            assert_eq!(WorkloadSpec::read(kind, &mut Parameters::new(&mut again)), spec, "{kind}");
+            assert_eq!((given.complaints, again.complaints), (vec![], vec![]), "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_source_keeps_its_promises_and_its_clones_repeat_it() {
+        for (kind, values) in examples() {
+            let mut given = Given { values, ..Given::default() };
+            let spec =
+                WorkloadSpec::read(kind, &mut Parameters::new(&mut given)).expect("a known kind");
+            let spec = WorkloadSpec { start: Time::from_us(3), ..spec };
+            let (first, again, later) = with_hosts(16, |cx| {
+                let cx = WorkloadContext { group: 2, transport: 1, ..*cx };
+                let mut source = spec.source(&cx).expect("a workload that can be made");
+                let all = drain(&*source);
+                let copy = drain(&*source);
+                source.next();
+                let rest: Vec<FlowSpec> = std::iter::from_fn(|| source.next()).collect();
+                (all, copy, rest)
+            });
+            assert_eq!(first, again, "{kind}");
+            assert_eq!(first[1..], later, "{kind}");
+            assert!(
+                first.iter().all(|f| f.start >= Time::from_us(3) && f.group == 2 && f.transport == 1)
+            );
+        }
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_complained_about() {
+        let one = |kind, key, value| complaints(kind, &[(key, value)]).remove(0);
+        assert_eq!(
+            one("poisson", "load", Value::Number(1.5)),
+            "load: expected a number from 0.000001 to 1, found 1.5"
+        );
+        assert_eq!(one("poisson", "size", text("0B")), "size: a flow needs at least one byte");
+        assert_eq!(one("poisson", "capacity", text("0bps")), "capacity: must be more than zero");
+        assert_eq!(one("poisson", "duration", text("0s")), "duration: must be more than zero");
+        assert!(
+            one("collective", "duration", text("1s")).contains("ends after its requests or repeats")
+        );
+        assert_eq!(
+            one("closed-loop", "request_size", text("0B")),
+            "request_size: a flow needs at least one byte"
+        );
+        assert!(one("incast", "arrivals", text("poison")).contains("did you mean \"poisson\""));
+    }
+}

@@ -1,0 +1,409 @@
+//! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
+//!
+//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are those of
+//! the topology, times count from the start of the workload. `after` lists rows (counted from 0) that must end
+//! before this flow starts, which it then does after compute_ns, and not before start_ns.
+
+mod csv;
+mod hpcc;
+
+use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::Time;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The host that a trace means by an id.
+pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
+
+/// Flows in the order of their start times.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trace {
+    rows: Vec<Row>,
+    /// (row, row that it waits for), in the order of the rows.
+    waits: Vec<(u32, u32)>,
+    groups: Vec<String>,
+    /// What deserves a second look.
+    pub warnings: Vec<String>,
+}
+
+/// A checked row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Row {
+    src: HostId,
+    dst: HostId,
+    size: u64,
+    start: Time,
+    deadline: Option<Time>,
+    compute: Time,
+    /// Index into `groups`.
+    group: Option<u16>,
+    waits_for: u16,
+}
+
+/// A row as it was read, not checked. Times are in picoseconds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TraceRow {
+    pub src: i64,
+    pub dst: i64,
+    pub size_bytes: i64,
+    pub start_ps: i64,
+    pub group: Option<String>,
+    pub deadline_ps: Option<i64>,
+    /// Rows that must end first, counted from 0.
+    pub after: Vec<i64>,
+    pub compute_ps: i64,
+}
+
+impl TraceRow {
+    /// A column's nanoseconds as picoseconds; none where they are no number or beyond 46 days.
+    pub fn picoseconds(ns: f64) -> Option<i64> {
+        let ps = (ns * 1e3).round();
+        (ps.abs() <= LAST_START.0 as f64).then_some(ps as i64)
+    }
+}
+
+/// What is wrong with a trace, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceError {
+    pub file: String,
+    /// Counted from 1, in text files.
+    pub line: Option<usize>,
+    /// Counted from 0, as `after` does.
+    pub row: Option<usize>,
+    pub message: String,
+}
+
+impl std::fmt::Display for TraceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(row) = self.row {
+            write!(f, ": row {row}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+impl TraceError {
+    fn new(
+        file: &str,
+        line: Option<usize>,
+        row: Option<usize>,
+        message: impl Into<String>,
+    ) -> TraceError {
+        TraceError { file: file.to_string(), line, row, message: message.into() }
+    }
+}
+
+impl Trace {
+    /// Checks rows that were read elsewhere, such as from Parquet.
+    pub fn from_rows(
+        rows: impl IntoIterator<Item = TraceRow>,
+        file: &str,
+        host: HostOf,
+    ) -> Result<Trace, TraceError> {
+        let mut trace = Trace::default();
+        for (number, row) in rows.into_iter().enumerate() {
+            trace.push(row, host).map_err(|m| TraceError::new(file, None, Some(number), m))?;
+        }
+        trace.not_empty(file)
+    }
+
+    /// Number of flows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The flows, as if the trace were the only workload: group and transport 0.
+    pub fn flows(&self) -> impl Iterator<Item = FlowSpec> + '_ {
+        self.rows.iter().map(Row::flow)
+    }
+
+    fn not_empty(self, file: &str) -> Result<Trace, TraceError> {
+        if self.rows.is_empty() {
+            return Err(TraceError::new(file, None, None, "there are no flows in it"));
+        }
+        Ok(self)
+    }
+
+    /// Adds a row; the error says which column is wrong and why.
+    fn push(&mut self, row: TraceRow, host: HostOf) -> Result<(), String> {
+        let (src, dst) = (host_of("src", row.src, host)?, host_of("dst", row.dst, host)?);
+        if src == dst {
+            return Err(format!("src and dst are both host {}: a flow needs two hosts", row.src));
+        }
+        if row.size_bytes <= 0 {
+            return Err(format!("size_bytes: expected a size of at least 1, found {}", row.size_bytes));
+        }
+        let start = time("start_ns", row.start_ps)?;
+        if let Some(before) =
+            self.rows.last().map(|before| before.start).filter(|&before| start < before)
+        {
+            let (now, before) = (Nanoseconds(start), Nanoseconds(before));
+            return Err(format!(
+                "start_ns {now} comes after {before}: rows must be sorted by start_ns"
+            ));
+        }
+        let deadline = row.deadline_ps.map(|ps| time("deadline_ns", ps)).transpose()?;
+        if deadline.is_some_and(|deadline| deadline < start) {
+            return Err("deadline_ns is before start_ns".into());
+        }
+        let compute = time("compute_ns", row.compute_ps)?;
+        if compute > Time::ZERO && row.after.is_empty() {
+            return Err("compute_ns without after: there is no end to compute from".into());
+        }
+        let name = row.group.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let group = name.map(|name| self.group(name)).transpose()?;
+        let waits_for = self.wait(&row.after, src)?;
+        self.rows.push(Row {
+            src,
+            dst,
+            size: row.size_bytes as u64,
+            start,
+            deadline,
+            compute,
+            group,
+            waits_for,
+        });
+        Ok(())
+    }
+
+    fn group(&mut self, name: &str) -> Result<u16, String> {
+        if name.contains(char::is_control) {
+            return Err(format!("group: {name:?} is no name that can be written in a line"));
+        }
+        let index = match self.groups.iter().position(|known| *known == name) {
+            Some(index) => index,
+            None => {
+                self.groups.push(name.to_string());
+                self.groups.len() - 1
+            }
+        };
+        let limit = 1000;
+        if index >= limit {
+            return Err(format!("group: more than {limit} groups"));
+        }
+        Ok(index as u16)
+    }
+
+    /// Notes what the next row waits for: earlier rows that end at its source, or that its source sent.
+    fn wait(&mut self, after: &[i64], src: HostId) -> Result<u16, String> {
+        let next = self.rows.len();
+        let mut earlier: Vec<u32> = Vec::with_capacity(after.len());
+        for &row in after {
+            let Some(first) = usize::try_from(row).ok().and_then(|row| self.rows.get(row)) else {
+                return Err(format!("after: row {row} is not one of the rows before this one"));
+            };
+            if src != first.src && src != first.dst {
+                return Err(format!(
+                    "after: row {row} neither starts nor ends at the source of this flow, which could not know of its end"
+                ));
+            }
+            earlier.push(row as u32);
+        }
+        earlier.sort_unstable();
+        earlier.dedup();
+        self.waits.extend(earlier.iter().map(|&earlier| (next as u32, earlier)));
+        u16::try_from(earlier.len()).map_err(|_| format!("after: more than {} rows", u16::MAX))
+    }
+
+    /// The trace as CSV, with the optional columns that it needs; `label` is the id that a file has for a host.
+    pub fn to_csv(&self, label: &dyn Fn(HostId) -> u32) -> String {
+        csv::write(self, label)
+    }
+
+    /// Its flows as they come in a run.
+    pub(super) fn source(self, cx: &WorkloadContext, window: Window) -> Box<dyn FlowSource> {
+        self.warnings.iter().for_each(|warning| (cx.warn)(warning.clone()));
+        let groups = self.groups.iter().map(|name| (cx.group_named)(name)).collect();
+        let start_in_run = |row: &Row| window.start.saturating_add(row.start);
+        let count = self.rows.partition_point(|row| start_in_run(row) < window.end);
+        let trace = Arc::new(self);
+        Box::new(Replay { trace, groups, count, next: 0, start: window.start, flow: cx.flow() })
+    }
+}
+
+impl Row {
+    fn flow(&self) -> FlowSpec {
+        let Row { src, dst, size, start, deadline, compute, waits_for, .. } = *self;
+        FlowSpec { src, dst, size, start, deadline, compute, waits_for, ..FlowSpec::default() }
+    }
+}
+
+/// The column's host, or the known id nearest below the wrong one.
+fn host_of(column: &str, id: i64, host: HostOf) -> Result<HostId, String> {
+    let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is no host id"))?;
+    host(label).ok_or_else(|| {
+        let nearest = (0..label).rev().take(100_000).find(|&label| host(label).is_some());
+        match nearest {
+            Some(nearest) => {
+                format!("{column}: unknown host {label} (the nearest below it is {nearest})")
+            }
+            None => format!("{column}: unknown host {label}"),
+        }
+    })
+}
+
+fn time(column: &str, ps: i64) -> Result<Time, String> {
+    match u64::try_from(ps) {
+        Ok(ps) if ps < LAST_START.0 => Ok(Time(ps)),
+        Ok(_) => Err(format!("{column}: is later than {LAST_START}")),
+        Err(_) => Err(format!("{column}: is negative")),
+    }
+}
+
+/// A time as a file's column has it.
+struct Nanoseconds(Time);
+
+impl std::fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self.0.0 % 1000 {
+            0 => write!(f, "{}", self.0.ns()),
+            ps => write!(f, "{}.{ps:03}", self.0.ns()),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Replay {
+    trace: Arc<Trace>,
+    /// Index in the run of each of the trace's groups.
+    groups: Vec<u16>,
+    /// Rows to be replayed.
+    count: usize,
+    next: usize,
+    /// Added to all times.
+    start: Time,
+    flow: FlowSpec,
+}
+
+impl FlowSource for Replay {
+    fn next(&mut self) -> Option<FlowSpec> {
+        let row = self.trace.rows[..self.count].get(self.next)?;
+        self.next += 1;
+        Some(FlowSpec {
+            start: self.start.saturating_add(row.start),
+            deadline: row.deadline.map(|deadline| self.start.saturating_add(deadline)),
+            group: row.group.map_or(self.flow.group, |group| self.groups[group as usize]),
+            transport: self.flow.transport,
+            ..row.flow()
+        })
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+
+    fn dependencies(&self) -> Vec<(u32, u32)> {
+        let replayed = self.trace.waits.iter().filter(|wait| (wait.0 as usize) < self.count);
+        let mut pairs: Vec<_> = replayed.map(|&(later, earlier)| (earlier, later)).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+}
+
+const FORMATS: &[(&str, &str)] = &[
+    ("auto", "by the end of the file's name: .csv, .parquet, .txt (hpcc)"),
+    ("csv", "CSV with a header"),
+    ("parquet", "Parquet with the same columns"),
+    ("hpcc", "the flow file of the HPCC authors' simulator"),
+];
+
+/// Keys of a replay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSpec {
+    pub file: Option<String>,
+    pub format: &'static str,
+}
+
+impl TraceSpec {
+    pub fn read(p: &mut Parameters) -> TraceSpec {
+        let help = "File of flows, with the columns src, dst, size_bytes, start_ns (and group, deadline_ns, after, compute_ns).";
+        let file = p.text("file", None, help);
+        if file.is_none() {
+            p.complain("file", "a trace needs its file, such as \"flows.csv\"".into());
+        }
+        TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let fail = |message: String| WorkloadError::new("file", message);
+        let Some(name) = &self.file else { return Err(fail("a trace needs its file".into())) };
+        let path = cx.base_dir.join(name);
+        let file = path.display().to_string();
+        let host = |label| cx.host(label).ok();
+        let trace = match self.format_of(&path) {
+            Some("parquet") => {
+                let Some(read) = cx.read_parquet else {
+                    return Err(fail(format!(
+                        "{file}: this build does not read Parquet: convert it to CSV"
+                    )));
+                };
+                let rows = read(&path).map_err(|message| fail(format!("{file}: {message}")))?;
+                Trace::from_rows(rows, &file, &host)
+            }
+            Some(format) => {
+                let bytes = std::fs::read(&path).map_err(|e| fail(format!("{file}: {e}")))?;
+                let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
+                read(&bytes, &file, &host)
+            }
+            None => {
+                return Err(fail(format!(
+                    "{file}: unknown format: expected .csv, .parquet or .txt, or a `format`"
+                )));
+            }
+        };
+        Ok(trace.map_err(|e| fail(e.to_string()))?.source(cx, window))
+    }
+
+    fn format_of(&self, path: &Path) -> Option<&'static str> {
+        if self.format != "auto" {
+            return Some(self.format);
+        }
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "csv" => Some("csv"),
+            "parquet" | "pq" => Some("parquet"),
+            "txt" => Some("hpcc"),
+            _ => None,
+        }
+    }
+}
+
+/// Why these bytes cannot be a text file of flows, with the line; or the text.
+fn as_text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, TraceError> {
+    let fail = |line, message: &str| Err(TraceError::new(file, line, None, message));
+    if bytes.starts_with(b"PAR1") {
+        return fail(None, "this is a Parquet file: name it .parquet, or set format = \"parquet\"");
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return fail(None, "this file is compressed with gzip: decompress it first");
+    }
+    let line_at = |at: usize| Some(1 + bytes[..at].iter().filter(|&&b| b == b'\n').count());
+    if let Some(at) = bytes.iter().position(|&b| b == 0) {
+        return fail(line_at(at), "not text (there is a zero byte): expected lines of flows");
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.trim_start_matches('\u{feff}')),
+        Err(error) => {
+            fail(line_at(error.valid_up_to()), "not text (not UTF-8): expected lines of flows")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
