@@ -31,9 +31,9 @@ class Controller:
     (bytes that left the flight), `next_byte` (next byte to be sent), `marked` (ECN), `rtt_ns`, `negative` (a
     packet is missing), and `hops`.
 
-    A class attribute ``needs_int = True`` asks for in-band telemetry: `hops` then has an entry per switch
-    of the path with `time_ns`, `sent_bytes`, `queue_bytes` and `rate_bps`; times and bytes wrap as in the packet,
-    and ``hop.since(earlier)`` is (ns, bytes) between two records of one hop, with the wraps undone.
+    A class attribute ``needs_int = True`` asks for in-band telemetry: `hops` then has an entry per switch of
+    the path with `time_ns`, `sent_bytes`, `queue_bytes` and `rate_bps`. Times and bytes wrap as in the
+    packet; ``hop.since(earlier)`` is (ns, bytes) between two records of one hop, with the wraps undone.
 
     A method `on_timeout(now_ns)` is called when the retransmission timeout expires, if there is one.
 
