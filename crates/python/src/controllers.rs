@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use weftline_sim::congestion::{self, CongestionController, Control, ExternalController, FlowContext, Needs, Window};
+use weftline_sim::congestion::{
+    self, CongestionController, Control, ExternalController, FlowContext, Needs, Window,
+};
 use weftline_sim::telemetry::int::{IntLayout, IntRecord};
 use weftline_sim::units::{Rate, Time};
 
@@ -142,15 +144,15 @@ impl Failure {
 }
 
 /// The controllers of a run by name, and where their failures go.
-pub fn external(
-    classes: Option<Bound<'_, PyDict>>,
-) -> PyResult<(Vec<ExternalController>, Arc<Failure>)> {
+pub fn external(classes: Option<Bound<'_, PyDict>>) -> PyResult<(Vec<ExternalController>, Arc<Failure>)> {
     let failure = Arc::new(Failure::default());
     let mut found = Vec::new();
     for (name, class) in classes.iter().flat_map(|classes| classes.iter()) {
         let name: String = name.extract().map_err(|_| input(format!("controllers: {name} is not a name")))?;
         if !class.is_callable() {
-            return Err(input(format!("controllers: \"{name}\" is {class}, expected a class with on_ack(self, ack)")));
+            return Err(input(format!(
+                "controllers: \"{name}\" is {class}, expected a class with on_ack(self, ack)"
+            )));
         }
         let needs_int = match class.getattr_opt("needs_int")? {
             Some(value) => value.is_truthy()?,
@@ -174,7 +176,12 @@ fn controller(name: String, class: Py<PyAny>, needs_int: bool, failure: Arc<Fail
             class.call1(py, (flow,))
         });
         let object = object.map_err(|error| failure.set(&of_name, error)).ok();
-        Box::new(PythonController { name: of_name.clone(), object, layout: flow.int_layout, failure: failure.clone() })
+        Box::new(PythonController {
+            name: of_name.clone(),
+            object,
+            layout: flow.int_layout,
+            failure: failure.clone(),
+        })
     };
     let needs = Needs { int: needs_int, ..Needs::window(Window::None) };
     ExternalController { name, needs, make: Arc::new(make) }

@@ -5,8 +5,18 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use weftline_results::ResultsError;
 
-create_exception!(weftline._native, InputError, PyValueError, "The scenario or another input is wrong; the text says where and how.");
-create_exception!(weftline._native, RunFailed, PyRuntimeError, "The run could not be completed; the text says why and what is readable.");
+create_exception!(
+    weftline._native,
+    InputError,
+    PyValueError,
+    "The scenario or another input is wrong; the text says where and how."
+);
+create_exception!(
+    weftline._native,
+    RunFailed,
+    PyRuntimeError,
+    "The run could not be completed; the text says why and what is readable."
+);
 
 pub fn input(text: impl ToString) -> PyErr {
     InputError::new_err(text.to_string())

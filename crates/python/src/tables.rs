@@ -100,7 +100,11 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
         }),
         "decades" => Scheme::Decades,
         other => {
-            return Err(input(parameters::unknown("scheme of bins", other, ["equal-count", "decades"].into_iter())));
+            return Err(input(parameters::unknown(
+                "scheme of bins",
+                other,
+                ["equal-count", "decades"].into_iter(),
+            )));
         }
     };
     py.detach(|| {
@@ -116,7 +120,8 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
 pub fn queues(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
     py.detach(|| {
         let histogram = queues::read(&dir)?;
-        Ok(json!({ "percentiles": queues::percentiles(&histogram), "cdf": queues::cdf(&histogram) }).to_string())
+        Ok(json!({ "percentiles": queues::percentiles(&histogram), "cdf": queues::cdf(&histogram) })
+            .to_string())
     })
     .map_err(of_results)
 }
@@ -125,7 +130,13 @@ pub fn queues(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
 ///
 /// Averaged over spans of `every_ns` (0: as recorded), then thinned to at most `max_points` each (0: all).
 #[pyfunction]
-pub fn series(py: Python<'_>, dir: PathBuf, metric: &str, every_ns: f64, max_points: Bound<'_, PyAny>) -> PyResult<String> {
+pub fn series(
+    py: Python<'_>,
+    dir: PathBuf,
+    metric: &str,
+    every_ns: f64,
+    max_points: Bound<'_, PyAny>,
+) -> PyResult<String> {
     let most: u32 = whole(&max_points, "max_points", "a whole number, 0 for all points")?;
     py.detach(|| {
         let entities = series::read(&dir, metric, every_ns, most as usize)?;

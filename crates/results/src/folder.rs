@@ -224,6 +224,7 @@ mod tests {
     use crate::parquet_read::{self, Cell, cell};
     use crate::scratch::Scratch;
     use crate::slowdown::{self, Scheme};
+    use crate::trace;
     use arrow_array::RecordBatch;
     use serde_json::json;
     use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram};
@@ -346,6 +347,12 @@ mod tests {
         assert_eq!(series["leaf0.p1"], [(1000.0, 1048.0), (2000.0, 0.0)]);
         assert!(series::read(&out, "rate_bps", 0.0, 0).unwrap().is_empty());
         assert_eq!(queues::read(&out).unwrap().bins, [9, 0, 1]);
+
+        let replayed = trace::read(&out.join("flows.parquet")).unwrap();
+        assert_eq!(
+            replayed.iter().map(|row| (row.src, row.start_ps)).collect::<Vec<_>>(),
+            [(10, 1_500_500), (10, 1_500_501), (10, 1_500_502)]
+        );
 
         let text = fs::read_to_string(out.join("summary.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), summary);

@@ -125,9 +125,11 @@ fn counters(port: &PortTotals) -> Value {
 
 fn ports(names: &Names, outcome: &Outcome) -> Value {
     let told = |port: &PortTotals| port.packets_dropped + port.packets_lost + port.pauses > 0;
-    let entries = outcome.ports.iter().filter(|(_, _, port)| told(port)).map(|(node, number, port)| {
-        (names.port(*node, *number), counters(port))
-    });
+    let entries = outcome
+        .ports
+        .iter()
+        .filter(|(_, _, port)| told(port))
+        .map(|(node, number, port)| (names.port(*node, *number), counters(port)));
     Value::Object(entries.collect())
 }
 

@@ -2,43 +2,27 @@
 //!
 //! Columns are found by name, in any order, as integers or floating point of any width. `after` lists row numbers, counted
 //! from 0: as a list of integers or as text such as "3;7". The flows of an earlier run (flows.parquet) can be
-//! replayed: its other columns are passed over.
+//! replayed: its other columns are passed over, and its rows are put in the order of their start.
 
 use std::path::Path;
 
 use arrow_array::{Array, RecordBatch};
 use weftline_sim::parameters;
-use weftline_sim::units::Time;
+use weftline_sim::workload::trace::TraceRow;
 
 use crate::parquet_read::{self, Cell, cell};
 use crate::{ResultsError, flow_table};
 
-/// A flow to be replayed.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct TraceRow {
-    /// Hosts as the topology labels them.
-    pub src: u32,
-    pub dst: u32,
-    pub size_bytes: u64,
-    pub start: Time,
-    pub group: Option<String>,
-    pub deadline: Option<Time>,
-    /// Rows, counted from 0, that must end before it starts.
-    pub after: Vec<u32>,
-    /// Computation between their end and its start.
-    pub compute: Time,
-}
-
 const REQUIRED: [&str; 4] = ["src", "dst", "size_bytes", "start_ns"];
 const OPTIONAL: [&str; 4] = ["group", "deadline_ns", "after", "compute_ns"];
 
-/// All rows of the trace at `path`, checked one by one; whether hosts exist and times are sorted is not checked here.
+/// All rows of the trace at `path`. Only their types are checked here; what they say is checked against the topology by
+/// [`weftline_sim::workload::trace::Trace::from_rows`].
 pub fn read(path: &Path) -> Result<Vec<TraceRow>, ResultsError> {
     let present = parquet_read::columns(path)?;
     let known = || REQUIRED.iter().chain(&OPTIONAL).copied();
-    let of_results = flow_table::schema();
-    for name in &present {
-        if !known().any(|k| k == name) && of_results.field_with_name(name).is_err() {
+    for name in present.iter().filter(|_| !of_a_run(&present)) {
+        if !known().any(|k| k == name) {
             let why = parameters::unknown("column", name, known().collect::<Vec<_>>().into_iter());
             return Err(ResultsError::input(format!("{}: {why}", path.display())));
         }
@@ -56,11 +40,20 @@ pub fn read(path: &Path) -> Result<Vec<TraceRow>, ResultsError> {
     for batch in &batches {
         for row in 0..batch.num_rows() {
             rows.push(Row { batch, wanted: &wanted, row }.read().map_err(|why| {
-                ResultsError::input(format!("{}: row {} (counted from 0), {why}", path.display(), rows.len()))
+                ResultsError::input(format!("{}: row {}: {why}", path.display(), rows.len()))
             })?);
         }
     }
+    // An earlier run's flows stand in the order in which they ended.
+    if of_a_run(&present) {
+        rows.sort_by_key(|row| row.start_ps);
+    }
     Ok(rows)
+}
+
+/// Whether these are the columns of flows.parquet.
+fn of_a_run(present: &[String]) -> bool {
+    flow_table::schema().fields().iter().all(|field| present.contains(field.name()))
 }
 
 /// One row of a batch. Errors say "column: what was expected".
@@ -72,22 +65,17 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn read(&self) -> Result<TraceRow, String> {
-        let host = |name| {
-            let value = self.whole(name)?.ok_or_else(|| format!("{name}: is null, expected a host"))?;
-            u32::try_from(value).map_err(|_| format!("{name}: expected a host's number, found {value}"))
-        };
-        let size = self.whole("size_bytes")?.ok_or("size_bytes: is null, expected bytes")?;
-        let size_bytes = u64::try_from(size).ok().filter(|bytes| (1..1 << 62).contains(bytes));
+        let needed =
+            |name| self.whole(name)?.ok_or_else(|| format!("{name}: is null, expected a whole number"));
         Ok(TraceRow {
-            src: host("src")?,
-            dst: host("dst")?,
-            size_bytes: size_bytes
-                .ok_or_else(|| format!("size_bytes: expected a number of bytes above 0, found {size}"))?,
-            start: self.time("start_ns")?.ok_or("start_ns: is null, expected nanoseconds")?,
+            src: needed("src")?,
+            dst: needed("dst")?,
+            size_bytes: needed("size_bytes")?,
+            start_ps: self.time("start_ns")?.ok_or("start_ns: is null, expected nanoseconds")?,
             group: self.text("group")?,
-            deadline: self.time("deadline_ns")?,
+            deadline_ps: self.time("deadline_ns")?,
             after: self.after()?,
-            compute: self.time("compute_ns")?.unwrap_or(Time::ZERO),
+            compute_ps: self.time("compute_ns")?.unwrap_or(0),
         })
     }
 
@@ -99,31 +87,33 @@ impl Row<'_> {
         })
     }
 
-    fn whole(&self, name: &str) -> Result<Option<i128>, String> {
-        match self.cell(name)? {
-            Cell::Null => Ok(None),
-            Cell::Whole(value) => Ok(Some(value)),
-            // Exact: beyond 2^53 a double is a whole number, up to 1e18 it fits.
-            Cell::Real(value) if value.fract() == 0.0 && value.abs() < 1e18 => Ok(Some(value as i128)),
-            other => Err(format!("{name}: expected a whole number, found {}", shown(&other))),
+    fn whole(&self, name: &str) -> Result<Option<i64>, String> {
+        let found = self.cell(name)?;
+        let value = match found {
+            Cell::Null => return Ok(None),
+            Cell::Whole(value) => i64::try_from(value).ok(),
+            // Beyond 2^53 every double is a whole number; up to 1e18 it fits.
+            Cell::Real(value) if value.fract() == 0.0 && value.abs() < 1e18 => Some(value as i64),
+            _ => None,
+        };
+        match value {
+            Some(value) => Ok(Some(value)),
+            None => Err(format!("{name}: expected a whole number, found {}", shown(&found))),
         }
     }
 
-    fn time(&self, name: &str) -> Result<Option<Time>, String> {
-        let picoseconds = match self.cell(name)? {
+    /// Nanoseconds as picoseconds.
+    fn time(&self, name: &str) -> Result<Option<i64>, String> {
+        let found = self.cell(name)?;
+        let picoseconds = match found {
             Cell::Null => return Ok(None),
-            Cell::Whole(ns) => u64::try_from(ns).ok().and_then(|ns| ns.checked_mul(1000)),
-            Cell::Real(ns) if ns >= 0.0 && ns < 4.6e15 => Some((ns * 1e3).round() as u64),
-            Cell::Real(_) => None,
-            other => return Err(format!("{name}: expected nanoseconds, found {}", shown(&other))),
+            Cell::Whole(ns) => i64::try_from(ns).ok().and_then(|ns| ns.checked_mul(1000)),
+            Cell::Real(ns) => TraceRow::picoseconds(ns),
+            _ => None,
         };
-        // Half of the range, so that times can be added.
-        match picoseconds.filter(|&ps| ps < 1 << 62) {
-            Some(ps) => Ok(Some(Time(ps))),
-            None => Err(format!(
-                "{name}: expected nanoseconds from 0 to 53 days, found {}",
-                shown(&self.cell(name)?)
-            )),
+        match picoseconds {
+            Some(ps) => Ok(Some(ps)),
+            None => Err(format!("{name}: expected nanoseconds, at most 46 days, found {}", shown(&found))),
         }
     }
 
@@ -139,10 +129,10 @@ impl Row<'_> {
 
     fn after(&self) -> Result<Vec<u32>, String> {
         let found = self.cell("after")?;
-        let rows: Option<Vec<u32>> = match &found {
+        let rows: Option<Vec<i64>> = match &found {
             Cell::Null => Some(Vec::new()),
-            Cell::Whole(row) => u32::try_from(*row).ok().map(|row| vec![row]),
-            Cell::List(rows) => rows.iter().map(|row| u32::try_from(*row).ok()).collect(),
+            Cell::Whole(row) => i64::try_from(*row).ok().map(|row| vec![row]),
+            Cell::List(rows) => rows.iter().map(|row| i64::try_from(*row).ok()).collect(),
             Cell::Text(text) if text.trim().is_empty() => Some(Vec::new()),
             Cell::Text(text) => text.split(';').map(|row| row.trim().parse().ok()).collect(),
             Cell::Real(_) => None,
@@ -212,9 +202,9 @@ mod tests {
             src: 3,
             dst: 2,
             size_bytes: 1,
-            start: Time(12_500),
+            start_ps: 12_500,
             after: vec![0],
-            compute: Time::from_ns(2),
+            compute_ps: 2000,
             ..TraceRow::default()
         };
         assert_eq!(rows, [first, second]);
@@ -224,20 +214,20 @@ mod tests {
     fn errors_name_file_row_column_and_what_was_expected() {
         let dir = Scratch::new();
         let error = |columns| read(&save(&dir, columns)).unwrap_err().to_string();
-        let text = error(four(vec![0, -1], vec![1, 1], vec![5, 5], vec![0.0, 1.0]));
-        assert!(
-            text.ends_with("trace.parquet: row 1 (counted from 0), src: expected a host's number, found -1"),
-            "{text}"
-        );
-        let text = error(four(vec![0], vec![1], vec![0], vec![0.0]));
-        assert!(
-            text.contains("row 0") && text.contains("size_bytes: expected a number of bytes above 0"),
-            "{text}"
-        );
-        for start in [-1.0, f64::NAN, 1e300] {
-            let text = error(four(vec![0], vec![1], vec![5], vec![start]));
-            assert!(text.contains("start_ns: expected nanoseconds from 0"), "{text}");
+        for start in [f64::NAN, 1e300, f64::NEG_INFINITY] {
+            let text = error(four(vec![0, 0], vec![1, 1], vec![5, 5], vec![0.0, start]));
+            let expected = "trace.parquet: row 1: start_ns: expected nanoseconds, at most 46 days, found ";
+            assert!(text.contains(expected), "{text}");
         }
+        let text = error(four(vec![0], vec![1], vec![u64::MAX], vec![0.0]));
+        assert!(
+            text.ends_with("row 0: size_bytes: expected a whole number, found 18446744073709551615"),
+            "{text}"
+        );
+        let mut columns = four(vec![0], vec![1], vec![5], vec![0.0]);
+        columns.push(("after", Arc::new(StringArray::from(vec!["3,4"]))));
+        let text = error(columns);
+        assert!(text.contains("row 0: after: expected numbers of rows such as \"3;7\""), "{text}");
         let text = error(four(vec![0], vec![1], vec![5], vec![0.0]).into_iter().skip(1).collect());
         assert!(text.contains("has no column \"start_ns\""), "{text}");
         let mut columns = four(vec![0], vec![1], vec![5], vec![0.0]);

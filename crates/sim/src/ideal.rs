@@ -8,7 +8,7 @@ use crate::config::{Compat, IdealFct};
 use crate::net::PortId;
 use crate::net::port::Port;
 use crate::settings::{RdmaSettings, Settings};
-use crate::topology::routes::Routes;
+use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 

@@ -5,7 +5,7 @@ use super::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::settings::Settings;
-use crate::topology::routes::Routes;
+use crate::topology::Routes;
 use crate::transport::{Ended, HostContext, Transport, TransportState};
 use crate::workload::{FlowId, FlowSpec};
 

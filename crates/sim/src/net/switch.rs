@@ -9,7 +9,7 @@ use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::HopState;
-use crate::topology::routes::Routes;
+use crate::topology::Routes;
 
 pub struct Switch {
     pub node: u32,

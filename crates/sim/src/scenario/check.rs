@@ -62,9 +62,7 @@ fn topology_facts(network: &Network) -> Value {
         }
     }
     links.sort_unstable();
-    let link = |&(rate, delay, count): &(Rate, Time, u64)| {
-        json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count })
-    };
+    let link = |&(rate, delay, count): &(Rate, Time, u64)| json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count });
     json!({
         "nodes": topology.nodes.len(),
         "hosts": topology.hosts().len(),
@@ -134,9 +132,7 @@ fn host_rate(topology: &Topology) -> Rate {
 }
 
 fn ecn_facts(switch: &SwitchConfig) -> Vec<Value> {
-    let threshold = |t: &crate::config::EcnThreshold| {
-        json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax })
-    };
+    let threshold = |t: &crate::config::EcnThreshold| json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax });
     switch.ecn.iter().map(threshold).collect()
 }
 
@@ -213,6 +209,11 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }
+    }
+    if scenario.compat == Compat::HpccNs3 && scenario.threads > 1 {
+        warnings.push(
+            "run.threads: like = \"hpcc-ns3\" orders all events globally and runs on one thread".into(),
+        );
     }
     warnings
 }

@@ -253,7 +253,11 @@ fn set_in_node(place: &mut Node, segments: &[&str], node: Node, depth: usize) ->
             }
             let last = depth + 1 == segments.len();
             if last {
-                if index == length { items.push(node) } else { items[index] = node }
+                if index == length {
+                    items.push(node)
+                } else {
+                    items[index] = node
+                }
                 return Ok(());
             }
             if index == length {
@@ -317,10 +321,7 @@ mod tests {
     fn a_set_path_that_leads_nowhere_says_why() {
         let mut table = parse("name = \"n\"\n[[workload]]\nload = 0.5\n", "t.toml").unwrap();
         let mut message = |path: &str| set(&mut table, path, "1", "t.toml").unwrap_err().to_string();
-        assert_eq!(
-            message("name.x"),
-            "--set name.x=1: name is \"n\", which has nothing named \"x\""
-        );
+        assert_eq!(message("name.x"), "--set name.x=1: name is \"n\", which has nothing named \"x\"");
         assert_eq!(
             message("workload.5.load"),
             "--set workload.5.load=1: workload has 1 entries: index 5 is past its end"

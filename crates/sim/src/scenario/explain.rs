@@ -9,7 +9,8 @@ use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, unknown};
 use crate::{topology, workload};
 
-const PUBLISHED: &str = "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
+const PUBLISHED: &str =
+    "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 
 /// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
 ///
@@ -50,7 +51,8 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("load balancer", "", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
-        .chain(of("telemetry", "telemetry", &transport::TELEMETRIES[1..]))
+        .chain(of("telemetry", "telemetry", &transport::TELEMETRIES[1..2]))
+        .chain(of("ideal completion time", "", super::measure::IDEALS))
         .chain(of("compatibility", "", &super::run::COMPAT[1..]))
 }
 
@@ -62,7 +64,8 @@ fn scheme(name: &str) -> Option<Value> {
     let doc = congestion::DOCS.iter().find(|doc| doc.name == name);
     let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = doc.map_or(scheme.title, |doc| doc.text);
-    Some(entry(name, &title, text, doc, keys.map(parameters).unwrap_or_default()))
+    let source = doc.map_or_else(|| source_of(scheme.section), |doc| doc.source);
+    Some(entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default()))
 }
 
 fn metric(name: &str) -> Option<Value> {
@@ -83,12 +86,13 @@ fn section(path: &str) -> Option<Value> {
     let found: Vec<&SectionKeys> =
         sections().iter().filter(|s| s.path == path && !s.path.is_empty()).collect();
     let first = found.first()?;
+    let title = format!("section [{path}]");
     let kinds: Vec<&str> = found.iter().filter_map(|s| s.kind).collect();
     if kinds.is_empty() {
-        return Some(entry(path, &format!("section [{path}]"), "", None, parameters(first)));
+        return Some(entry(path, &title, "", source_of(path), None, parameters(first)));
     }
     let text = format!("Its keys depend on its kind: explain one of {}.", kinds.join(", "));
-    Some(entry(path, &format!("section [{path}]"), &text, None, Vec::new()))
+    Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
 }
 
 /// A key by its full path or by the end of it; several keys may end alike.
@@ -117,15 +121,30 @@ fn key(name: &str) -> Option<Value> {
         let path = kind.map_or(path.clone(), |kind| format!("{path} (kind = \"{kind}\")"));
         parameter(&path, declared)
     });
-    Some(entry(name, &title, declared.help, None, list.collect()))
+    Some(entry(name, &title, declared.help, source_of(path), None, list.collect()))
 }
 
-fn entry(name: &str, title: &str, text: &str, doc: Option<&SchemeDoc>, parameters: Vec<Value>) -> Value {
+/// Where the defaults of a section, or of the section of a key, come from.
+fn source_of(path: &str) -> &'static str {
+    match path.split('.').next() {
+        Some("switch" | "transport" | "telemetry") => PUBLISHED,
+        _ => "",
+    }
+}
+
+fn entry(
+    name: &str,
+    title: &str,
+    text: &str,
+    source: &str,
+    doc: Option<&SchemeDoc>,
+    parameters: Vec<Value>,
+) -> Value {
     json!({
         "name": name,
         "title": title,
         "text": text,
-        "source": doc.map_or(PUBLISHED, |doc| doc.source),
+        "source": source,
         "equations": doc.map_or("", |doc| doc.equations),
         "parameters": parameters,
         "validation": doc.map_or("", |doc| doc.validation),
@@ -182,10 +201,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_gets_the_nearest() {
-        assert_eq!(
-            explain("hpc").unwrap_err(),
-            "nothing is called \"hpc\": did you mean \"hpcc\"?"
-        );
+        assert_eq!(explain("hpc").unwrap_err(), "nothing is called \"hpc\": did you mean \"hpcc\"?");
     }
 
     #[test]

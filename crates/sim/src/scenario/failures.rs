@@ -40,7 +40,8 @@ pub fn rates(failures: &Failures) -> impl Iterator<Item = Rate> + '_ {
 pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
     let at = table.parameters().time_or_auto("at", "when it happens; must be given");
     let change = table.parameters().choice("change", "down", CHANGES, "what happens");
-    let help = "names of the two ends of a link, such as [\"leaf0\", \"spine1\"]; parallel links fail together";
+    let help =
+        "names of the two ends of a link, such as [\"leaf0\", \"spine1\"]; parallel links fail together";
     let link = table.parameters().list("link", help);
     let switch = table.parameters().text("switch", None, "name of a switch, such as \"spine1\"");
     let rate = table.parameters().rate_or_auto("rate", "with change = \"rate\": the new rate");
@@ -60,12 +61,12 @@ pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
         }
     }
     let changes = match (link, switch) {
-        (Some(ends), None) => {
-            link_change(table, &ends, change, rate.filter(|_| change == "rate"), network)
-        }
+        (Some(ends), None) => link_change(table, &ends, change, rate.filter(|_| change == "rate"), network),
         (None, Some(name)) => switch_change(table, &name, change, network).into_iter().collect(),
         _ => {
-            table.complain_here("expected either link = [\"leaf0\", \"spine1\"] or switch = \"spine1\"".into());
+            table.complain_here(
+                "expected either link = [\"leaf0\", \"spine1\"] or switch = \"spine1\"".into(),
+            );
             Vec::new()
         }
     };
@@ -112,12 +113,7 @@ fn link_change(
     links.into_iter().map(change_of).collect()
 }
 
-fn switch_change(
-    table: &mut Section,
-    name: &str,
-    change: &str,
-    network: Option<&Network>,
-) -> Option<Change> {
+fn switch_change(table: &mut Section, name: &str, change: &str, network: Option<&Network>) -> Option<Change> {
     if change == "rate" {
         table.complain("change", "a switch has no rate: expected \"down\" or \"up\"".into());
         return None;

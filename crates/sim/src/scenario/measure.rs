@@ -2,20 +2,30 @@
 
 use super::network::Network;
 use super::section::Section;
-use crate::config::{MeasureConfig, PortSet, Sampled};
+use crate::config::{Compat, IdealFct, MeasureConfig, PortSet, Sampled};
 use crate::parameters::{Source, Value, describe};
 use crate::units::Time;
 
 pub const GOODPUT_BY: &[(&str, &str)] =
     &[("group", "one series per group of flows"), ("flow", "one series per flow of `flows`")];
 
+pub const IDEALS: &[(&str, &str)] = &[
+    (
+        "alone",
+        "what the flow takes alone, to the picosecond: every packet with headers and telemetry, and the last ACK back",
+    ),
+    ("hpcc", "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck"),
+    ("phost", "the pHost authors' OPT: without the last ACK"),
+];
+
 /// Shorter than any packet: smaller intervals are slips of the unit.
 const SHORTEST_INTERVAL: Time = Time::from_ns(10);
 
 /// Reads `[measure]`; `network` none: the topology is wrong, and ports cannot be looked up.
-pub fn read(section: &mut Section, network: Option<&Network>) -> MeasureConfig {
+pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) -> MeasureConfig {
     let every = Time::from_us(10);
     let mut measure = MeasureConfig {
+        ideal: ideal(section, compat),
         queue_series: ports(section, "queues", every, network),
         queue_histogram: ports(section, "queue_histogram", Time::from_us(1), network),
         utilisation: ports(section, "utilisation", every, network),
@@ -25,7 +35,8 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> MeasureConfig {
     goodput(section, &mut measure);
     if section.peek("controllers").is_some() {
         let mut table = section.child("controllers");
-        measure.controllers = flows(&mut table).map(|what| Sampled { what, every: interval(&mut table, every) });
+        measure.controllers =
+            flows(&mut table).map(|what| Sampled { what, every: interval(&mut table, every) });
         section.absorb("controllers", table);
     } else {
         section.child("controllers");
@@ -33,6 +44,16 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> MeasureConfig {
     let help = "every PFC pause and resume as a row";
     measure.pauses = section.parameters().flag("pauses", false, help);
     measure
+}
+
+fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
+    let default = if compat == Compat::HpccNs3 { "hpcc" } else { "alone" };
+    let help = "which time a flow is compared with for its slowdown; hpcc with like = \"hpcc-ns3\"";
+    match section.parameters().choice("ideal", default, IDEALS, help) {
+        "hpcc" => IdealFct::Hpcc,
+        "phost" => IdealFct::Phost,
+        _ => IdealFct::Alone,
+    }
 }
 
 /// `key = { ports = "leaf0.*", every = "10us" }`.
@@ -146,6 +167,7 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
 
 /// Declares every key of `[measure]`, for the list of keys.
 pub fn declare(section: &mut Section) {
+    ideal(section, Compat::None);
     for key in ["queues", "queue_histogram", "utilisation", "port_events"] {
         let every = if key == "queue_histogram" { Time::from_us(1) } else { Time::from_us(10) };
         let mut table = section.child(key);

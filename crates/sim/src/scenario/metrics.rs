@@ -8,7 +8,8 @@ pub struct Metric {
     pub source: &'static str,
 }
 
-const HPCC: &str = "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
+const HPCC: &str =
+    "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 const OURS: &str = "weftline's definition";
 
 pub const METRICS: &[Metric] = &[

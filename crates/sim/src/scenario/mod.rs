@@ -145,9 +145,8 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
     let cx = transport::TransportContext { compat, base_rtt: &base_rtt, controllers: hooks.controllers };
-    let transport = within(root, "transport", |section| {
-        transport::read(section, &cx).filter(|_| section.is_clean())
-    });
+    let transport =
+        within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);
     let telemetry = within(root, "telemetry", |section| {
@@ -165,15 +164,19 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         config
     });
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
-    let measure = within(root, "measure", |section| measure::read(section, net));
-    let traffic = workloads.finish(root, net, &traffic::TrafficContext {
-        seed,
-        compat,
-        base_dir,
-        read_parquet: hooks.read_parquet,
-        transports: &transports,
-        telemetry,
-    });
+    let measure = within(root, "measure", |section| measure::read(section, net, compat));
+    let traffic = workloads.finish(
+        root,
+        net,
+        &traffic::TrafficContext {
+            seed,
+            compat,
+            base_dir,
+            read_parquet: hooks.read_parquet,
+            transports: &transports,
+            telemetry,
+        },
+    );
     let network = network.filter(|_| !transports.is_empty())?;
     Some(Scenario {
         name,
@@ -249,7 +252,16 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
 /// The sections of the resolved scenario in the order in which people write them.
 fn in_order(mut resolved: Vec<(String, Value)>) -> Vec<(String, Value)> {
     const ORDER: &[&str] = &[
-        "name", "seed", "topology", "switch", "transport", "telemetry", "workload", "run", "compat", "failures",
+        "name",
+        "seed",
+        "topology",
+        "switch",
+        "transport",
+        "telemetry",
+        "workload",
+        "run",
+        "compat",
+        "failures",
         "measure",
     ];
     resolved.sort_by_key(|(key, _)| ORDER.iter().position(|known| known == key));

@@ -92,10 +92,8 @@ pub fn link_override(table: &mut Section) -> Option<LinkOverride> {
         }
         other => {
             let found: Vec<String> = other.iter().map(describe).collect();
-            let message = format!(
-                "expected two names, such as [\"leaf0\", \"spine*\"], found [{}]",
-                found.join(", ")
-            );
+            let message =
+                format!("expected two names, such as [\"leaf0\", \"spine*\"], found [{}]", found.join(", "));
             table.complain("between", message);
             None
         }

@@ -162,10 +162,13 @@ mod tests {
     fn the_schema_has_every_section_and_the_keys_of_every_kind() {
         let schema = schema();
         let sections: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        for name in ["name", "seed", "topology", "switch", "transport", "telemetry", "workload", "run", "measure"] {
+        for name in
+            ["name", "seed", "topology", "switch", "transport", "telemetry", "workload", "run", "measure"]
+        {
             assert!(sections.iter().any(|section| *section == name), "{name} is missing");
         }
-        let controllers = schema["$defs"]["transport"]["properties"]["controller"]["anyOf"].as_array().unwrap();
+        let controllers =
+            schema["$defs"]["transport"]["properties"]["controller"]["anyOf"].as_array().unwrap();
         let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
         assert_eq!(hpcc["properties"]["eta"]["type"], "number");
         let topologies = schema["properties"]["topology"]["anyOf"].as_array().unwrap();

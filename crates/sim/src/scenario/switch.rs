@@ -4,9 +4,7 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use crate::config::{
-    BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig,
-};
+use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
 use crate::units::{Bytes, Rate};
 
@@ -43,12 +41,9 @@ impl EcnDefaults {
             Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
         };
         match self {
-            EcnDefaults::Ramp => EcnThreshold {
-                rate,
-                kmin: scaled(100_000, 25),
-                kmax: scaled(400_000, 25),
-                pmax: 0.2,
-            },
+            EcnDefaults::Ramp => {
+                EcnThreshold { rate, kmin: scaled(100_000, 25), kmax: scaled(400_000, 25), pmax: 0.2 }
+            }
             EcnDefaults::Step => {
                 EcnThreshold { rate, kmin: scaled(30_000, 10), kmax: scaled(30_000, 10), pmax: 1.0 }
             }

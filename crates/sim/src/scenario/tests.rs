@@ -86,7 +86,7 @@ fn the_example_of_the_contract_loads() {
     let config = scenario.config().unwrap();
     assert_eq!(config.topology.hosts().len(), 64);
     assert_eq!(config.compat, Compat::HpccNs3);
-    assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false });
+    assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
     let TransportConfig::Rdma(rdma) = &config.transports[0];
     assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.ack_least, rdma.class), (1000, 48, 46, 60, 3));
@@ -100,8 +100,12 @@ fn the_resolved_text_of_the_example_reads_back_to_itself() {
     let first = load(EXAMPLE).resolved().to_string();
     let second = load(&first).resolved().to_string();
     assert_eq!(first, second);
-    for line in ["ack_priority = false", "rto = \"none\"", "until = \"flows-done\"", "balancer = { kind = \"ecmp\", salt = 0 }"]
-    {
+    for line in [
+        "ack_priority = false",
+        "rto = \"none\"",
+        "until = \"flows-done\"",
+        "balancer = { kind = \"ecmp\", salt = 0 }",
+    ] {
         assert!(first.contains(line), "{line} is missing:\n{first}");
     }
 }
@@ -111,11 +115,15 @@ fn a_wrong_controller_is_named_with_its_line_and_the_nearest() {
     let known = "(known: hpcc, dcqcn, timely, dctcp, none)";
     assert_eq!(
         problems("[transport]\nkind = \"rdma\"\ncontroller = { kind = \"hpc\", eta = 0.95 }\n"),
-        [format!("s.toml:8: transport.controller.kind: unknown controller \"hpc\": did you mean \"hpcc\"? {known}")]
+        [format!(
+            "s.toml:8: transport.controller.kind: unknown controller \"hpc\": did you mean \"hpcc\"? {known}"
+        )]
     );
     assert_eq!(
         problems_set(&[("transport.controller.kind", "hpc")]),
-        [format!("--set transport.controller.kind=hpc: unknown controller \"hpc\": did you mean \"hpcc\"? {known}")]
+        [format!(
+            "--set transport.controller.kind=hpc: unknown controller \"hpc\": did you mean \"hpcc\"? {known}"
+        )]
     );
 }
 
@@ -149,7 +157,9 @@ fn what_must_be_there_is_asked_for() {
     let list = |kinds: &[(&str, &str)]| kinds.iter().map(|k| k.0).collect::<Vec<_>>().join(", ");
     let topologies = list(crate::topology::KINDS);
     let text = load_with("", &[]).err().unwrap().to_string();
-    assert!(text.contains(&format!("s.toml: topology.kind: missing: expected a topology (one of {topologies})")));
+    assert!(
+        text.contains(&format!("s.toml: topology.kind: missing: expected a topology (one of {topologies})"))
+    );
     let text = load_with("[topology]\nkind = \"star\"\n", &[]).err().unwrap().to_string();
     assert!(text.starts_with("s.toml: workload: no traffic: add a [[workload]] section"), "{text}");
     let workloads = list(crate::workload::KINDS);
@@ -183,7 +193,8 @@ fn keys_without_effect_are_refused() {
         ["s.toml:7: transport.reordering: has no effect with recovery = \"go-back-n\": set recovery = \
           \"selective-repeat\""]
     );
-    let scenario = load_with(STAR, &[("transport.recovery", "selective-repeat"), ("transport.reordering", "5")]);
+    let scenario =
+        load_with(STAR, &[("transport.recovery", "selective-repeat"), ("transport.reordering", "5")]);
     let TransportConfig::Rdma(rdma) = &scenario.ok().unwrap().transports[0];
     assert_eq!(rdma.recovery, Recovery::SelectiveRepeat { reordering: 5 });
 }
@@ -192,8 +203,10 @@ fn keys_without_effect_are_refused() {
 fn hpcc_without_int_is_a_contradiction() {
     assert_eq!(
         problems("[telemetry]\nkind = \"none\"\n"),
-        ["s.toml:7: telemetry.kind: controller \"hpcc\" needs telemetry of kind \"int\", not \"none\": set kind = \
-          \"int\" or choose another controller"]
+        [
+            "s.toml:7: telemetry.kind: controller \"hpcc\" needs telemetry of kind \"int\", not \"none\": set kind = \
+          \"int\" or choose another controller"
+        ]
     );
     let scenario = load_with(STAR, &[("transport.controller.kind", "dctcp")]).ok().unwrap();
     assert_eq!(scenario.telemetry, TelemetryConfig::None);
@@ -204,7 +217,10 @@ fn ports_that_do_not_exist_are_named_with_the_nearest() {
     let found = problems("[measure]\nqueues = { ports = \"hots0.*\" }\ngoodput = { by = \"flow\" }\n");
     assert!(found[0].starts_with("s.toml:7: measure.queues.ports: "), "{found:?}");
     assert!(found[0].contains("host0"), "{found:?}");
-    assert_eq!(found[1], "s.toml:8: measure.goodput.flows: missing: expected numbers of flows such as [0, 1]");
+    assert_eq!(
+        found[1],
+        "s.toml:8: measure.goodput.flows: missing: expected numbers of flows such as [0, 1]"
+    );
     assert_eq!(
         problems("[measure]\nutilisation = { every = \"1ns\" }\n"),
         ["s.toml:7: measure.utilisation.every: 1ns is too short: expected at least 10ns"]
@@ -267,8 +283,10 @@ fn an_override_that_fits_no_link_is_refused() {
     assert!(found[0].starts_with("s.toml:6: topology.override.0: "), "{found:?}");
     assert_eq!(
         problems("[[topology.override]]\nbetween = [\"host0\"]\n"),
-        ["s.toml:7: topology.override.0.between: expected two names, such as [\"leaf0\", \"spine*\"], found \
-          [\"host0\"]"]
+        [
+            "s.toml:7: topology.override.0.between: expected two names, such as [\"leaf0\", \"spine*\"], found \
+          [\"host0\"]"
+        ]
     );
 }
 
@@ -282,18 +300,23 @@ fn a_workload_may_have_a_transport_of_its_own() {
     assert_eq!((own.controller.name(), own.mtu, own.class, own.ack_priority), ("timely", 1500, 2, true));
     assert_eq!(load(scenario.resolved()).transports, scenario.transports);
     let found = problems("[[workload]]\nkind = \"incast\"\ntransport = { clas = 2 }\n");
-    assert!(found[0].starts_with("s.toml:8: workload.1.transport.clas: unknown key: did you mean \"class\"?"));
+    assert!(
+        found[0].starts_with("s.toml:8: workload.1.transport.clas: unknown key: did you mean \"class\"?")
+    );
     assert_eq!(found.len(), 1);
 }
 
 #[test]
 fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
-    let scenario = load_with(EXAMPLE, &[
-        ("transport.controller.kind", "dctcp"),
-        ("telemetry.kind", "none"),
-        ("workload.0.load", "0.7"),
-        ("switch.balancer.kind", "spray"),
-    ]);
+    let scenario = load_with(
+        EXAMPLE,
+        &[
+            ("transport.controller.kind", "dctcp"),
+            ("telemetry.kind", "none"),
+            ("workload.0.load", "0.7"),
+            ("switch.balancer.kind", "spray"),
+        ],
+    );
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(scenario.switch.balancer, BalancerConfig::Spray);
     let TransportConfig::Rdma(rdma) = &scenario.transports[0];
@@ -309,7 +332,8 @@ fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
     assert_eq!((ecn.kmin, ecn.kmax, ecn.pmax), (Bytes(300_000), Bytes(300_000), 1.0));
     let TransportConfig::Rdma(rdma) = &scenario.transports[0];
     assert_eq!(rdma.rto, Some(Time::from_ms(1)));
-    let far = load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
+    let far =
+        load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
     let TransportConfig::Rdma(rdma) = &far.transports[0];
     // Base RTT: 4 ms of links and two payloads of 1000 B at 100 Gb/s.
     assert_eq!(rdma.rto, Some(Time(10 * (4_000_000_000 + 160_000))));
@@ -317,9 +341,12 @@ fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
 
 #[test]
 fn acknowledgements_pass_pauses_where_the_authors_let_them() {
-    for (kind, window, passes) in
-        [("dcqcn", "false", true), ("dcqcn", "true", false), ("timely", "true", true), ("hpcc", "true", false)]
-    {
+    for (kind, window, passes) in [
+        ("dcqcn", "false", true),
+        ("dcqcn", "true", false),
+        ("timely", "true", true),
+        ("hpcc", "true", false),
+    ] {
         let sets = [("transport.controller.kind", kind), ("transport.controller.window", window)];
         let scenario = load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
         let TransportConfig::Rdma(rdma) = &scenario.transports[0];
@@ -356,8 +383,10 @@ fn a_controller_from_outside_is_found_by_name() {
     assert_eq!(controller_of(&scenario.transports[0]).name(), "still");
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
-        ["--set transport.controller.kind=python:still: controller \"still\" is written in Python: run this scenario \
-          with weftline.run(..., controllers={\"still\": ...})"]
+        [
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python: run this scenario \
+          with weftline.run(..., controllers={\"still\": ...})"
+        ]
     );
 }
 

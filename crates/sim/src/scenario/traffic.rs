@@ -126,11 +126,7 @@ impl Hosts {
         let mut labels: Vec<(u32, HostId)> =
             (0..nodes.len() as HostId).map(|host| (topology.host_label(host), host)).collect();
         labels.sort_unstable();
-        Hosts {
-            rates: nodes.iter().map(rate).collect(),
-            racks: nodes.iter().map(rack).collect(),
-            labels,
-        }
+        Hosts { rates: nodes.iter().map(rate).collect(), racks: nodes.iter().map(rack).collect(), labels }
     }
 
     fn by_label(&self, label: u32) -> Option<HostId> {
@@ -172,9 +168,10 @@ fn add_source(
     let groups = RefCell::new(std::mem::take(&mut traffic.groups));
     let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
     let warnings = RefCell::new(Vec::new());
-    let packet = cx.transports.get(usize::from(transport)).map_or(Packet::PLAIN, |transport| {
-        Packet::of(transport, cx.telemetry)
-    });
+    let packet = cx
+        .transports
+        .get(usize::from(transport))
+        .map_or(Packet::PLAIN, |transport| Packet::of(transport, cx.telemetry));
     let context = WorkloadContext {
         seed: cx.seed,
         index,
@@ -214,11 +211,11 @@ fn group_index(groups: &mut Vec<String>, name: &str) -> u16 {
     u16::try_from(index).unwrap_or(u16::MAX)
 }
 
-/// Bytes of telemetry in a data packet: INT for all when it is on, and the time stamp of TIMELY.
+/// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
 pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
     const TIMESTAMP_BYTES: u32 = 8;
     match telemetry {
-        TelemetryConfig::Int { max_hops, .. } if rdma.controller.needs_int() => {
+        TelemetryConfig::Int { max_hops, all, .. } if all || rdma.controller.needs_int() => {
             max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
         }
         _ if rdma.controller.needs_timestamp() => TIMESTAMP_BYTES,

@@ -3,7 +3,7 @@
 use super::{NodeIndex, Simulation};
 use crate::config::{Change, Compat, Failures};
 use crate::net::partition::{Action, Partition, Rank};
-use crate::topology::routes::{NextHopOrder, Routes};
+use crate::topology::{NextHopOrder, Routes};
 use crate::topology::Topology;
 
 #[derive(Default)]

@@ -14,7 +14,7 @@ use crate::net::host::{Host, Surroundings};
 use crate::net::partition::{Action, Partition};
 use crate::net::switch::Switch;
 use crate::settings::Settings;
-use crate::topology::routes::Routes;
+use crate::topology::Routes;
 use crate::transport::Ended;
 use crate::units::Time;
 use changes::Changes;

@@ -1,6 +1,6 @@
 //! Measures taken at points of a time grid, and the decision when the run ends.
 
-use super::{NodeIndex, Simulation};
+use super::Simulation;
 use crate::config::{MeasureConfig, Until};
 use crate::measure::{Ending, Entity, PortTotals, QueueHistogram};
 use crate::net::PortId;
@@ -241,11 +241,5 @@ impl Simulation {
                 self.net.recorder.sample(now, entity, metric, value);
             }
         }
-    }
-
-    /// The node of a port is a switch's.
-    pub(super) fn is_switch_port(&self, port: PortId) -> bool {
-        let node = self.net.ports[port as usize].node;
-        matches!(self.nodes[node as usize], NodeIndex::Switch(_))
     }
 }

@@ -11,7 +11,7 @@ use crate::net::PortId;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
-use crate::topology::routes::Routes;
+use crate::topology::Routes;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 

@@ -83,8 +83,8 @@ impl ClosedLoopSpec {
         let flows = u128::from(slots) * u128::from(self.requests) * 2;
         if flows > u128::from(MOST_DEPENDENT_FLOWS) {
             let message = format!(
-                "{flows} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}: fewer requests, clients \
-                 or slots"
+                "{flows} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}: \
+                 fewer requests, clients or slots"
             );
             return Err(WorkloadError::new("requests", message));
         }

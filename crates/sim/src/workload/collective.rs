@@ -161,8 +161,8 @@ impl Collective {
         let n = self.n();
         match self.operation {
             Operation::Ring => {
-                // In step s host i sends chunk i - s, and from step n - 1 on, when the sums are complete, chunk i + 1 - (s - n + 1).
-                // Both are the same modulo n.
+                // In step s host i sends chunk i - s; from step n - 1 on, when the sums are complete,
+                // chunk i + 1 - (s - n + 1), which is the same modulo n.
                 let chunk = (at.host + 2 * n - at.step) % n;
                 (at.host, (at.host + 1) % n, self.chunk(chunk))
             }

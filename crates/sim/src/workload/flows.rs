@@ -5,8 +5,8 @@ use super::{FlowSource, Trace, TraceRow};
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::{Bytes, Time};
 
-const HELP: &str = "List of tables with src, dst, size, and optionally start, after (places in this list, counted from 0), \
-                    compute, deadline (as start: from the start of the workload), group.";
+const HELP: &str = "List of tables with src, dst, size, and optionally start, after (places in this list, \
+                    counted from 0), compute, deadline (as start: from the start of the workload), group.";
 const KEYS: &[&str] = &["src", "dst", "size", "start", "after", "compute", "deadline", "group"];
 
 /// The flows, in the order of their start.

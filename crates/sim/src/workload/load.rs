@@ -93,8 +93,8 @@ pub enum Sizes {
     Fixed(Bytes),
 }
 
-const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, or a file with lines \
-                          \"size cumulative\".";
+const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, or a file \
+                          with lines \"size cumulative\".";
 const SIZE_HELP: &str = "One size for every flow; auto: drawn from `sizes`.";
 
 impl Sizes {

@@ -328,7 +328,9 @@ mod tests {
         }
 
         #[test]
-        fn no_table_makes_it_panic_and_quantiles_rise(text in "(unit 7\n)?([0-9]{1,3} [0-9]{1,2}\n){0,4}[0-9]{1,4} 100") {
+        fn no_table_makes_it_panic_and_quantiles_rise(
+            text in "(unit 7\n)?([0-9]{1,3} [0-9]{1,2}\n){0,4}[0-9]{1,4} 100"
+        ) {
             if let Ok(sizes) = SizeDistribution::from_text(&text, "x") {
                 let quantiles: Vec<u64> = (0..=100).map(|i| sizes.quantile(i as f64 / 100.0)).collect();
                 prop_assert!(quantiles.is_sorted() && quantiles[0] > 0);

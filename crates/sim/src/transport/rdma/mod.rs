@@ -116,6 +116,7 @@ impl Rdma {
                 cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
             }
         }
+        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
         cx.net.packets.insert(packet)
     }
 
@@ -165,6 +166,7 @@ impl Rdma {
         if cx.settings.compat == Compat::None {
             answered.hash = reverse_hash(packet.hash);
         }
+        cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
         cx.enqueue_control(port, id);
         Some(port)
     }

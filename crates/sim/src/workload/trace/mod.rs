@@ -207,7 +207,8 @@ impl Trace {
             };
             if src != first.src && src != first.dst {
                 return Err(format!(
-                    "after: row {row} neither starts nor ends at the source of this flow, which could not know of its end"
+                    "after: row {row} neither starts nor ends at the source of this flow, \
+                     which could not know of its end"
                 ));
             }
             earlier.push(row as u32);
@@ -329,7 +330,8 @@ pub struct TraceSpec {
 
 impl TraceSpec {
     pub fn read(p: &mut Parameters) -> TraceSpec {
-        let help = "File of flows, with the columns src, dst, size_bytes, start_ns (and group, deadline_ns, after, compute_ns).";
+        let help = "File of flows, with the columns src, dst, size_bytes, start_ns (and group, deadline_ns, \
+                    after, compute_ns).";
         let file = p.text("file", None, help);
         if file.is_none() {
             p.complain("file", "a trace needs its file, such as \"flows.csv\"".into());

@@ -1,0 +1,178 @@
+//! Networks, flows and settings for tests, stated in full so that nothing depends on defaults that may change.
+#![allow(dead_code)]
+
+use std::io::Read;
+use std::path::PathBuf;
+use weftline_sim::config::*;
+use weftline_sim::congestion::ControllerConfig;
+use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
+use weftline_sim::parameters::{Declared, Parameters, Source, Value};
+use weftline_sim::topology::Topology;
+use weftline_sim::units::{Bytes, Rate, Time};
+use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
+
+/// Keeps everything that a run records.
+#[derive(Default)]
+pub struct Kept {
+    pub flows: Vec<FlowRecord>,
+    pub samples: Vec<Sample>,
+}
+
+impl Sink for Kept {
+    fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()> {
+        self.flows.extend_from_slice(batch);
+        Ok(())
+    }
+    fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()> {
+        self.samples.extend_from_slice(batch);
+        Ok(())
+    }
+}
+
+/// Runs to the end; flows come back by id.
+pub fn run(config: Config) -> (Kept, Outcome) {
+    let mut kept = Kept::default();
+    let outcome = weftline_sim::simulation::run(config, &mut kept, &mut |_| true).expect("a valid run");
+    kept.flows.sort_by_key(|flow| flow.flow);
+    (kept, outcome)
+}
+
+/// A fixed list of flows, in order of start.
+#[derive(Clone)]
+pub struct Listed(pub std::vec::IntoIter<FlowSpec>);
+
+impl FlowSource for Listed {
+    fn next(&mut self) -> Option<FlowSpec> {
+        self.0.next()
+    }
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+}
+
+pub fn traffic(flows: Vec<FlowSpec>) -> Traffic {
+    Traffic { sources: vec![Box::new(Listed(flows.into_iter()))], groups: vec!["all".into()] }
+}
+
+/// Parameters given as (key, value).
+pub struct Given<'a>(pub &'a [(&'a str, Value)]);
+
+impl Source for Given<'_> {
+    fn get(&mut self, key: &str) -> Option<Value> {
+        self.0.iter().find(|(k, _)| *k == key).map(|(_, v)| v.clone())
+    }
+    fn complain(&mut self, key: &str, message: String) {
+        panic!("{key}: {message}");
+    }
+    fn declare(&mut self, _declared: Declared, _resolved: Option<Value>) {}
+}
+
+/// A controller by the name used in the reference data: a trailing `w` adds the window.
+pub fn controller(name: &str) -> ControllerConfig {
+    let window = [("window", Value::Flag(true))];
+    let (kind, given): (&str, &[(&str, Value)]) = match name {
+        "dcqcnw" => ("dcqcn", &window),
+        "timelyw" => ("timely", &window),
+        other => (other, &[]),
+    };
+    ControllerConfig::read(kind, &mut Parameters::new(&mut Given(given))).expect("a known controller")
+}
+
+pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
+    RdmaConfig {
+        ack_priority: controller.ack_priority_default(),
+        controller,
+        mtu: 1000,
+        header: 48,
+        ack_header: 46,
+        ack_least: 60,
+        class: 3,
+        recovery: Recovery::GoBackN,
+        nack_interval: Time::from_us(500),
+        rto: None,
+        pacing: true,
+        window: None,
+        base_rtt: None,
+    }
+}
+
+/// The published settings of a scheme on this network, in the compat mode.
+pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: Bytes, seed: u64) -> Config {
+    let dctcp = name == "dctcp";
+    let ecn = [25u64, 50, 100, 200, 400]
+        .map(|gbps| {
+            let (kmin, kmax, pmax) = if dctcp {
+                (30_000 * gbps / 10, 30_000 * gbps / 10, 1.0)
+            } else {
+                (100_000 * gbps / 25, 400_000 * gbps / 25, 0.2)
+            };
+            EcnThreshold { rate: Rate::from_gbps(gbps), kmin: Bytes(kmin), kmax: Bytes(kmax), pmax }
+        })
+        .to_vec();
+    Config {
+        seed,
+        topology,
+        switch: SwitchConfig {
+            buffer,
+            forwarding: Forwarding::StoreAndForward,
+            ecn,
+            pfc: PfcConfig {
+                enabled: true,
+                reserve: Bytes(4096),
+                headroom_factor: 3,
+                headroom_extra: false,
+                resume_offset: Bytes(3072),
+                shift: 3,
+            },
+            lossy_alpha: 1.0,
+            balancer: BalancerConfig::Ecmp { salt: 0 },
+            queue: QueueConfig::Fifo,
+        },
+        transports: vec![TransportConfig::Rdma(rdma(controller(name)))],
+        telemetry: TelemetryConfig::Int { max_hops: 5, path_id: false, all: false },
+        traffic: traffic(flows),
+        failures: Failures::default(),
+        until: Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(200) },
+        measure: MeasureConfig { ideal: IdealFct::Hpcc, ..MeasureConfig::default() },
+        compat: Compat::HpccNs3,
+    }
+}
+
+/// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` beside the repository.
+pub fn reference() -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("WEFTLINE_REFERENCE")
+        .map_or_else(|| root.join("../shared/reference"), PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
+    None
+}
+
+/// Rows of a gzipped CSV of whole numbers, without its header.
+pub fn rows(path: &std::path::Path) -> Vec<Vec<u64>> {
+    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("{}: {field}", path.display()));
+    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
+}
+
+/// Topology and flows of a reference case.
+pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
+    let folder = reference()?.join("hpcc").join(name);
+    let text = std::fs::read(folder.join("topology.txt")).expect("topology.txt");
+    let (topology, _) = weftline_sim::topology::hpcc_text::read(&text, "topology.txt").expect("a topology");
+    let flows = rows(&folder.join("flows.csv.gz"))
+        .into_iter()
+        .map(|row| FlowSpec {
+            src: row[1] as u32,
+            dst: row[2] as u32,
+            size: row[3],
+            start: Time::from_ns(row[4]),
+            ..FlowSpec::default()
+        })
+        .collect();
+    Some((topology, flows, folder))
+}
