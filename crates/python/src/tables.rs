@@ -6,8 +6,8 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::{Value, json};
-use weftline_results::slowdown::{self, Scheme};
-use weftline_results::{ResultsError, flow_table, parquet_read, queues, series};
+use weftline_results::slowdown::Scheme;
+use weftline_results::{self as results, ResultsError, flow_table, parquet_read};
 use weftline_sim::parameters;
 
 use crate::errors::{input, of_results, whole};
@@ -15,8 +15,8 @@ use crate::errors::{input, of_results, whole};
 /// Names of the tables and their files; a run need not have the later ones.
 const TABLES: [(&str, &str); 4] = [
     ("flows", flow_table::FILE),
-    ("series", series::FILE),
-    ("queues", queues::FILE),
+    ("series", results::series::FILE),
+    ("queues", results::queues::FILE),
     ("telemetry", "telemetry.parquet"),
 ];
 
@@ -31,8 +31,8 @@ pub struct Table {
 impl Table {
     fn open(&self) -> Result<FFI_ArrowArrayStream, ResultsError> {
         match self.name.as_str() {
-            "series" if !self.path.exists() => Ok(parquet_read::empty_stream(series::schema())),
-            "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(queues::schema())),
+            "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
+            "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
             _ => parquet_read::stream(&self.path),
         }
     }
@@ -56,8 +56,8 @@ impl Table {
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         match self.name.as_str() {
-            "series" if !self.path.exists() => Ok(names(&series::schema())),
-            "queues" if !self.path.exists() => Ok(names(&queues::schema())),
+            "series" if !self.path.exists() => Ok(names(&results::series::schema())),
+            "queues" if !self.path.exists() => Ok(names(&results::queues::schema())),
             _ => py.detach(|| parquet_read::columns(&self.path)).map_err(of_results),
         }
     }
@@ -108,8 +108,8 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
         }
     };
     py.detach(|| {
-        let (points, ..) = slowdown::read(&dir)?;
-        Ok(slowdown::to_json(&points, scheme).to_string())
+        let (points, ..) = results::slowdown::read(&dir)?;
+        Ok(results::slowdown::to_json(&points, scheme).to_string())
     })
     .map_err(of_results)
 }
@@ -119,8 +119,8 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
 #[pyfunction]
 pub fn queues(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
     py.detach(|| {
-        let histogram = queues::read(&dir)?;
-        Ok(json!({ "percentiles": queues::percentiles(&histogram), "cdf": queues::cdf(&histogram) })
+        let histogram = results::queues::read(&dir)?;
+        Ok(json!({ "percentiles": results::queues::percentiles(&histogram), "cdf": results::queues::cdf(&histogram) })
             .to_string())
     })
     .map_err(of_results)
@@ -139,7 +139,7 @@ pub fn series(
 ) -> PyResult<String> {
     let most: u32 = whole(&max_points, "max_points", "a whole number, 0 for all points")?;
     py.detach(|| {
-        let entities = series::read(&dir, metric, every_ns, most as usize)?;
+        let entities = results::series::read(&dir, metric, every_ns, most as usize)?;
         let entities = entities.into_iter().map(|(name, points)| (name, json!(points)));
         Ok(json!({ "entities": Value::Object(entities.collect()) }).to_string())
     })

@@ -127,7 +127,7 @@ impl Row<'_> {
         }
     }
 
-    fn after(&self) -> Result<Vec<u32>, String> {
+    fn after(&self) -> Result<Vec<i64>, String> {
         let found = self.cell("after")?;
         let rows: Option<Vec<i64>> = match &found {
             Cell::Null => Some(Vec::new()),
