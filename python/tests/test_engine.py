@@ -71,10 +71,10 @@ def test_a_controller_in_python_steers_its_flows():
     class Slow(weftline.Controller):
         def __init__(self, flow):
             super().__init__(flow)
-            self.rate_bps = flow.line_rate_bps / 10
+            self.rate_bps = flow.line_rate_bps / 40
 
         def on_ack(self, ack):
-            self.rate_bps = self.flow.line_rate_bps / 10
+            self.rate_bps = self.flow.line_rate_bps / 40
 
     change = {"transport.controller": {"kind": "python:slow"}}
     slow = weftline.run(STAR, set=change, controllers={"slow": Slow})

@@ -10,11 +10,23 @@ from weftline.metrics import METRICS
 from weftline.runs import Run
 from weftline.terminal import Table
 
-IDEAL_FCT = (
-    "Slowdown is a flow's completion time over its ideal one: the time it takes alone on its path, "
-    "store and forward, by the definition that the scenario names; values below 1 count as 1."
-)
+_IDEALS = {
+    "alone": "what the flow takes alone on its path: all its packets with headers and telemetry, back to "
+    "back, and the last acknowledgement on its way back",
+    "hpcc": "as the HPCC authors define it, base RTT plus all bytes with 48 B headers at the slowest link; "
+    "telemetry is not in it, so its cost counts against a scheme",
+    "phost": "as the pHost authors define it (OPT), without the last acknowledgement",
+}
 COSTS = ("queue_p99", "pauses", "drops", "seconds", "speed")
+
+
+def ideal_text(lines: Sequence[Line]) -> str:
+    """Return what slowdown means in these runs, as a sentence for the caption of a figure."""
+    kinds = dict.fromkeys(
+        run.scenario.get("measure", {}).get("ideal", "alone") for line in lines for run in line.runs
+    )
+    ideal = "; or ".join(_IDEALS.get(kind, str(kind)) for kind in kinds)
+    return f"Slowdown: completion time over the ideal one, at least 1. Ideal: {ideal}."
 
 
 def table(lines: Sequence[Line], *, title: str = "") -> Table:

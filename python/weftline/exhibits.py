@@ -54,7 +54,7 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
                 drawn.append(figure)
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
-        text = f"{text}\n\n{compare.IDEAL_FCT}"
+        text = f"{text}\n\n{compare.ideal_text([line for p in panels for line in p.lines])}"
     return [Section(title=definition.title, text=text, figures=drawn)]
 
 

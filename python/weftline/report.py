@@ -39,7 +39,11 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
         sections.append(
             Section(
                 title="Flow completion",
-                figures=[figures.slowdown("FCT slowdown by flow size", finished, caption=compare.IDEAL_FCT)],
+                figures=[
+                    figures.slowdown(
+                        "FCT slowdown by flow size", finished, caption=compare.ideal_text(finished)
+                    )
+                ],
             )
         )
     if any(line.runs[0].queues for line in lines):
