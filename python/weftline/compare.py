@@ -50,8 +50,9 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
             cells.append(_cell(overall[percentile]))
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
+    result.note = "Columns: flows up to that size. hops/s: packets sent on any link, per CPU second."
     if any(len(line.runs) > 1 for line in lines):
-        result.note = "± is half of the 95 % interval over the seeds."
+        result.note += " ±: half of the 95 % interval over the seeds."
     return result
 
 

@@ -82,11 +82,15 @@ class Line:
         return points
 
     def by_decade(self) -> dict[int, dict[str, Mean | None]]:
-        """Return percentiles by power of ten of the flow size: 4 holds flows up to 10 KB."""
+        """Return percentiles by power of ten of the flow size: 4 holds flows up to 10 KB.
+
+        Sizes with fewer than 20 flows and than one flow in fifty are left out: their tail is one flow.
+        """
         found: dict[int, list[dict]] = {}
         for run in self.runs:
-            for row in run.slowdown(scheme="decades")["bins"]:
-                if row["count"]:
+            table = run.slowdown(scheme="decades")
+            for row in table["bins"]:
+                if row["count"] >= min(20, table["overall"]["count"] / 50):
                     found.setdefault(math.ceil(math.log10(max(1, row["size_bytes"]))), []).append(row)
         return {d: {p: Mean.of([r[p] for r in rows]) for p in PERCENTILES} for d, rows in found.items()}
 

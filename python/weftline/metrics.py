@@ -85,11 +85,9 @@ METRICS: dict[str, Metric] = {
     "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
     "wire_bytes": Metric(title="bytes on wire", read=_total("bytes_on_wire"), text=quantities.bytes_text),
     "end": Metric(title="simulated", read=_total("end_ns"), text=quantities.time_text),
-    "seconds": Metric(title="seconds", read=_total("cpu_seconds"), text=quantities.digits),
+    "seconds": Metric(title="CPU s", read=_total("cpu_seconds"), text=quantities.digits),
     "packet_hops": Metric(title="packet-hops", read=_total("packet_hops"), text=quantities.count_text),
-    "speed": Metric(
-        title="packet-hops/s", read=_total("packet_hops_per_cpu_second"), text=quantities.count_text
-    ),
+    "speed": Metric(title="hops/s", read=_total("packet_hops_per_cpu_second"), text=quantities.count_text),
 }
 
 

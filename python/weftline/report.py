@@ -26,7 +26,7 @@ def write(
         path,
         title=title,
         subtitle=subtitle or _subtitle(lines),
-        about=about([run for line in lines for run in line.runs], command=command),
+        about=about([(line.label, run) for line in lines for run in line.runs], command=command),
         sections=[*result_sections(lines)],
     )
 
@@ -64,9 +64,11 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     return sections
 
 
-def about(runs: Sequence[Run], *, command: str = "") -> list[tuple[str, str]]:
-    """Return what the foot of a page says of its runs."""
+def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
+    """Return what the foot of a page says of its runs, each given with its label."""
     from weftline import _native
+
+    runs = [run for _, run in named]
 
     rows = [("command", command or command_line())]
     seeds = sorted({str(run.summary["seed"]) for run in runs if run.summary.get("seed") is not None})
@@ -74,8 +76,9 @@ def about(runs: Sequence[Run], *, command: str = "") -> list[tuple[str, str]]:
     versions = {_versions_text(run.summary.get("versions")) for run in runs} - {""}
     rows.append(("versions", "; ".join(sorted(versions)) or f"weftline {_native.version()}"))
     rows.append(("page by", f"weftline {_native.version()}, Python {sys.version.split()[0]}"))
-    for run in runs:
-        rows.append((run.name, f"fingerprint {run.summary.get('fingerprint', '–')}, {run.out}"))
+    for label, run in named:
+        seed = f"seed {run.summary['seed']}, " if len(seeds) > 1 and "seed" in run.summary else ""
+        rows.append((label, f"{seed}fingerprint {run.summary.get('fingerprint', '–')}, {run.out}"))
     return rows
 
 

@@ -299,8 +299,14 @@ def write_page(
         sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
     for found in panels:
         sections += exhibits.sections(found)
-    every = {run.out: run for found in panels for p in found for line in p.lines for run in line.runs}
-    about = [("source", experiment.source), ("size", size.says), *report.about(list(every.values()))]
+    named = {
+        run.out: (", ".join(part for part in (p.title, line.label) if part), run)
+        for found in panels
+        for p in found
+        for line in p.lines
+        for run in line.runs
+    }
+    about = [("source", experiment.source), ("size", size.says), *report.about(list(named.values()))]
     return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
 
 
