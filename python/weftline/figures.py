@@ -179,7 +179,7 @@ def over_time(
         labels += list(named)
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
     x = {"field": "x", "type": "quantitative", "title": "time (us)", "axis": {"format": ",~f"}}
-    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": "~s"}}
+    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
     spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
