@@ -107,7 +107,7 @@ def test_wrong_arguments_have_status_2(engine, arguments):
 def test_check_prints_what_follows_from_the_scenario(engine, scenario, capsys):
     assert main(["check", str(scenario)]) == 0
     printed = capsys.readouterr().out
-    assert "base rtt ns  8,200" in printed and "12,345" in printed
+    assert "base rtt  8.2 us" in printed and "12,345" in printed
     assert main(["check", str(scenario), "--resolved"]) == 0
     assert 'name = "small"' in capsys.readouterr().out
 

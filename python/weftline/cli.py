@@ -314,12 +314,12 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(entry)
         return DONE
-    from weftline.terminal import Table
+    from weftline.terminal import Table, wrapped
 
     print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
     for key in ("text", "equations", "source", "validation"):
         if entry.get(key):
-            print(f"\n{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}")
+            print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
     if entry.get("parameters"):
         rows = [
             [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
@@ -334,23 +334,37 @@ def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def _print_facts(value: dict, indent: int = 0) -> None:
+def _print_facts(facts: dict, indent: int = 0) -> None:
     """Print nested facts, one a line, names aligned within a group."""
-    width = max((len(str(key)) for key, inner in value.items() if not isinstance(inner, dict)), default=0)
-    for key, inner in value.items():
-        name = str(key).replace("_", " ")
-        if isinstance(inner, dict):
-            print(" " * indent + f"{name}:")
-            _print_facts(inner, indent + 2)
-        elif isinstance(inner, list) and inner and all(isinstance(v, dict) for v in inner):
-            print(" " * indent + f"{name}:")
-            for entry in inner:
-                print(
-                    " " * (indent + 2)
-                    + ", ".join(f"{k.replace('_', ' ')} {_plain(v)}" for k, v in entry.items())
-                )
+    plain = {key: value for key, value in facts.items() if not _is_group(value)}
+    width = max((len(_fact(key, None)[0]) for key in plain), default=0)
+    for key, value in facts.items():
+        name, text = _fact(key, value)
+        if not _is_group(value):
+            print(" " * indent + f"{name:<{width}}  {text}")
+            continue
+        print(" " * indent + f"{name}:")
+        if isinstance(value, dict):
+            _print_facts(value, indent + 2)
         else:
-            print(" " * indent + f"{name:<{width}}  {_plain(inner)}")
+            for entry in value:
+                print(" " * (indent + 2) + ", ".join(" ".join(_fact(k, v)) for k, v in entry.items()))
+
+
+def _is_group(value: object) -> bool:
+    listed = isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+    return listed or isinstance(value, dict)
+
+
+def _fact(key: str, value: object) -> tuple[str, str]:
+    """Return a fact's name and its text; the unit at the end of a name moves to the number."""
+    from weftline import quantities
+
+    units = {"ns": quantities.time_text, "bps": quantities.rate_text, "bytes": quantities.bytes_text}
+    name, _, unit = key.rpartition("_")
+    if unit in units and not isinstance(value, str | bool | list | dict):
+        return (name or key).replace("_", " "), units[unit](value, figures=5)
+    return key.replace("_", " "), _plain(value)
 
 
 def _plain(value: object) -> str:

@@ -38,29 +38,31 @@ def digits(value: float | None, *, figures: int = 3) -> str:
     return f"{value:.{decimals}f}"
 
 
-def _scaled(value: float | None, steps: list[tuple[float, str]]) -> str:
+def _scaled(value: float | None, steps: list[tuple[float, str]], figures: int = 3) -> str:
     if value is None or value != value:
         return "–"
-    for factor, unit in steps:
-        if abs(value) >= factor:
-            return f"{_short(value / factor)} {unit}".rstrip()
-    factor, unit = steps[-1]
-    return f"{_short(value / factor)} {unit}".rstrip()
+    factor, unit = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    return f"{_short(value / factor, figures)} {unit}".rstrip()
 
 
-def _short(value: float) -> str:
-    text = digits(value)
+def _short(value: float, figures: int = 3) -> str:
+    text = digits(value, figures=figures)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def bytes_text(value: float | None) -> str:
+def bytes_text(value: float | None, *, figures: int = 3) -> str:
     """Return bytes as ``"22.9 KB"``."""
-    return _scaled(value, [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B")])
+    return _scaled(value, [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B")], figures)
 
 
-def time_text(ns: float | None) -> str:
+def time_text(ns: float | None, *, figures: int = 3) -> str:
     """Return nanoseconds as ``"12.2 us"``."""
-    return _scaled(ns, [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")])
+    return _scaled(ns, [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")], figures)
+
+
+def rate_text(bps: float | None, *, figures: int = 3) -> str:
+    """Return bit/s as ``"100 Gb/s"``."""
+    return _scaled(bps, [(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "Kb/s"), (1, "b/s")], figures)
 
 
 def seconds_text(seconds: float | None) -> str:

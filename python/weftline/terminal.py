@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,12 @@ class Table:
             for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return "  ".join(parts).rstrip()
+
+
+def wrapped(text: str) -> str:
+    """Return text broken into lines that fit the terminal, at most 100 wide; its own line ends are kept."""
+    width = min(100, shutil.get_terminal_size().columns)
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 class ProgressLine:
