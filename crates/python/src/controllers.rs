@@ -244,6 +244,10 @@ fn attribute(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<f64>> {
 }
 
 impl CongestionController for PythonController {
+    fn on_start(&mut self, control: &mut Control) {
+        self.steer(control, |_| Ok(()));
+    }
+
     fn on_ack(&mut self, ack: &congestion::Ack, control: &mut Control) {
         self.steer(control, |object| {
             let ack = self.ack(object.py(), ack)?;

@@ -1,7 +1,7 @@
 //! A run: GIL released, progress and signals ten times a second, results into its folder.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -15,9 +15,6 @@ use weftline_sim::simulation;
 use crate::controllers::{self, Failure};
 use crate::errors::{failed, input, of_results, whole};
 use crate::scenarios::{self, Source};
-
-/// Time between looks at Python's signals and calls of `progress`.
-const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs a scenario into the folder `out` and returns its summary as JSON.
 ///
@@ -84,25 +81,20 @@ struct Watch<'a> {
     progress: Option<Py<PyAny>>,
     failure: &'a Failure,
     started: Instant,
-    looked: Instant,
     /// Why the run was stopped: KeyboardInterrupt, or what `progress` raised.
     stopped: Option<PyErr>,
 }
 
 impl<'a> Watch<'a> {
     fn new(progress: Option<Py<PyAny>>, failure: &'a Failure) -> Watch<'a> {
-        let now = Instant::now();
-        Watch { progress, failure, started: now, looked: now, stopped: None }
+        Watch { progress, failure, started: Instant::now(), stopped: None }
     }
 
-    /// Whether the run is to go on.
+    /// Whether the run is to go on; asked about ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool {
         if self.failure.happened() {
             self.stopped = self.failure.take_interrupt();
             return false;
-        }
-        if self.looked.elapsed() < INTERVAL {
-            return true;
         }
         let told = Python::attach(|py| {
             py.check_signals()?;
@@ -111,7 +103,6 @@ impl<'a> Watch<'a> {
                 None => Ok(()),
             }
         });
-        self.looked = Instant::now();
         self.stopped = told.err();
         self.stopped.is_none()
     }
