@@ -254,7 +254,7 @@ mod tests {
         for text in ["100Gbps", "2.5Gbps", "50Mbps", "1bps"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }
-        for text in ["32MiB", "400KB", "1048B", "1.5MB"] {
+        for text in ["32MiB", "400KB", "1.048KB", "999B", "1.5MB"] {
             assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
         }
     }

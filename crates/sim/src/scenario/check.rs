@@ -8,6 +8,7 @@ use super::section::Section;
 use super::traffic::telemetry_bytes;
 use super::{Scenario, controller_of};
 use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
+use crate::congestion::Window;
 use crate::parameters::Source;
 use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
@@ -99,12 +100,12 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 }
 
 fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportConfig) -> Value {
-    let (base_rtt, bdp) = base_rtt_and_window(scenario, rdma);
+    let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
     let telemetry = telemetry_bytes(rdma, scenario.telemetry);
     json!({
         "controller": rdma.controller.name(),
         "base_rtt_ns": base_rtt.as_ns(),
-        "window_bytes": bdp,
+        "window_bytes": window,
         "data_packet_bytes": rdma.mtu + rdma.header + telemetry,
         "ack_bytes": (rdma.ack_header + telemetry).max(rdma.ack_least),
         "telemetry_bytes": telemetry,
@@ -113,16 +114,17 @@ fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportC
     })
 }
 
-/// T and W0 as configured or derived.
-fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, u64) {
+/// T, and the window at full rate in bytes if there is one.
+fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Option<u64>) {
     let (longest, largest) = scenario.network.base_rtt(rdma.mtu, scenario.compat);
     let base_rtt = rdma.base_rtt.unwrap_or(longest);
-    let derived = match rdma.base_rtt {
-        // The largest product was taken at the longest RTT's rate or another's; scale it to the given one.
-        Some(given) => host_rate(&scenario.network.topology).bytes_in(given).0,
-        None => largest,
+    let derived = match (rdma.controller.windowed(), scenario.compat) {
+        (Window::None, _) => None,
+        // The authors size every window by the largest bandwidth-delay product of the network.
+        (_, Compat::HpccNs3) => Some(largest),
+        (_, Compat::None) => Some(host_rate(&scenario.network.topology).bytes_in(base_rtt).0),
     };
-    (base_rtt, rdma.window.map_or(derived, |window| window.0))
+    (base_rtt, rdma.window.map(|window| window.0).or(derived))
 }
 
 /// The highest rate of a host's link.

@@ -35,8 +35,8 @@ pub enum Data {
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     pub entries: Vec<Entry>,
-    /// `--set` chose another `kind` than the file did: keys from the file may belong to the old one.
-    pub kind_replaced: bool,
+    /// `--set` gave a `kind`, and the file had this one, or none: the file's keys may belong to that.
+    pub replaced_kind: Option<Option<Value>>,
 }
 
 #[derive(Debug, Clone)]
@@ -152,7 +152,7 @@ impl TreeReader<'_> {
                 node: self.node(value),
             }
         };
-        Table { entries: spanned.into_iter().map(entry).collect(), kind_replaced: false }
+        Table { entries: spanned.into_iter().map(entry).collect(), replaced_kind: None }
     }
 
     fn node(&mut self, value: &Spanned<DeValue>) -> Node {
@@ -217,7 +217,7 @@ fn set_in_table(table: &mut Table, segments: &[&str], node: Node, depth: usize) 
     if depth + 1 == segments.len() {
         if key == "kind" {
             let old = table.get("kind").map(|entry| entry.node.value());
-            table.kind_replaced |= old != Some(node.value());
+            table.replaced_kind.get_or_insert(old);
         }
         table.put(key, node);
         return Ok(());

@@ -1,6 +1,6 @@
 //! `[failures]`: links and switches that go down, come back or change their rate at given times.
 
-use super::network::Network;
+use super::network::{HIGHEST_RATE, Network};
 use super::section::Section;
 use crate::config::{Change, Failure, Failures};
 use crate::parameters::{Source, Value, describe};
@@ -54,7 +54,10 @@ pub fn event(table: &mut Section, network: Option<&Network>) -> Vec<Failure> {
     };
     match (change, rate) {
         ("rate", None) => table.complain("rate", "missing: change = \"rate\" needs the new rate".into()),
-        ("rate", Some(Rate(0))) => table.complain("rate", "expected a rate above zero".into()),
+        ("rate", Some(rate)) if rate == Rate(0) || rate > HIGHEST_RATE => {
+            let message = format!("expected a rate above zero and at most {HIGHEST_RATE}, found {rate}");
+            table.complain("rate", message);
+        }
         ("rate", _) | (_, None) => {}
         (other, Some(_)) => {
             table.complain("rate", format!("has no effect with change = \"{other}\""));

@@ -6,7 +6,7 @@ use super::section::Section;
 use crate::config::Compat;
 use crate::parameters::{Source, Value, describe};
 use crate::topology::{self, LinkOverride, NextHopOrder, Routes, Topology, TopologySpec};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// A network that was built, and its routes while nothing has failed.
 pub struct Network {
@@ -43,6 +43,10 @@ pub fn read(section: &mut Section, base_dir: &Path, compat: Compat) -> Option<Ne
             section.complain_here(error.to_string());
             return None;
         }
+        if let Some(message) = absurd_link(&topology) {
+            section.complain_here(message);
+            return None;
+        }
         let order = match compat {
             Compat::None => NextHopOrder::ByPort,
             Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
@@ -71,6 +75,23 @@ fn build(section: &mut Section, spec: &TopologySpec, base_dir: &Path) -> Option<
             None
         }
     }
+}
+
+/// The highest rate that a telemetry record can hold, rounded down.
+pub const HIGHEST_RATE: Rate = Rate::from_gbps(4000);
+/// The longest link: to a distant spacecraft it would be more, to anything in a fabric less.
+const LONGEST_DELAY: Time = Time::from_ms(10_000);
+
+/// What is wrong with the first link that nobody can have meant.
+fn absurd_link(topology: &Topology) -> Option<String> {
+    let absurd = topology.links.iter().find(|link| link.rate > HIGHEST_RATE || link.delay > LONGEST_DELAY)?;
+    let name = |node: u32| &topology.nodes[node as usize].name;
+    let (a, b) = (name(absurd.a), name(absurd.b));
+    Some(if absurd.rate > HIGHEST_RATE {
+        format!("the link from {a} to {b} has {}: expected at most {HIGHEST_RATE}", absurd.rate)
+    } else {
+        format!("the link from {a} to {b} has a delay of {}: expected at most {LONGEST_DELAY}", absurd.delay)
+    })
 }
 
 /// One `[[topology.override]]`.

@@ -5,7 +5,7 @@ use super::document::{Data, Entry, Node, Origin, Table};
 use super::problem::Problem;
 use crate::parameters::{Declared, Kind, Parameters, Source, Value, describe, nearest, unknown};
 
-static EMPTY: Table = Table { entries: Vec::new(), kind_replaced: false };
+static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
 
 /// A table being read.
 pub struct Section<'d> {
@@ -14,8 +14,10 @@ pub struct Section<'d> {
     path: String,
     table: &'d Table,
     origin: Origin,
-    /// Keys from the file do not count, only those of `--set`: it chose another kind.
-    only_set: bool,
+    /// A scheme's table: none of its keys means the same under another kind.
+    is_scheme: bool,
+    /// `--set` chose another kind than the file.
+    kind_replaced: bool,
     /// Its kind is unknown, so that nothing can be said of its other keys.
     unreadable: bool,
     /// Keys read or declared, dotted.
@@ -57,7 +59,8 @@ impl<'d> Section<'d> {
             path,
             table,
             origin,
-            only_set: false,
+            is_scheme: false,
+            kind_replaced: false,
             unreadable: false,
             known: Vec::new(),
             whole: Vec::new(),
@@ -156,7 +159,9 @@ impl<'d> Section<'d> {
                 None
             }
         };
-        if chosen.is_none() {
+        if let Some(chosen) = chosen {
+            self.settle_kind(chosen, default);
+        } else {
             if self.find("kind").is_none() {
                 let names = list().collect::<Vec<_>>().join(", ");
                 self.complain("kind", format!("missing: expected a {what} (one of {names})"));
@@ -177,14 +182,10 @@ impl<'d> Section<'d> {
             return Section::new(self.file, path, &EMPTY, self.origin.clone());
         };
         match &entry.node.data {
-            Data::Table(table) => {
-                let mut child = Section::new(self.file, path, table, entry.origin.clone());
-                child.only_set = self.only_set;
-                child
-            }
+            Data::Table(table) => Section::new(self.file, path, table, entry.origin.clone()),
             _ => {
                 let found = describe(&entry.node.value());
-                self.complain(key, format!("expected a table such as {{ kind = ... }}, found {found}"));
+                self.complain(key, format!("expected a table, found {found}"));
                 let mut child = Section::new(self.file, path, &EMPTY, entry.origin.clone());
                 child.unreadable = true;
                 child
@@ -192,21 +193,33 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// The table of a scheme under `key`. Where `--set` chose another kind than the file, the file's other
+    /// The table of a scheme under `key`. Where `--set` chooses another kind than the file, the file's other
     /// keys belong to the old kind and are left out, with a warning.
     pub fn scheme(&mut self, key: &str) -> Section<'d> {
         let mut child = self.child(key);
-        if child.table.kind_replaced {
-            for entry in &child.table.entries {
-                if let (Origin::Line(_), false) = (&entry.origin, entry.key == "kind") {
-                    let left = child.path_of(&entry.key);
-                    let why = "--set chose another kind than the file";
-                    child.warn(format!("{left} of the file is left out: {why}"));
-                }
-            }
-            child.only_set = true;
-        }
+        child.is_scheme = true;
         child
+    }
+
+    /// Notes which kind this is, before its other keys are read.
+    pub fn settle_kind(&mut self, chosen: &str, default: Option<&str>) {
+        let Some(old) = &self.table.replaced_kind else { return };
+        let old = match old {
+            Some(Value::Text(old)) => Some(old.as_str()),
+            Some(_) => None,
+            None => default,
+        };
+        self.kind_replaced = old != Some(chosen);
+        if self.kind_replaced && self.is_scheme {
+            for entry in self.table.entries.iter().filter(|entry| from_file(entry)) {
+                self.warn_left_out(&entry.key);
+            }
+        }
+    }
+
+    fn warn_left_out(&mut self, key: &str) {
+        let path = self.path_of(key);
+        self.warn(format!("{path} of the file is left out: --set chose another kind than the file"));
     }
 
     /// The tables of the list under `key`: `[[key]]`. A single table counts as a list of one.
@@ -291,8 +304,8 @@ impl<'d> Section<'d> {
     fn check_unknown(&mut self, table: &'d Table, prefix: &str) {
         for entry in &table.entries {
             let key = format!("{prefix}{}", entry.key);
-            let from_file = matches!(entry.origin, Origin::Line(_));
-            if self.whole.contains(&key) || self.known.contains(&key) || (self.only_set && from_file) {
+            let left_out = self.kind_replaced && from_file(entry);
+            if self.whole.contains(&key) || self.known.contains(&key) || (left_out && self.is_scheme) {
                 continue;
             }
             let deeper = format!("{key}.");
@@ -303,9 +316,8 @@ impl<'d> Section<'d> {
                 }
                 continue;
             }
-            if self.table.kind_replaced && from_file {
-                let path = self.path_of(&key);
-                self.warn(format!("{path} of the file is left out: --set chose another kind than the file"));
+            if left_out {
+                self.warn_left_out(&key);
                 continue;
             }
             self.complain_unknown(&key, prefix, entry);
@@ -350,8 +362,8 @@ impl<'d> Section<'d> {
         while let Some(segment) = segments.next() {
             let entry = table.get(segment)?;
             if segments.peek().is_none() {
-                let counts = !self.only_set || matches!(entry.node.origin, Origin::Set(_));
-                return counts.then_some(entry);
+                let left_out = self.kind_replaced && self.is_scheme && from_file(entry);
+                return (!left_out).then_some(entry);
             }
             match &entry.node.data {
                 Data::Table(inner) => table = inner,
@@ -375,6 +387,11 @@ impl<'d> Section<'d> {
         }
         origin
     }
+}
+
+/// Whether the value was written in the file, not by `--set`.
+fn from_file(entry: &Entry) -> bool {
+    matches!(entry.node.origin, Origin::Line(_))
 }
 
 /// A table is where its header is; a value is where it is written.
@@ -494,6 +511,18 @@ mod tests {
         assert!(findings.problems.is_empty(), "{:?}", problems(&findings));
         assert_eq!(findings.warnings.len(), 2);
         assert!(findings.warnings[0].starts_with("controller.eta of the file is left out"));
+    }
+
+    #[test]
+    fn the_default_kind_by_set_keeps_the_keys_that_the_file_gives_for_it() {
+        let mut table = parse("[controller]\neta = 0.9\n", "s.toml").unwrap();
+        set(&mut table, "controller.kind", "hpcc", "s.toml").unwrap();
+        let mut root = Section::root(&table, "s.toml");
+        let mut controller = root.scheme("controller");
+        controller.kind("controller", Some("hpcc"), KINDS, "");
+        assert_eq!(controller.parameters().number("eta", 0.95, (0.0, 1.0), ""), 0.9);
+        root.absorb("controller", controller);
+        assert!(root.finish().warnings.is_empty());
     }
 
     #[test]

@@ -479,3 +479,49 @@ proptest! {
         prop_assert_eq!(first.until, second.until);
     }
 }
+
+#[test]
+fn links_that_nobody_can_mean_are_refused() {
+    assert_eq!(
+        problems_set(&[("topology.host_link.rate", "9Tbps")]),
+        ["s.toml:1: topology: the link from host0 to s0 has 9000Gbps: expected at most 4000Gbps"]
+    );
+    assert_eq!(
+        problems_set(&[("topology.host_link.delay", "11s")]),
+        ["s.toml:1: topology: the link from host0 to s0 has a delay of 11s: expected at most 10s"]
+    );
+}
+
+#[test]
+fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
+    for (kind, _) in crate::topology::KINDS.iter().filter(|(kind, _)| *kind != "file") {
+        load(&format!("[topology]\nkind = \"{kind}\"\n[[workload]]\nkind = \"permutation\"\n"));
+    }
+    for (kind, _) in crate::workload::KINDS.iter().filter(|(kind, _)| !["flows", "trace"].contains(kind)) {
+        // Poisson arrivals have no end of their own.
+        let duration = if *kind == "poisson" { "100us" } else { "auto" };
+        load_with(STAR, &[("workload.0.kind", kind), ("workload.0.duration", duration)])
+            .unwrap_or_else(|error| panic!("{kind}: {error}"));
+    }
+}
+
+#[test]
+fn files_are_found_beside_the_scenario_and_kept_by_their_whole_path() {
+    let folder = std::env::temp_dir().join(format!("weftline-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("net.txt"), "3 1 2\n2\n0 2 100Gbps 1000ns 0\n1 2 100Gbps 1000ns 0\n").unwrap();
+    std::fs::write(folder.join("flows.csv"), "src,dst,size_bytes,start_ns\n0,1,1000,0\n1,0,5000,10\n")
+        .unwrap();
+    let text = "[topology]\nkind = \"file\"\nfile = \"net.txt\"\nformat = \"hpcc\"\n[[workload]]\nkind = \"trace\"\n\
+                file = \"flows.csv\"\n";
+    let load = |text: &str, base: &Path| Scenario::load(text, "s.toml", base, &[], None, Hooks::default());
+    let first = load(text, &folder).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(first.traffic.size_up().flows, 2);
+    let again = load(first.resolved(), Path::new("/")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.resolved(), first.resolved());
+    std::fs::write(folder.join("flows.csv"), "src,dst,size_bytes,start_ns\n0,7,1000,0\n").unwrap();
+    let error = load(text, &folder).err().unwrap().to_string();
+    assert!(error.starts_with("s.toml:7: workload.0.file: "), "{error}");
+    assert!(error.contains("unknown host 7"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -214,11 +214,11 @@ fn group_index(groups: &mut Vec<String>, name: &str) -> u16 {
 /// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
 pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
     const TIMESTAMP_BYTES: u32 = 8;
-    match telemetry {
+    let int = match telemetry {
         TelemetryConfig::Int { max_hops, all, .. } if all || rdma.controller.needs_int() => {
             max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
         }
-        _ if rdma.controller.needs_timestamp() => TIMESTAMP_BYTES,
         _ => 0,
-    }
+    };
+    int + if rdma.controller.needs_timestamp() { TIMESTAMP_BYTES } else { 0 }
 }

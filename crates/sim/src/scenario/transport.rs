@@ -40,6 +40,9 @@ pub struct TransportContext<'a> {
 /// The least retransmission timeout that `auto` gives.
 const LEAST_AUTO_RTO: Time = Time::from_ms(1);
 
+/// Beyond any path; keeps windows within 64 bits.
+const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
+
 /// Reads one transport. None: its kind or controller is unknown, and said.
 pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     section.kind("transport", Some("rdma"), TRANSPORTS, "how flows are sent")?;
@@ -72,8 +75,9 @@ pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
     if window == Some(Bytes(0)) {
         section.complain("window", "a window of 0 would never send: expected a size above 0B".into());
     }
-    if base_rtt == Some(Time::ZERO) {
-        section.complain("base_rtt", "expected a time above zero".into());
+    if let Some(given) = base_rtt.filter(|given| *given == Time::ZERO || *given > LONGEST_BASE_RTT) {
+        let message = format!("expected a time above zero and at most {LONGEST_BASE_RTT}, found {given}");
+        section.complain("base_rtt", message);
     }
     let controller = controller?;
     Some(TransportConfig::Rdma(RdmaConfig {
@@ -113,6 +117,7 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
         let bare = name.strip_prefix("python:").unwrap_or(&name);
         if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
             table.get("kind");
+            table.settle_kind(&name, Some("hpcc"));
             table.resolve("kind", Value::Text(name.clone()));
             return Some(ControllerConfig::External(external.clone()));
         }

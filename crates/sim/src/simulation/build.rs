@@ -191,6 +191,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
     Switch {
         node,
         first_port,
+        cuts_through: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
