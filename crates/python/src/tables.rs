@@ -108,8 +108,8 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
         }
     };
     py.detach(|| {
-        let (points, ..) = results::slowdown::read(&dir)?;
-        Ok(results::slowdown::to_json(&points, scheme).to_string())
+        let finished = results::slowdown::read(&dir)?;
+        Ok(results::slowdown::to_json(&finished.points, scheme).to_string())
     })
     .map_err(of_results)
 }
