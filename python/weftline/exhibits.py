@@ -147,11 +147,14 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
                     f"{text} / {quantities.digits(values[_index(share, len(values))])}" if values else text
                 )
             ratio = _mean_ratio(curve, percentile, values)
-            rows.append([line.label if number == 0 else "", percentile, *cells, quantities.digits(ratio)])
+            cells += [quantities.digits(ratio)] if said else []
+            rows.append([line.label if number == 0 else "", percentile, *cells])
     note = "measured / published; the ratio is the geometric mean over the bins." if said else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
-    return Table(["FCT slowdown", "", *columns, "ratio"], rows, title=title, note=note, left=2)
+    return Table(
+        ["FCT slowdown", "", *columns, *(["ratio"] if said else [])], rows, title=title, note=note, left=2
+    )
 
 
 def _index(share: float, bins: int) -> int:
@@ -186,5 +189,8 @@ def _bars_table(p: Panel, title: str) -> Table:
     name = p.figure.options["metric"]
     write = metric(name).text
     said = {e["line"]: e["value"] for e in p.published}
-    rows = [[line.label, line.metric_text(name), write(said.get(line.label))] for line in p.lines]
-    return Table([metric(name).title, "measured", "published"], rows, title=title)
+    rows = [
+        [line.label, line.metric_text(name), *([write(said.get(line.label))] if said else [])]
+        for line in p.lines
+    ]
+    return Table([metric(name).title, "measured", *(["published"] if said else [])], rows, title=title)

@@ -34,7 +34,7 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set",
     "figure": "name title kind panels lines only set published caption percentiles metric axis scale combine"
-    " entities",
+    " entities group",
     "claim": "text kind figure panel line against percentile sizes metric below above published",
 }
 

@@ -54,24 +54,29 @@ class Line:
 
     label: str
     runs: list[Run]
+    group: str | None = None
+    """Only the flows of this group count for slowdowns; all without it."""
 
     @cached_property
     def bins(self) -> int:
         """How many equal-count bins its flows support: 20, or 10 when there are few."""
-        flows = min(run.summary.get("flows_done", 0) for run in self.runs)
-        return 20 if flows >= 400 else 10
+        return 20 if self._flows >= 400 else 10
 
     @property
     def has_flows(self) -> bool:
         """Whether every run of it completed a flow, so that there is a slowdown to speak of."""
-        return all(run.summary.get("flows_done", 0) for run in self.runs)
+        return self._flows > 0
+
+    @cached_property
+    def _flows(self) -> int:
+        return min(run.slowdown(bins=1, group=self.group)["overall"]["count"] for run in self.runs)
 
     def curve(self, bins: int) -> list[dict]:
         """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
 
         There are fewer than `bins` where many flows have one size: they share a bin.
         """
-        tables = [run.slowdown(bins=bins)["bins"] for run in self.runs]
+        tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
         flows = sum(row["count"] for row in tables[0])
         points, seen = [], 0
         for rows in zip(*tables, strict=False):
@@ -88,7 +93,7 @@ class Line:
         """
         found: dict[int, list[dict]] = {}
         for run in self.runs:
-            table = run.slowdown(scheme="decades")
+            table = run.slowdown(scheme="decades", group=self.group)
             for row in table["bins"]:
                 if row["count"] >= min(20, table["overall"]["count"] / 50):
                     found.setdefault(math.ceil(math.log10(max(1, row["size_bytes"]))), []).append(row)
@@ -96,7 +101,7 @@ class Line:
 
     def overall(self) -> dict[str, Mean | None]:
         """Return percentiles over all flows."""
-        rows = [run.slowdown(bins=1)["overall"] for run in self.runs]
+        rows = [run.slowdown(bins=1, group=self.group)["overall"] for run in self.runs]
         return {p: Mean.of([r.get(p) for r in rows]) for p in PERCENTILES}
 
     def metric(self, name: str) -> Mean | None:

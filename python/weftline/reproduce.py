@@ -262,7 +262,7 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
         found = [runs.Run.open(point.folder) for point in points if point.folder not in lost]
         lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
         if found:
-            lines.append(Line(label, found))
+            lines.append(Line(label, found, figure.options.get("group")))
     return [
         [exhibits.panel(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
         for name, found in panels.items()

@@ -197,7 +197,7 @@ class Run:
         """What `[measure]` asked for over time, as an Arrow stream: time_ns, entity, metric, value."""
         return _native.table(str(self.out), "series")
 
-    def slowdown(self, *, bins: int = 20, scheme: str = "equal-count") -> dict:
+    def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
         """Return FCT slowdown by flow size.
 
         Parameters
@@ -206,6 +206,8 @@ class Run:
             Number of bins that hold equally many flows, in order of size.
         scheme : {"equal-count", "decades"}
             "decades" has one bin for each power of ten of the size instead.
+        group : str, optional
+            Only the flows of this group.
 
         Returns
         -------
@@ -214,7 +216,7 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
             least 1.
         """
-        return json.loads(_native.slowdown(str(self.out), bins, scheme))
+        return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
 
     @cached_property
     def queues(self) -> dict | None:
