@@ -91,8 +91,16 @@ pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
 }
 
 /// Slowdown by flow size, as JSON: `{"bins": [{"size_bytes", "count", "p50", "p95", "p99", "mean", "max"}], "overall": {...}}`.
+/// Of the flows of one group, where `group` names one.
 #[pyfunction]
-pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &str) -> PyResult<String> {
+#[pyo3(signature = (dir, bins, scheme, group=None))]
+pub fn slowdown(
+    py: Python<'_>,
+    dir: PathBuf,
+    bins: Bound<'_, PyAny>,
+    scheme: &str,
+    group: Option<String>,
+) -> PyResult<String> {
     let scheme = match scheme {
         "equal-count" => Scheme::EqualCount(match whole(&bins, "bins", "a whole number above 0")? {
             0u32 => return Err(input("bins: expected a whole number above 0, found 0")),
@@ -108,8 +116,13 @@ pub fn slowdown(py: Python<'_>, dir: PathBuf, bins: Bound<'_, PyAny>, scheme: &s
         }
     };
     py.detach(|| {
-        let (points, ..) = results::slowdown::read(&dir)?;
-        Ok(results::slowdown::to_json(&points, scheme).to_string())
+        let mut finished = results::slowdown::read(&dir)?;
+        if let Some(group) = group {
+            let wanted = finished.groups.iter().position(|name| *name == group);
+            let mut of_point = finished.group.into_iter();
+            finished.points.retain(|_| of_point.next().map(|number| number as usize) == wanted);
+        }
+        Ok(results::slowdown::to_json(&finished.points, scheme).to_string())
     })
     .map_err(of_results)
 }

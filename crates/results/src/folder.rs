@@ -25,7 +25,11 @@ const OWN_FILES: &[&str] = &[
     queues::FILE,
     "telemetry.parquet",
     "report.html",
+    RESERVE_FILE,
 ];
+/// Room kept on the disk until the run ends, so that a full one still takes the last flows and the summary.
+const RESERVE_FILE: &str = "reserve.part";
+const RESERVE_BYTES: usize = 1 << 20;
 /// Rows gathered before they become columns.
 const ROWS_PER_BATCH: usize = 4096;
 
@@ -53,6 +57,26 @@ pub struct RunFolder {
     /// Made when the first sample comes.
     series: Option<TableFile>,
     waiting_samples: Vec<Sample>,
+    reserve: Option<Reserve>,
+}
+
+/// A file that takes up room until this is dropped.
+struct Reserve(PathBuf);
+
+impl Reserve {
+    fn take(path: PathBuf) -> Result<Reserve, ResultsError> {
+        let taken = fs::write(&path, vec![0; RESERVE_BYTES]);
+        let reserve = Reserve(path);
+        taken
+            .map(|()| reserve)
+            .map_err(|e| ResultsError::failed(format!("no room for the results of a run: {e}")))
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 impl RunFolder {
@@ -77,6 +101,7 @@ impl RunFolder {
             names,
             series: None,
             waiting_samples: Vec::new(),
+            reserve: Some(Reserve::take(dir.join(RESERVE_FILE))?),
         })
     }
 
@@ -141,6 +166,7 @@ impl RunFolder {
 
     /// Everything to the disk; the first failure is returned after all was tried.
     fn close(&mut self) -> Result<(), ResultsError> {
+        self.reserve = None;
         let flows = self.flush_flows().and_then(|()| self.flows.close());
         let samples = self.flush_samples();
         let series = self.series.as_mut().map_or(Ok(()), TableFile::close);
@@ -387,7 +413,7 @@ mod tests {
         folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
         let summary = folder.finish(&outcome(Ending::Interrupted), &Resources::default()).unwrap();
         assert_eq!(summary["status"], "interrupted");
-        assert_eq!(slowdown::read(&dir.join("r")).unwrap().0.len(), 1);
+        assert_eq!(slowdown::read(&dir.join("r")).unwrap().points.len(), 1);
         assert_eq!(summary["packet_hops_per_cpu_second"], Value::Null);
     }
 
@@ -399,7 +425,7 @@ mod tests {
         nothing.queues.clear();
         let summary = folder.finish(&nothing, &Resources::default()).unwrap();
         assert_eq!(summary["slowdown"]["count"], 0);
-        assert_eq!(slowdown::read(dir.path()).unwrap().0, []);
+        assert_eq!(slowdown::read(dir.path()).unwrap().points, []);
         assert_eq!(slowdown::to_json(&[], Scheme::EqualCount(20))["bins"], json!([]));
         assert!(!dir.join("series.parquet").exists() && !dir.join("queues.parquet").exists());
     }
@@ -416,7 +442,7 @@ mod tests {
             (&summary["status"], &summary["reason"]),
             (&json!("failed"), &json!("the controller broke"))
         );
-        assert_eq!(slowdown::read(dir.path()).unwrap().0.len(), 1);
+        assert_eq!(slowdown::read(dir.path()).unwrap().points.len(), 1);
     }
 
     #[test]

@@ -109,22 +109,31 @@ fn decade(size: u64) -> u64 {
     end
 }
 
-/// Finished flows of the run folder `dir`, with the names of the groups and each flow's group.
-pub fn read(dir: &Path) -> Result<(Vec<Point>, Vec<String>, Vec<u32>), ResultsError> {
+/// The finished flows of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Finished {
+    pub points: Vec<Point>,
+    pub groups: Vec<String>,
+    /// Each point's group, as its place in `groups`.
+    pub group: Vec<u32>,
+}
+
+/// The finished flows in the run folder `dir`.
+pub fn read(dir: &Path) -> Result<Finished, ResultsError> {
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
     let batches = parquet_read::batches(&path, &["flow_id", "size_bytes", "slowdown", "group"])?;
     let ids = parquet_read::numbers(&batches, 0).ok_or_else(foreign)?;
     let sizes = parquet_read::numbers(&batches, 1).ok_or_else(foreign)?;
     let slowdowns = parquet_read::numbers(&batches, 2).ok_or_else(foreign)?;
-    let (names, groups) = parquet_read::strings(&batches, 3).ok_or_else(foreign)?;
+    let (groups, group) = parquet_read::strings(&batches, 3).ok_or_else(foreign)?;
     let finished = |row: &usize| !slowdowns[*row].is_nan();
     let point =
         |row: usize| Point { flow: ids[row] as u32, size: sizes[row] as u64, slowdown: slowdowns[row] };
     let rows = 0..ids.len();
     let points = rows.clone().filter(finished).map(point).collect();
-    let groups = rows.filter(finished).map(|row| groups[row]).collect();
-    Ok((points, names, groups))
+    let group = rows.filter(finished).map(|row| group[row]).collect();
+    Ok(Finished { points, groups, group })
 }
 
 impl Quantiles {

@@ -22,7 +22,7 @@ use weftline_sim::measure::{Ending, Outcome, PortTotals};
 use crate::folder::About;
 use crate::names::Names;
 use crate::resources::Resources;
-use crate::slowdown::{self, Scheme};
+use crate::slowdown::{self, Finished, Scheme};
 use crate::{ResultsError, queues};
 
 /// Bins of `slowdown.by_size`.
@@ -134,10 +134,10 @@ fn ports(names: &Names, outcome: &Outcome) -> Value {
 }
 
 fn slowdowns(dir: &Path) -> Result<Value, ResultsError> {
-    let (points, names, groups) = slowdown::read(dir)?;
+    let Finished { points, groups, group } = slowdown::read(dir)?;
     let mut by_group = Map::new();
-    for (number, name) in names.into_iter().enumerate() {
-        let of_group = points.iter().zip(&groups).filter(|(_, group)| **group as usize == number);
+    for (number, name) in groups.into_iter().enumerate() {
+        let of_group = points.iter().zip(&group).filter(|(_, group)| **group as usize == number);
         by_group.insert(name, slowdown::overall(of_group.map(|(point, _)| point.slowdown).collect()));
     }
     let table = slowdown::to_json(&points, Scheme::EqualCount(BINS));
