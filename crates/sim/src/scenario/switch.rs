@@ -4,19 +4,13 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
+use crate::balance;
 use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
 use crate::units::{Bytes, Rate};
 
-pub const QUEUES: &[(&str, &str)] = &[
-    ("fifo", "eight classes: class 0 first, the others round robin, first come first served within a class"),
-    ("priority", "eight classes, the lower number first"),
-];
-
-pub const BALANCERS: &[(&str, &str)] = &[
-    ("ecmp", "a hash of the flow, salted per switch, chooses among the shortest paths"),
-    ("spray", "every packet takes a random one of the shortest paths"),
-];
+pub use crate::balance::KINDS as BALANCERS;
+pub use crate::queue::KINDS as QUEUES;
 
 pub const FORWARDING: &[(&str, &str)] = &[
     ("store-and-forward", "a packet leaves after its last byte has arrived"),
@@ -80,7 +74,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing);
     section.absorb("balancer", balancing);
-    let queue = if queue_kind == Some("priority") { QueueConfig::Priority } else { QueueConfig::Fifo };
+    let queue = queue_kind.and_then(crate::queue::read).unwrap_or(QueueConfig::Fifo);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue }
 }
 
@@ -210,14 +204,9 @@ fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
 }
 
 fn balancer(section: &mut Section) -> BalancerConfig {
-    match section.kind("balancer", Some("ecmp"), BALANCERS, "how a switch chooses among the shortest paths") {
-        Some("spray") => BalancerConfig::Spray,
-        _ => {
-            let help = "another salt, another placing of the flows on the paths";
-            let salt = section.parameters().integer("salt", 0, (0, i64::MAX), help);
-            BalancerConfig::Ecmp { salt: salt as u64 }
-        }
-    }
+    let help = "how a switch chooses among the shortest paths";
+    let kind = section.kind("balancer", Some("ecmp"), BALANCERS, help).unwrap_or("ecmp");
+    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
 }
 
 #[cfg(test)]

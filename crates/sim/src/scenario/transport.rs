@@ -11,8 +11,7 @@ use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
 
-pub const TRANSPORTS: &[(&str, &str)] =
-    &[("rdma", "RDMA queue pairs: rate and window per flow, acknowledged packet by packet (RoCEv2)")];
+pub use crate::transport::KINDS as TRANSPORTS;
 
 pub const RECOVERIES: &[(&str, &str)] = &[
     ("go-back-n", "after a gap everything from the missing packet on is sent again"),
