@@ -6,3 +6,5 @@
 mod common;
 
 mod lone_flow;
+mod lossless;
+mod queueing;
