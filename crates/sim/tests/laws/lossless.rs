@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use weftline_sim::config::{Config, Forwarding, Recovery};
+use weftline_sim::config::{Config, Forwarding, Recovery, TelemetryConfig};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::net::PFC_FRAME_BYTES;
 use weftline_sim::topology::Topology;
@@ -21,14 +21,15 @@ fn incast(senders: u32, size: u64) -> Vec<FlowSpec> {
     (0..senders).map(|src| flow(src, senders, size, Time::ZERO)).collect()
 }
 
-/// The smallest buffer of a switch: headroom and reserve of every port, and this much to share.
+/// The smallest buffer of a switch: headroom and reserve of every port, and this much to share. A packet has up to 50 B
+/// of telemetry (five records of INT, or TIMELY's timestamp).
 fn tight_buffer(config: &Config, shared: u64) -> Bytes {
-    let packet = 1000 + 48 + 60;
+    let packet = 1000 + 48 + 50;
     let pfc = &config.switch.pfc;
     let needs = |at: usize| -> u64 {
         let of_port = |link: &weftline_sim::topology::Link| {
             let in_flight = link.rate.bytes_in(link.delay).0 * u64::from(pfc.headroom_factor);
-            in_flight + 2 * packet + u64::from(PFC_FRAME_BYTES) + pfc.reserve.0
+            in_flight + 3 * packet + u64::from(PFC_FRAME_BYTES) + pfc.reserve.0
         };
         config.topology.ports()[at].iter().map(|&(l, _)| of_port(&config.topology.links[l as usize])).sum()
     };
@@ -59,6 +60,22 @@ fn incast_into_a_small_buffer_drops_nothing_at_any_delay_and_rate() {
                 let pauses = sum_of(&outcome, |port| port.pauses);
                 assert!(pauses > 0, "{senders} to 1 at {gbps} Gb/s, {delay_ns} ns: no pause");
             }
+        }
+    }
+}
+
+#[test]
+fn headroom_suffices_when_full_packets_hold_up_the_pause_frame() {
+    // Hosts 0 to 7 send to host 16 and receive full streams from hosts 8 to 15, so that a pause frame for them waits for
+    // a packet most of the time. The packets are as large as they get.
+    for gbps in [100, 400] {
+        for delay_ns in [1, 5, 10, 11, 12, 15, 20, 50, 200] {
+            let topology = star(16, Rate::from_gbps(gbps), Time::from_ns(delay_ns));
+            let mut flows: Vec<FlowSpec> = (8..16).map(|src| flow(src, src - 8, 400_000, Time::ZERO)).collect();
+            flows.extend((0..8).map(|src| flow(src, 16, 50_000, Time::from_ns(100 + 7 * u64::from(src)))));
+            let mut config = normal("none", topology, flows);
+            config.telemetry = TelemetryConfig::Int { max_hops: 5, path_id: false, all: true };
+            lossless(config, 3_000);
         }
     }
 }
