@@ -16,8 +16,8 @@ pub struct Settings {
     pub int_hops: usize,
     pub path_ids: bool,
     pub ideal: IdealFct,
-    /// Packets can be lost (PFC off, failures): receivers must remember the flows that ended.
-    pub lossy: bool,
+    /// Packets may be sent twice: receivers must remember which flows have ended.
+    pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
 }

@@ -6,5 +6,6 @@
 mod common;
 
 mod lone_flow;
+mod loss;
 mod lossless;
 mod queueing;
