@@ -181,15 +181,26 @@ impl Switch {
         (start > net.now).then_some(start)
     }
 
-    /// The link behind a port went down: what waits for it is lost, and pauses are forgotten.
+    /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders that were
+    /// paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
+        let mut freed = Vec::new();
         while let Some(id) = net.ports[port_id as usize].queue.dequeue(0, &mut net.packets) {
             let packet = net.packets[id];
             if packet.class != 0 {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
+                freed.push((packet.ingress, packet.class));
             }
             net.strand_packet(port_id, id);
         }
         self.buffer.forget_pauses(net.ports[port_id as usize].local);
+        freed.sort_unstable();
+        freed.dedup();
+        for (ingress, class) in freed {
+            let reachable = net.ports[(self.first_port + u32::from(ingress)) as usize].up;
+            if self.buffer.may_resume(ingress, class) && reachable {
+                self.send_pfc(net, ingress, class, PacketKind::Resume);
+            }
+        }
     }
 }
