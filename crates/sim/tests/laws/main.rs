@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod determinism;
 mod failures;
 mod lone_flow;
 mod loss;

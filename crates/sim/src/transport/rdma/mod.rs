@@ -28,7 +28,7 @@ use crate::workload::{FlowId, FlowSpec};
 use nic::{Choice, Nic};
 use pair::QueuePair;
 use receiver::{Answer, Receiver};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
 /// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.
@@ -43,8 +43,8 @@ pub struct Rdma {
     pairs: Vec<QueuePair>,
     free: Vec<u32>,
     receivers: FxHashMap<FlowId, Receiver>,
-    /// Flows received in full, where duplicates may still come.
-    received: FxHashSet<FlowId>,
+    /// Length of the flows received in full, where duplicates may still come.
+    received: FxHashMap<FlowId, u64>,
     /// Compat mode: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
     /// This transport's number in packets.
@@ -58,7 +58,7 @@ impl Rdma {
             pairs: Vec::new(),
             free: Vec::new(),
             receivers: FxHashMap::default(),
-            received: FxHashSet::default(),
+            received: FxHashMap::default(),
             flows_to: FxHashMap::default(),
             number,
         }
@@ -127,9 +127,12 @@ impl Rdma {
     /// A data packet has arrived: answers it where it must be answered.
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
-        let (answer, expected) = match self.receivers.entry(packet.flow) {
-            Entry::Vacant(_) if self.received.contains(&packet.flow) => Receiver::duplicate(&packet, cx.settings.compat),
-            entry => {
+        let entry = self.receivers.entry(packet.flow);
+        let new = matches!(entry, Entry::Vacant(_));
+        let received = if new { self.received.get(&packet.flow) } else { None };
+        let (answer, expected) = match received {
+            Some(&length) => (Receiver::duplicate(cx.settings.compat), length),
+            None => {
                 let receiver = entry.or_default();
                 let before = receiver.expected;
                 let settings = settings_of(cx, packet.profile);
@@ -138,7 +141,7 @@ impl Rdma {
                 if expected > before {
                     cx.net.recorder.deliver(packet.flow, packet.group, expected - before);
                     if complete {
-                        self.received_all(packet.flow, cx);
+                        self.received_all(packet.flow, expected, cx);
                     }
                 }
                 (answer, expected)
@@ -175,14 +178,14 @@ impl Rdma {
         Some(port)
     }
 
-    /// Every byte of a flow has arrived: its receiver is forgotten, but for its number where duplicates may come.
-    fn received_all(&mut self, flow: FlowId, cx: &mut HostContext) {
+    /// Every byte of a flow has arrived: its receiver is forgotten, but for its length where duplicates may come.
+    fn received_all(&mut self, flow: FlowId, length: u64, cx: &mut HostContext) {
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
         }
         self.receivers.remove(&flow);
         if cx.settings.duplicates {
-            self.received.insert(flow);
+            self.received.insert(flow, length);
         }
     }
 

@@ -48,17 +48,16 @@ impl Receiver {
         if packet.seq > self.expected {
             return self.missing(now, settings.config.nack_interval);
         }
-        Receiver::duplicate(packet, compat).0
+        Receiver::duplicate(compat)
     }
 
-    /// How a packet is answered that has arrived before: what it carries is there, at least.
-    pub fn duplicate(packet: &Packet, compat: Compat) -> (Answer, u64) {
-        let answer = match compat {
+    /// How a packet is answered that has arrived before.
+    pub fn duplicate(compat: Compat) -> Answer {
+        match compat {
             // There, a duplicate is dropped without a word, so a lost acknowledgement stays lost.
             Compat::HpccNs3 => Answer::Nothing,
             Compat::None => Answer::Ack,
-        };
-        (answer, packet.seq + u64::from(packet.payload))
+        }
     }
 
     /// Out-of-order placement (IRN §3.1): every packet is kept and acknowledged for itself.
