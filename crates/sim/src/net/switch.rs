@@ -95,15 +95,22 @@ impl Switch {
             return;
         }
         let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
-        self.departs(net, port_id, id);
+        let resumes_peer = self.departs(net, port_id, id);
         let more = !net.ports[port_id as usize].queue.is_empty();
+        let (local, class) = (net.packets[id].ingress, net.packets[id].class);
         net.transmit(port_id, id, more);
+        if resumes_peer {
+            self.send_pfc(net, local, class, PacketKind::Resume);
+        }
     }
 
     /// What a switch does to a packet that leaves: releases its buffer, marks it, lets its sender go on, writes telemetry.
+    /// True where the sender is the peer of this very port (the packet goes back where it came from, as after a
+    /// failure): then the resume frame must follow the packet.
     #[inline]
-    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) -> bool {
         let packet = net.packets[id];
+        let mut resumes_peer = false;
         let port = &net.ports[port_id as usize];
         if packet.class != 0 {
             self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
@@ -115,7 +122,10 @@ impl Switch {
                 }
             }
             if self.buffer.may_resume(packet.ingress, packet.class) {
-                self.send_pfc(net, packet.ingress, packet.class, PacketKind::Resume);
+                resumes_peer = self.first_port + u32::from(packet.ingress) == port_id;
+                if !resumes_peer {
+                    self.send_pfc(net, packet.ingress, packet.class, PacketKind::Resume);
+                }
             }
         }
         if packet.kind == PacketKind::Data && packet.telemetry != NONE {
@@ -128,6 +138,7 @@ impl Switch {
             };
             net.stacks.push(packet.telemetry, self.path_id, hop);
         }
+        resumes_peer
     }
 
     /// Sends a pause or resume frame for `class` to the peer of a port.
