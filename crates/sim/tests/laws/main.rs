@@ -7,6 +7,7 @@ mod common;
 
 mod determinism;
 mod failures;
+mod jobs;
 mod lone_flow;
 mod loss;
 mod lossless;
