@@ -66,7 +66,7 @@ pub struct PfcConfig {
     pub reserve: Bytes,
     /// Headroom per port in units of rate times delay.
     pub headroom_factor: u32,
-    /// Two packets and a pause frame on top (for what is in flight on very short links).
+    /// Three packets and a pause frame on top (for what is in flight on very short links).
     pub headroom_extra: bool,
     /// Resume when the shared part is this far below the threshold.
     pub resume_offset: Bytes,
@@ -109,7 +109,8 @@ pub struct RdmaConfig {
     pub ack_least: u32,
     /// Traffic class of data and acknowledgements, 1 to 7.
     pub class: u8,
-    /// Which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
+    /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
+    /// Elsewhere always that of the data, in whose class acknowledgements travel.
     pub ack_priority: bool,
     pub recovery: Recovery,
     /// One NACK per missing packet in this time.

@@ -16,8 +16,8 @@ pub struct Settings {
     pub int_hops: usize,
     pub path_ids: bool,
     pub ideal: IdealFct,
-    /// Packets can be lost (PFC off, failures): receivers must remember the flows that ended.
-    pub lossy: bool,
+    /// Packets may be sent twice: receivers must remember which flows have ended.
+    pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
 }
@@ -68,11 +68,13 @@ impl RdmaSettings {
             (Window::None, Some(_)) => Window::Fixed,
             (window, _) => window,
         };
+        // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
+        let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
         RdmaSettings {
             int,
             telemetry_bytes,
             ack_bytes,
-            ack_class: if config.ack_priority { 0 } else { config.class },
+            ack_class: if ignores_pause { 0 } else { config.class },
             base_rtt: config.base_rtt.unwrap_or(base_rtt),
             window_bytes: config.window.map(|w| w.0).or(whole_network),
             window,

@@ -97,7 +97,10 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         int_hops,
         path_ids,
         ideal: config.measure.ideal,
-        lossy: !config.switch.pfc.enabled || !config.failures.events.is_empty(),
+        // Outside the compat mode there are timeouts, and balancers that reorder.
+        duplicates: config.compat == Compat::None
+            || !config.switch.pfc.enabled
+            || !config.failures.events.is_empty(),
         dependencies,
     }
 }
