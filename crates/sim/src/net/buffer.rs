@@ -145,8 +145,8 @@ impl SharedBuffer {
     }
 }
 
-/// Headroom of a port: what arrives while a pause travels and takes effect.
-fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
+/// Headroom of a port in bytes: what arrives while a pause travels and takes effect. `packet` is the largest.
+pub fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
     let in_flight = port.rate.bytes_in(port.delay).0 * u64::from(pfc.headroom_factor);
     let extra = if pfc.headroom_extra { 3 * packet + u64::from(PFC_FRAME_BYTES) } else { 0 };
     in_flight + extra

@@ -197,7 +197,7 @@ fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
     let help = "threshold = free pool >> shift at the NIC's rate, one less for every doubling above it \
                 (published: 3, an alpha of 1/8)";
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
-    let help = "headroom for two packets and a pause frame more, for what is in flight on very short links (the \
+    let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
     let headroom_extra = section.flag_or_auto("headroom_extra", compat == Compat::None, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }

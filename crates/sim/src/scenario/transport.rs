@@ -58,9 +58,14 @@ pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
     let ack_least = small(section, "ack_least", (60, 1, 1000), help);
     let help = "traffic class of data and acknowledgements (published: 3)";
     let class = section.parameters().integer("class", 3, (1, 7), help) as u8;
-    let help = "acknowledgements leave the NIC even while data is paused; auto: true for DCQCN without window and \
-                for TIMELY, as published";
-    let ack_priority = section.flag_or_auto("ack_priority", acks_pass, help);
+    let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
+                window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
+                overrun its headroom";
+    let compat = cx.compat == Compat::HpccNs3;
+    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && compat, help);
+    if ack_priority && !compat {
+        section.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
+    }
     let recovery = recovery(section);
     let help = "one NACK per missing packet in this time (published: 500 us)";
     let nack_interval = section.parameters().time("nack_interval", Time::from_us(500), help);

@@ -26,6 +26,7 @@ use crate::units::{Rate, Time};
 
 /// Limits of the packed event keys.
 const MOST_NODES: usize = 1 << 24;
+const MOST_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network and announces the first flows.
@@ -33,6 +34,12 @@ impl Simulation {
         let topology = &config.topology;
         if topology.nodes.len() >= MOST_NODES {
             let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+            return Err(RunError::Impossible(message));
+        }
+        let lists = topology.ports();
+        if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+            let (name, ports) = (&topology.nodes[node].name, lists[node].len());
+            let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
             return Err(RunError::Impossible(message));
         }
         let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
