@@ -154,7 +154,18 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         |(flows, mut events, detection_us, flags, controller, buffer, until_ns)| {
             events.sort_unstable();
             let (pfc, cut_through, spray, selective) = flags;
-            Chaos { flows, events, detection_us, pfc, cut_through, spray, selective, controller, buffer, until_ns }
+            Chaos {
+                flows,
+                events,
+                detection_us,
+                pfc,
+                cut_through,
+                spray,
+                selective,
+                controller,
+                buffer,
+                until_ns,
+            }
         },
     )
 }
@@ -181,8 +192,10 @@ fn chaotic(chaos: &Chaos) -> Config {
         };
         Failure { at: Time::from_us(us), change }
     };
-    config.failures =
-        Failures { detection: Time::from_us(chaos.detection_us), events: chaos.events.iter().map(change).collect() };
+    config.failures = Failures {
+        detection: Time::from_us(chaos.detection_us),
+        events: chaos.events.iter().map(change).collect(),
+    };
     config.switch.pfc.enabled = chaos.pfc;
     // With PFC, headroom and reserves come on top of what is to be shared.
     config.switch.buffer = Bytes(chaos.buffer + if chaos.pfc { 400_000 } else { 0 });

@@ -45,9 +45,8 @@ fn spines_of(topology: &Topology, flows: Vec<FlowSpec>) -> (NodeId, NodeId) {
     let spines = [node_named(topology, "spine0"), node_named(topology, "spine1")];
     let used = |leaf: &str| {
         let leaf = node_named(topology, leaf);
-        let sent = |&spine: &NodeId| {
-            totals_of(&outcome, leaf, port_towards(topology, leaf, spine)).packets_sent > 0
-        };
+        let sent =
+            |&spine: &NodeId| totals_of(&outcome, leaf, port_towards(topology, leaf, spine)).packets_sent > 0;
         *spines.iter().find(|spine| sent(spine)).expect("a path")
     };
     (used("leaf0"), used("leaf1"))
@@ -108,7 +107,10 @@ fn a_flow_survives_the_failure_of_the_link_that_its_acknowledgements_take() {
         let (forward, _) = spines_of(&topology, long_flow());
         // Where data takes the other spine, only acknowledgements were lost, and later ones make up for them.
         if forward != spine {
-            assert_eq!((completion_times(&kept)[0], kept.flows[0].packets_retransmitted), (kept.flows[0].ideal, 0));
+            assert_eq!(
+                (completion_times(&kept)[0], kept.flows[0].packets_retransmitted),
+                (kept.flows[0].ideal, 0)
+            );
         }
     }
 }
@@ -207,7 +209,9 @@ fn a_degraded_link_takes_its_new_rate_from_the_next_packet_on() {
 fn a_flow_resumes_when_its_host_link_comes_back() {
     let topology = Star { hosts: 2, host_link: link(RATE, Time::from_us(1)) }.build().unwrap();
     for recovery in RECOVERIES {
-        for (which, detection) in [(0, Time::ZERO), (1, Time::ZERO), (0, Time::from_us(50)), (1, Time::from_us(50))] {
+        for (which, detection) in
+            [(0, Time::ZERO), (1, Time::ZERO), (0, Time::from_us(50)), (1, Time::from_us(50))]
+        {
             let events =
                 [(Time::from_us(30), Change::LinkDown(which)), (Time::from_us(400), Change::LinkUp(which))];
             let config = normal("none", topology.clone(), vec![flow(0, 1, 2_000_000, Time::ZERO)]);
@@ -216,7 +220,10 @@ fn a_flow_resumes_when_its_host_link_comes_back() {
             let (kept, _) = run(config);
             // It waits for its timeout, 500 us after the last acknowledgement, and sends on.
             let fct = completion_times(&kept)[0];
-            assert!(fct > Time::from_us(530) && fct < Time::from_us(530 + 200), "{which}, {recovery:?}: {fct}");
+            assert!(
+                fct > Time::from_us(530) && fct < Time::from_us(530 + 200),
+                "{which}, {recovery:?}: {fct}"
+            );
         }
     }
 }
@@ -238,7 +245,8 @@ fn a_sender_that_was_paused_for_a_failed_link_goes_on() {
     config.switch.buffer = Bytes(400_000);
     config.until = Until::At(Time::from_us(400));
     config.measure.pauses = true;
-    let (kept, outcome) = run(failing(config, Time::from_us(5), &[(Time::from_us(100), Change::LinkDown(fails))]));
+    let (kept, outcome) =
+        run(failing(config, Time::from_us(5), &[(Time::from_us(100), Change::LinkDown(fails))]));
     let paused = kept.samples.iter().any(|s| s.entity == Entity::Port(0, 0) && s.time < Time::from_us(100));
     assert!(paused, "the test needs a pause");
     assert!(kept.flows.iter().any(|flow| flow.dst == 1 && flow.finish.is_some()), "{:?}", kept.flows);
@@ -260,7 +268,9 @@ fn rerouted_u(path_id: bool) -> Option<(Vec<(Time, f64)>, Time)> {
     let (kept, outcome) = run(config);
     assert_eq!(kept.flows[0].packets_retransmitted, 0);
     let other = node_named(&topology, "spine0") + node_named(&topology, "spine1") - spine;
-    assert!(sent_by(&outcome, &topology, leaf, spine) > 1000 && sent_by(&outcome, &topology, leaf, other) > 1000);
+    assert!(
+        sent_by(&outcome, &topology, leaf, spine) > 1000 && sent_by(&outcome, &topology, leaf, other) > 1000
+    );
     let u = kept.samples.iter().filter(|s| s.metric == "u").map(|s| (s.time, s.value)).collect();
     Some((u, kept.flows[0].finish?))
 }
@@ -271,11 +281,15 @@ fn hpcc_with_path_ids_is_not_misled_by_a_path_change() {
         let (u, _) = rerouted_u(path_id).expect("an end");
         // From the settled state before the change to well after it.
         let around = u.iter().filter(|(t, _)| (Time::from_us(90)..Time::from_us(200)).contains(t));
-        let (low, high) = around.fold((f64::MAX, 0.0), |(low, high): (f64, f64), s| (low.min(s.1), high.max(s.1)));
+        let (low, high) =
+            around.fold((f64::MAX, 0.0), |(low, high): (f64, f64), s| (low.min(s.1), high.max(s.1)));
         (low, high)
     };
     let (low, high) = worst(true);
     assert!(low > 0.85 && high < 1.05, "u between {low} and {high} with path ids");
     let (low, high) = worst(false);
-    assert!(low < 0.8 || high > 1.2, "u between {low} and {high} without: records of two paths should disagree");
+    assert!(
+        low < 0.8 || high > 1.2,
+        "u between {low} and {high} without: records of two paths should disagree"
+    );
 }

@@ -120,7 +120,11 @@ fn jobs_of_two_workloads_are_numbered_apart_and_share_the_network() {
     let alone = ring_by_hand(4, 20);
     for (_, _, finish) in jobs {
         // Two rings on the same links: each step sends twice as much.
-        assert!(finish.0 > alone && finish.0 < alone + 6 * 21 * (PACKET + ACK), "{finish}, alone {}", Time(alone));
+        assert!(
+            finish.0 > alone && finish.0 < alone + 6 * 21 * (PACKET + ACK),
+            "{finish}, alone {}",
+            Time(alone)
+        );
     }
 }
 
@@ -172,7 +176,10 @@ fn a_closed_loop_keeps_its_concurrency() {
         // microseconds and some acknowledgements later.
         let least = Time(2 * (DELAY.0 + ACK));
         for (start, end) in requests[slots..].iter().zip(&answers) {
-            assert!(*end >= *start + least && *end <= *start + least + Time(20 * (PACKET + ACK)), "{start}, {end}");
+            assert!(
+                *end >= *start + least && *end <= *start + least + Time(20 * (PACKET + ACK)),
+                "{start}, {end}"
+            );
         }
     }
 }

@@ -56,12 +56,8 @@ fn networks() -> Vec<(&'static str, Topology, u32, u32)> {
         bottleneck_link: mbps(40_000, 2000),
         ..ParkingLot::default()
     };
-    let tree = FatTree {
-        k: 4,
-        hosts_per_tor: 0,
-        host_link: mbps(25_000, 1000),
-        fabric_link: mbps(100_000, 1000),
-    };
+    let tree =
+        FatTree { k: 4, hosts_per_tor: 0, host_link: mbps(25_000, 1000), fabric_link: mbps(100_000, 1000) };
     vec![
         ("star", star(mbps(100_000, 1000)), 0, 1),
         ("star, odd rate", star(mbps(33_300, 1)), 0, 2),

@@ -17,7 +17,13 @@ fn star(hosts: u64) -> Topology {
 }
 
 /// PFC off and this much buffer.
-fn lossy(controller: &str, topology: Topology, flows: Vec<FlowSpec>, recovery: Recovery, buffer: u64) -> Config {
+fn lossy(
+    controller: &str,
+    topology: Topology,
+    flows: Vec<FlowSpec>,
+    recovery: Recovery,
+    buffer: u64,
+) -> Config {
     let mut config = normal(controller, topology, flows);
     config.switch.pfc.enabled = false;
     config.switch.buffer = Bytes(buffer);
@@ -53,7 +59,9 @@ fn every_flow_of_a_lossy_incast_ends_and_selective_repeat_sends_again_only_what_
             (retransmitted(&kept), sum_of(&outcome, |port| port.packets_dropped), last)
         };
         let (go_back, selective) = (with(Recovery::GoBackN), with(SELECTIVE));
-        println!("{controller}: again, dropped, last: {go_back:?} by go-back-N, {selective:?} by selective repeat");
+        println!(
+            "{controller}: again, dropped, last: {go_back:?} by go-back-N, {selective:?} by selective repeat"
+        );
         assert!(selective.1 > 0 && selective.0 == selective.1, "{controller}: {selective:?}");
         assert!(go_back.0 > go_back.1, "{controller}: {go_back:?}");
         // What a loss costs beyond itself: nothing here, the packets on their way behind it there. HPCC loses the ends of

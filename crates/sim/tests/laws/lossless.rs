@@ -71,7 +71,8 @@ fn headroom_suffices_when_full_packets_hold_up_the_pause_frame() {
     for gbps in [100, 400] {
         for delay_ns in [1, 5, 10, 11, 12, 15, 20, 50, 200] {
             let topology = star(16, Rate::from_gbps(gbps), Time::from_ns(delay_ns));
-            let mut flows: Vec<FlowSpec> = (8..16).map(|src| flow(src, src - 8, 400_000, Time::ZERO)).collect();
+            let mut flows: Vec<FlowSpec> =
+                (8..16).map(|src| flow(src, src - 8, 400_000, Time::ZERO)).collect();
             flows.extend((0..8).map(|src| flow(src, 16, 50_000, Time::from_ns(100 + 7 * u64::from(src)))));
             let mut config = normal("none", topology, flows);
             config.telemetry = TelemetryConfig::Int { max_hops: 5, path_id: false, all: true };
@@ -84,7 +85,8 @@ fn headroom_suffices_when_full_packets_hold_up_the_pause_frame() {
 fn the_receiver_of_an_incast_under_pfc_is_never_idle() {
     // Pauses must not starve the port that they protect: 16 senders take as long as one that sends everything.
     let rate = Rate::from_gbps(100);
-    let (kept, outcome) = lossless(normal("none", star(16, rate, Time::from_us(1)), incast(16, 500_000)), 200_000);
+    let (kept, outcome) =
+        lossless(normal("none", star(16, rate, Time::from_us(1)), incast(16, 500_000)), 200_000);
     let last = completion_times(&kept).into_iter().max().unwrap();
     let busy = rate.transmission_time(16 * 500 * 1048);
     let edges = Time(4_000_000 + 83_840 + 2 * 4_800);
@@ -112,9 +114,11 @@ fn mixed_rates_and_flows_in_both_directions_drop_nothing() {
         // Everybody sends to the slow host of the next leaf, and the slow hosts to everybody.
         let mut flows: Vec<FlowSpec> =
             (0..24).map(|src| flow(src, (src / 8 + 1) % 3 * 8 + 3, 60_000, Time::ZERO)).collect();
-        flows.extend((0..24).filter(|dst| dst % 8 != 3).map(|dst| {
-            flow((dst / 8 + 1) % 3 * 8 + 3, dst, 60_000, Time::ZERO)
-        }));
+        flows.extend(
+            (0..24)
+                .filter(|dst| dst % 8 != 3)
+                .map(|dst| flow((dst / 8 + 1) % 3 * 8 + 3, dst, 60_000, Time::ZERO)),
+        );
         for controller in ["none", "dcqcn", "timely"] {
             for forwarding in [Forwarding::StoreAndForward, Forwarding::CutThrough { header: 64 }] {
                 let mut config = normal(controller, topology.clone(), flows.clone());
@@ -138,7 +142,9 @@ fn a_paused_port_sends_nothing_more_than_the_packet_it_has_begun() {
     config.measure.utilisation = Some(weftline_sim::config::Sampled { what, every });
     let (kept, outcome) = lossless(config, 50_000);
     for host in 0..4 {
-        let of = |metric| kept.samples.iter().filter(move |s| s.entity == Entity::Port(host, 0) && s.metric == metric);
+        let of = |metric| {
+            kept.samples.iter().filter(move |s| s.entity == Entity::Port(host, 0) && s.metric == metric)
+        };
         let events: Vec<(Time, bool)> = of("paused").map(|s| (s.time, s.value == 1.0)).collect();
         assert!(events.len() >= 4 && events.windows(2).all(|pair| pair[0].1 != pair[1].1), "{events:?}");
         let mut total = Time::ZERO;

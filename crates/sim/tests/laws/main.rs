@@ -12,3 +12,4 @@ mod lone_flow;
 mod loss;
 mod lossless;
 mod queueing;
+mod sharing;

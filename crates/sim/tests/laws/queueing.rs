@@ -112,7 +112,9 @@ fn queue_at(load: f64, flows: u32) {
     let theory = load * SERVICE.0 as f64 / (2.0 * (1.0 - load));
     let plain = waits.iter().map(|w| w.2.0 as f64).sum::<f64>() / waits.len() as f64 / theory;
     let (mean, error) = relative_mean(&waits, load);
-    println!("load {load}: mean wait {plain:.4} of theory; {mean:.4} +- {error:.4} without the chance of gaps");
+    println!(
+        "load {load}: mean wait {plain:.4} of theory; {mean:.4} +- {error:.4} without the chance of gaps"
+    );
     assert!(error < 0.007, "{error}");
     assert!((mean - 1.0).abs() < 0.02 && (plain - 1.0).abs() < 0.02, "{mean}, {plain} of theory");
 }
