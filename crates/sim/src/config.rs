@@ -3,6 +3,7 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 use crate::congestion::ControllerConfig;
+pub use crate::topology::PortSet;
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
@@ -214,6 +215,3 @@ pub struct Sampled<T> {
     pub what: T,
     pub every: Time,
 }
-
-/// Ports by (node, port of the node).
-pub type PortSet = Vec<(NodeId, u32)>;

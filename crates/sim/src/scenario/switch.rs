@@ -17,6 +17,8 @@ pub const FORWARDING: &[(&str, &str)] = &[
     ("cut-through", "a packet may leave once its header has arrived"),
 ];
 
+/// Of the published runs.
+pub const DEFAULT_BUFFER: Bytes = Bytes(32 << 20);
 /// More than any switch has; larger values are slips of the unit.
 const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
 
@@ -55,7 +57,7 @@ pub struct SwitchContext<'a> {
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let help = "shared packet memory of a switch (published: 32 MiB)";
-    let buffer = section.parameters().bytes("buffer", Bytes(32 << 20), help);
+    let buffer = section.parameters().bytes("buffer", DEFAULT_BUFFER, help);
     if buffer == Bytes(0) || buffer > LARGEST_BUFFER {
         let message = format!("{buffer} is not a buffer: expected more than 0 and at most {LARGEST_BUFFER}");
         section.complain("buffer", message);

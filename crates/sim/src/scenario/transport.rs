@@ -32,6 +32,8 @@ pub struct TransportContext<'a> {
     pub compat: Compat,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// How long queues may hold a packet before it counts as lost.
+    pub patience: Time,
     /// Controllers from outside this crate, by name.
     pub controllers: &'a [ExternalController],
 }
@@ -162,7 +164,7 @@ fn recovery(section: &mut Section) -> Recovery {
 /// A time, `auto` or `none`.
 fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
     let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
-    let auto = || LEAST_AUTO_RTO.max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
+    let auto = || LEAST_AUTO_RTO.max(cx.patience).max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
     let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";
     let named = |name: &str| if name == "none" { None } else { Some(auto()) };
     let rto = match section.get("rto") {
@@ -185,7 +187,9 @@ fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32
         }
     };
     let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \
-                \"auto\": 1 ms or ten base RTTs, whichever is more";
+                \"auto\": the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's buffer \
+                (four times that with PFC, whose pauses queue packets behind packets): sooner, packets that only wait \
+                would be sent again";
     let shown = rto.map_or("none".to_string(), |time| time.to_string());
     let declared = Declared { key: "rto", kind: Kind::Text, default: Some(default.to_string()), help };
     section.declare(declared, Some(Value::Text(shown)));

@@ -3,8 +3,7 @@
 //! `leaf0.p3` is the third port of leaf0, counted from 0 in the order of the links; `leaf0->spine1` are the
 //! ports of leaf0 that lead to spine1. Either side may be a pattern, and `leaf*` alone means all ports.
 
-use super::{LinkId, NodeId, Topology};
-use crate::config::PortSet;
+use super::{LinkId, NodeId, PortSet, Topology};
 use crate::parameters::nearest;
 
 /// Whether `name` fits `pattern`, in which `*` stands for any characters and `?` for one.
