@@ -1,0 +1,44 @@
+//! The native module `weftline._native`: types in, types out, progress and interrupts. Nothing is decided here.
+//!
+//! Results come as JSON text, which Python parses, or as Arrow streams, which every data frame library takes. What is
+//! wrong with the input is an `InputError`, a run that could not be completed a `RunFailed`; both carry the whole
+//! message.
+
+use pyo3::prelude::*;
+
+mod bench;
+mod controllers;
+mod errors;
+mod instructions;
+mod runs;
+mod scenarios;
+mod tables;
+
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use bench::bench;
+    #[pymodule_export]
+    use controllers::{Ack, Flow, Hop};
+    #[pymodule_export]
+    use runs::run;
+    #[pymodule_export]
+    use scenarios::{check, explain, names, resolve, schema};
+    #[pymodule_export]
+    use tables::{Table, queues, series, slowdown, table};
+
+    /// The version of weftline.
+    #[pyfunction]
+    fn version() -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        module.add("InputError", py.get_type::<errors::InputError>())?;
+        module.add("RunFailed", py.get_type::<errors::RunFailed>())
+    }
+}

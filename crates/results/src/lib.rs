@@ -1,0 +1,33 @@
+//! What a run leaves behind, and how it is read again: the run's folder, its Parquet tables, its summary.
+//!
+//! ```text
+//! scenario.toml    resolved: rerunning it gives the same bits           (folder)
+//! flows.parquet    one row a flow                                       (flow_table)
+//! series.parquet   what [measure] asked for over time                   (series)
+//! queues.parquet   histogram of the bytes queued at each port asked for (queues)
+//! summary.json     totals, percentiles, cost, versions                  (summary)
+//! ```
+//!
+//! Tables are written while the run goes on and are complete Parquet files after every row group (`table_file`), so
+//! that a full disk or a killed process leaves what was computed.
+
+pub mod error;
+pub mod flow_table;
+pub mod folder;
+pub mod names;
+pub mod parquet_read;
+pub mod queues;
+pub mod resources;
+pub mod series;
+pub mod slowdown;
+pub mod summary;
+pub mod table_file;
+pub mod trace;
+
+pub use error::ResultsError;
+pub use folder::{About, RunFolder};
+pub use names::Names;
+pub use resources::Stopwatch;
+
+#[cfg(test)]
+mod scratch;

@@ -88,6 +88,8 @@ pub enum BalancerConfig {
     Ecmp { salt: u64 },
     /// Every packet takes a random one of the shortest paths.
     Spray,
+    /// The destination's number chooses, one digit a tier.
+    Destination,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -10,6 +10,7 @@ pub mod net;
 pub mod packet;
 pub mod parameters;
 pub mod queue;
+pub mod scenario;
 mod settings;
 pub mod simulation;
 pub mod telemetry;

@@ -31,8 +31,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "alpha = (1 - g) alpha + g F\n\
                 rate = rate (1 - alpha/2) at a mark, once per window\n\
                 rate = rate + R_AI per window otherwise",
-    validation: "Cuts, alpha and increase equal hand-computed cases, in the order of operations of the HPCC authors' \
-                 simulator. Not yet compared with it where packets are marked.",
+    validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond on lone flows, a 16-to-1 \
+                 incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
+                 (tests/reference.rs).",
 };
 
 /// Published step: a packet of 1 000 B per 13 us at 100 Gb/s.

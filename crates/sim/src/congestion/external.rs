@@ -20,8 +20,10 @@ pub struct ExternalController {
 }
 
 impl ExternalController {
-    pub(super) fn start(&self, flow: &FlowContext) -> External {
-        External { law: (self.make)(flow), line_rate: flow.line_rate }
+    pub(super) fn start(&self, flow: &FlowContext, control: &mut Control) -> External {
+        let mut external = External { law: (self.make)(flow), line_rate: flow.line_rate };
+        external.on_start(control);
+        external
     }
 }
 
@@ -53,6 +55,10 @@ impl External {
 }
 
 impl CongestionController for External {
+    fn on_start(&mut self, control: &mut Control) {
+        self.law.on_start(control);
+        self.hold(control);
+    }
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
         self.law.on_ack(ack, control);
         self.hold(control);
@@ -77,6 +83,9 @@ mod tests {
 
     struct Absurd(u64);
     impl CongestionController for Absurd {
+        fn on_start(&mut self, control: &mut Control) {
+            control.rate = Rate(self.0);
+        }
         fn on_ack(&mut self, _ack: &Ack, control: &mut Control) {
             control.rate = Rate(self.0);
         }
@@ -92,6 +101,8 @@ mod tests {
         for (asked, held) in [(0, 1), (7, 7), (u64::MAX, 100_000_000_000)] {
             let config = ControllerConfig::External(make(asked));
             let (mut controller, mut control) = config.start(&situations::flow(), 5);
+            assert_eq!(control.rate.0, held, "from the start");
+            control.rate = Rate::from_gbps(1);
             controller.on_ack(&situations::ack(1_000, 2_000), &mut control);
             assert_eq!(control.rate.0, held);
         }

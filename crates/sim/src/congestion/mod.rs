@@ -81,6 +81,8 @@ impl Control {
 
 /// The law of one flow.
 pub trait CongestionController {
+    /// The flow starts, at line rate unless an external controller sets another rate here; the built-in ones do not.
+    fn on_start(&mut self, _control: &mut Control) {}
     /// An acknowledgement came, also a negative one and also the one that completes the flow.
     fn on_ack(&mut self, ack: &Ack, control: &mut Control);
     /// A timer that the controller set has fired.
@@ -211,14 +213,17 @@ macro_rules! registry {
 
             /// State and control of a new flow. `int_hops`: records that the INT header has room for.
             pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
+                let mut control = Control::new(flow.line_rate);
                 let state = match self {
                     ControllerConfig::None => Controller::None,
                     $(ControllerConfig::$variant(parameters) => {
                         Controller::$variant(parameters.start(flow, int_hops))
                     })*
-                    ControllerConfig::External(external) => Controller::External(external.start(flow)),
+                    ControllerConfig::External(external) => {
+                        Controller::External(external.start(flow, &mut control))
+                    }
                 };
-                (state, Control::new(flow.line_rate))
+                (state, control)
             }
         }
 

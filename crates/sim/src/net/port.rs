@@ -11,6 +11,7 @@ pub struct Port {
     /// Propagation delay of the link.
     pub delay: Time,
     pub rate: Rate,
+    pub rate_kbps: u32,
     /// Picoseconds per byte where that is whole, else 0.
     ps_per_byte: u64,
     /// Bytes sent since the start, PFC included: what INT reports.
@@ -55,6 +56,7 @@ impl Port {
             busy_until: Time::ZERO,
             delay: end.delay,
             rate: end.rate,
+            rate_kbps: 0,
             ps_per_byte: 0,
             bytes_sent: 0,
             packets_sent: 0,
@@ -79,6 +81,7 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         const PICOBITS: u64 = 8_000_000_000_000;
         self.rate = rate;
+        self.rate_kbps = u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX);
         self.ps_per_byte = if PICOBITS % rate.0 == 0 { PICOBITS / rate.0 } else { 0 };
     }
 

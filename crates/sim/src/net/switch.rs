@@ -10,12 +10,15 @@ use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::HopState;
 use crate::topology::Routes;
+use crate::units::Time;
 
 pub struct Switch {
     pub node: u32,
     pub first_port: PortId,
     /// Its id in path ids: 12 bits, never 0.
     pub path_id: u16,
+    /// Packets may be forwarded before all of them has come.
+    pub cuts_through: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// By local port.
@@ -44,37 +47,45 @@ impl Switch {
     }
 
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
+    #[inline]
     pub fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
-        let packet = net.packets[id];
-        let Some(out_local) = self.route(routes, &packet) else {
+        let packet = &net.packets[id];
+        let Some(out_local) = self.route(routes, packet) else {
             return net.strand_packet(port, id);
         };
         let out = self.first_port + out_local;
-        if let Some(at) = self.must_wait_for_tail(net, port, out, &packet) {
-            let local = u64::from(net.ports[port as usize].local);
-            let action = Action::Forward { port: out, packet: id };
-            return net.schedule(at, self.node, Rank::Arrival, local, action);
+        if self.cuts_through {
+            if let Some(at) = must_wait_for_tail(net, port, out, packet) {
+                let local = u64::from(net.ports[port as usize].local);
+                let action = Action::Forward { port: out, packet: id };
+                return net.schedule(at, self.node, Rank::Arrival, local, action);
+            }
         }
         self.admit(net, out, id);
     }
 
-    /// Takes a packet into the buffer and the queue of port `out`.
+    /// Takes a packet into the buffer, and sends it by port `out` now or queues it there.
+    #[inline]
     pub fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let packet = net.packets[id];
-        let size = u64::from(packet.size);
-        let out_port = &mut net.ports[out as usize];
-        if !out_port.up {
+        let packet = &net.packets[id];
+        let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
+        let port = &mut net.ports[out as usize];
+        if !port.up {
             return net.strand_packet(out, id);
         }
-        let queued = out_port.queue.class_bytes(packet.class);
-        if !self.buffer.admit(packet.ingress, packet.class, size, queued) {
+        let queued = port.queue.class_bytes(class);
+        if !self.buffer.admit(ingress, class, size, queued) {
             return net.drop_packet(out, id);
         }
-        if self.buffer.must_pause(packet.ingress, packet.class) {
-            self.send_pfc(net, packet.ingress, packet.class, PacketKind::Pause);
+        if self.buffer.must_pause(ingress, class) {
+            self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
-        if let Verdict::Dropped(dropped) = net.ports[out as usize].queue.enqueue(id, &mut net.packets) {
-            let gone = net.packets[dropped];
+        let port = &mut net.ports[out as usize];
+        if port.is_idle(net.now) && port.queue.lets_through(class, port.paused) {
+            return self.send(net, out, id);
+        }
+        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
+            let gone = &net.packets[dropped];
             self.buffer.release(gone.ingress, gone.class, u64::from(gone.size));
             net.drop_packet(out, dropped);
         }
@@ -86,7 +97,7 @@ impl Switch {
     pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
         let port = &mut net.ports[port_id as usize];
         if !port.is_idle(net.now) {
-            if !port.queue.is_empty() {
+            if !port.departure_pending && !port.queue.is_empty() {
                 net.expect_departure(port_id);
             }
             return;
@@ -95,50 +106,52 @@ impl Switch {
             return;
         }
         let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
-        let resumes_peer = self.departs(net, port_id, id);
+        self.send(net, port_id, id);
+    }
+
+    /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
+    /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
+    #[inline]
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+        let (ingress, class) = (net.packets[id].ingress, net.packets[id].class);
+        self.departs(net, port_id, id);
+        let resumes = class != 0 && self.buffer.may_resume(ingress, class);
+        let same_port = self.first_port + u32::from(ingress) == port_id;
+        if resumes && !same_port {
+            self.send_pfc(net, ingress, class, PacketKind::Resume);
+        }
         let more = !net.ports[port_id as usize].queue.is_empty();
-        let (local, class) = (net.packets[id].ingress, net.packets[id].class);
         net.transmit(port_id, id, more);
-        if resumes_peer {
-            self.send_pfc(net, local, class, PacketKind::Resume);
+        if resumes && same_port {
+            self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
     }
 
-    /// What a switch does to a packet that leaves: releases its buffer, marks it, lets its sender go on, writes telemetry.
-    /// True where the sender is the peer of this very port (the packet goes back where it came from, as after a
-    /// failure): then the resume frame must follow the packet.
+    /// What a switch does to a packet that leaves: releases its buffer, marks it, writes telemetry.
     #[inline]
-    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) -> bool {
-        let packet = net.packets[id];
-        let mut resumes_peer = false;
+    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+        let packet = &mut net.packets[id];
         let port = &net.ports[port_id as usize];
-        if packet.class != 0 {
-            self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
+        let (class, ingress) = (packet.class, packet.ingress);
+        if class != 0 {
+            self.buffer.release(ingress, class, u64::from(packet.size));
             let marker = &self.markers[usize::from(port.local)];
-            if marker.marks(port.queue.class_bytes(packet.class), &mut self.random) {
+            if marker.marks(port.queue.class_bytes(class), &mut self.random) {
                 net.totals[port_id as usize].ecn_marks += 1;
                 if packet.kind == PacketKind::Data {
-                    net.packets[id].flags |= flag::MARKED;
-                }
-            }
-            if self.buffer.may_resume(packet.ingress, packet.class) {
-                resumes_peer = self.first_port + u32::from(packet.ingress) == port_id;
-                if !resumes_peer {
-                    self.send_pfc(net, packet.ingress, packet.class, PacketKind::Resume);
+                    packet.flags |= flag::MARKED;
                 }
             }
         }
-        if packet.kind == PacketKind::Data && packet.telemetry != NONE {
-            let port = &net.ports[port_id as usize];
+        if packet.telemetry != NONE && packet.kind == PacketKind::Data {
             let hop = HopState {
                 now: net.now,
                 bytes_sent: port.bytes_sent,
                 queue_bytes: port.queue.bytes(),
-                rate: port.rate,
+                rate_kbps: port.rate_kbps,
             };
             net.stacks.push(packet.telemetry, self.path_id, hop);
         }
-        resumes_peer
     }
 
     /// Sends a pause or resume frame for `class` to the peer of a port.
@@ -169,29 +182,6 @@ impl Switch {
         }
     }
 
-    /// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave
-    /// before it has come.
-    #[inline]
-    fn must_wait_for_tail(
-        &self,
-        net: &Partition,
-        port: PortId,
-        out: PortId,
-        packet: &Packet,
-    ) -> Option<crate::units::Time> {
-        let inward = &net.ports[port as usize];
-        let header = u64::from(net.ports[inward.peer as usize].peer_cuts_through);
-        let size = u64::from(packet.size);
-        if header == 0 || header >= size {
-            return None;
-        }
-        let tail = net.now + inward.transmission_time(size, net.compat)
-            - inward.transmission_time(header, net.compat);
-        let outward = net.ports[out as usize].transmission_time(size, net.compat);
-        let start = tail.saturating_sub(outward);
-        (start > net.now).then_some(start)
-    }
-
     /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders that were
     /// paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
@@ -214,4 +204,20 @@ impl Switch {
             }
         }
     }
+}
+
+/// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave before
+/// it has come.
+fn must_wait_for_tail(net: &Partition, port: PortId, out: PortId, packet: &Packet) -> Option<Time> {
+    let inward = &net.ports[port as usize];
+    let header = u64::from(net.ports[inward.peer as usize].peer_cuts_through);
+    let size = u64::from(packet.size);
+    if header == 0 || header >= size {
+        return None;
+    }
+    let tail = net.now + inward.transmission_time(size, net.compat)
+        - inward.transmission_time(header, net.compat);
+    let outward = net.ports[out as usize].transmission_time(size, net.compat);
+    let start = tail.saturating_sub(outward);
+    (start > net.now).then_some(start)
 }

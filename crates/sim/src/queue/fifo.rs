@@ -38,12 +38,24 @@ impl QueueDiscipline for Fifo {
         Some(self.lists.pop(usize::from(class), packets))
     }
 
+    #[inline]
+    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+        let through = self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
+        if through && class != 0 {
+            self.last = class;
+        }
+        through
+    }
+
+    #[inline]
     fn bytes(&self) -> u64 {
         self.lists.bytes()
     }
+    #[inline]
     fn class_bytes(&self, class: u8) -> u64 {
         self.lists.class_bytes(class)
     }
+    #[inline]
     fn is_empty(&self) -> bool {
         self.lists.occupied() == 0
     }

@@ -24,6 +24,11 @@ pub trait QueueDiscipline {
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict;
     /// The next packet to leave; bit c of `paused` holds class c back.
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId>;
+    /// Whether a packet of this class that comes now may leave at once, as if it had been queued and dequeued: nothing
+    /// waits and nothing holds it back. A discipline that must see every packet says no.
+    fn lets_through(&mut self, _class: u8, _paused: u8) -> bool {
+        false
+    }
     /// Bytes in the queue, all classes.
     fn bytes(&self) -> u64;
     /// Bytes in the queue of one class.
@@ -43,6 +48,15 @@ pub const KINDS: &[(&str, &str)] = &[
     ("fifo", "eight classes, class 0 first, the others in turn; first come, first served within a class"),
     ("priority", "eight classes, the lower number first; first come, first served within a class"),
 ];
+
+/// The discipline named `kind`; none where [`KINDS`] has no such name.
+pub fn read(kind: &str) -> Option<QueueConfig> {
+    match kind {
+        "fifo" => Some(QueueConfig::Fifo),
+        "priority" => Some(QueueConfig::Priority),
+        _ => None,
+    }
+}
 
 macro_rules! each {
     ($queue:expr, $q:ident => $call:expr) => {
@@ -70,6 +84,10 @@ impl QueueDiscipline for Queue {
     #[inline]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
         each!(self, q => q.dequeue(paused, packets))
+    }
+    #[inline]
+    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+        each!(self, q => q.lets_through(class, paused))
     }
     #[inline]
     fn bytes(&self) -> u64 {

@@ -26,12 +26,20 @@ impl QueueDiscipline for Priority {
         Some(self.lists.pop(ready.trailing_zeros() as usize, packets))
     }
 
+    #[inline]
+    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+        self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0)
+    }
+
+    #[inline]
     fn bytes(&self) -> u64 {
         self.lists.bytes()
     }
+    #[inline]
     fn class_bytes(&self, class: u8) -> u64 {
         self.lists.class_bytes(class)
     }
+    #[inline]
     fn is_empty(&self) -> bool {
         self.lists.occupied() == 0
     }

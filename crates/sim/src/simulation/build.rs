@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::flows::Flows;
 use super::probes::Probes;
 use super::{NodeIndex, RunError, Simulation};
-use crate::balance::Balancer;
+use crate::balance::{Balancer, Place};
 use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
@@ -185,7 +185,8 @@ fn nodes(config: &Config, ports: &[Port], first_port: &[u32]) -> (Vec<NodeIndex>
 }
 
 fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
-    let name = &config.topology.nodes[node as usize].name;
+    let spec = &config.topology.nodes[node as usize];
+    let name = &spec.name;
     let buffered: Vec<BufferedPort> =
         own.iter().map(|port| BufferedPort { rate: port.rate, delay: port.delay }).collect();
     let packet = Settings::largest_packet(&config.transports, config.telemetry);
@@ -194,6 +195,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
     Switch {
         node,
         first_port,
+        cuts_through: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -203,7 +205,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
             nic,
             packet,
         ),
-        balancer: Balancer::new(settings.balancer, config.compat, config.seed, node, name),
+        balancer: Balancer::new(settings.balancer, config.compat, config.seed, Place { node, name, tier: spec.tier }),
         markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.rate)).collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }

@@ -76,6 +76,8 @@ pub struct IntStacks {
     heads: Vec<StackHead>,
     free: Vec<u32>,
     layout: IntLayout,
+    /// Where the unit of bytes sent is a power of two.
+    sent_shift: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -88,7 +90,9 @@ impl IntStacks {
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
         let (records, heads, free) = (Vec::new(), Vec::new(), Vec::new());
-        IntStacks { max_hops, records, heads, free, layout }
+        let unit = layout.sent_unit;
+        let sent_shift = unit.is_power_of_two().then(|| unit.trailing_zeros());
+        IntStacks { max_hops, records, heads, free, layout, sent_shift }
     }
 
     pub fn layout(&self) -> IntLayout {
@@ -116,18 +120,24 @@ impl IntStacks {
     /// records overwrite the oldest, and the count tells the receiver that they mean nothing.
     #[inline]
     pub fn push(&mut self, id: u32, switch: u16, hop: HopState) {
+        const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
+        const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
+        const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
         let head = &mut self.heads[id as usize];
-        let place = id as usize * self.max_hops + usize::from(head.hops) % self.max_hops;
+        let hop_number = usize::from(head.hops);
+        let place = if hop_number < self.max_hops { hop_number } else { hop_number % self.max_hops };
         head.hops += 1;
         head.path_id ^= switch & 0xfff;
-        let mask = |bits: u32| (1u64 << bits) - 1;
-        self.records[place] = IntRecord {
-            time: (hop.now.ns() & mask(IntRecord::TIME_BITS)) as u32,
-            sent: ((hop.bytes_sent / u64::from(self.layout.sent_unit)) & mask(IntRecord::SENT_BITS))
-                as u32,
-            queue: ((hop.queue_bytes / u64::from(self.layout.queue_unit)) & mask(IntRecord::QUEUE_BITS))
-                as u32,
-            rate_kbps: (hop.rate.0 / 1000) as u32,
+        // The unit of bytes sent is a power of two for every NIC rate in the authors' table.
+        let sent = match self.sent_shift {
+            Some(shift) => hop.bytes_sent >> shift,
+            None => hop.bytes_sent / u64::from(self.layout.sent_unit),
+        };
+        self.records[id as usize * self.max_hops + place] = IntRecord {
+            time: (hop.now.ns() & TIME) as u32,
+            sent: (sent & SENT) as u32,
+            queue: hop.queue_bytes as u32 / self.layout.queue_unit & QUEUE,
+            rate_kbps: hop.rate_kbps,
         };
     }
 
@@ -148,7 +158,7 @@ pub struct HopState {
     pub bytes_sent: u64,
     /// Bytes in all its queues, this packet gone.
     pub queue_bytes: u64,
-    pub rate: crate::units::Rate,
+    pub rate_kbps: u32,
 }
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+# The commands of a developer's day. `make help` lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Where the built native module ends up; newer than every source when it is fresh.
+NATIVE := $(VENV)/.native
+RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python check bench fuzz docs validate clean
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: $(NATIVE) ## compare four controllers on web-search traffic: a table here, a page in out/demo/report.html
+	$(BIN)/weftline reproduce demo
+
+test: test-rust test-python ## run every test
+
+test-rust: ## tests of the Rust crates
+	cargo test --workspace --quiet
+
+test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.dev ## format, lints
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check python examples
+	$(BIN)/ruff format --check python examples
+
+bench: $(NATIVE) ## packet-hops per CPU second on the standard workloads
+	$(BIN)/weftline bench
+
+fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
+	fuzz/run.sh
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+validate: $(NATIVE) ## the long comparisons with published results
+	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
+	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry; do \
+		$(BIN)/weftline reproduce $$experiment || exit 1; done
+
+clean: ## remove everything that was built
+	rm -rf target $(VENV) site out
+
+$(VENV)/.base: pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "weftline needs Python 3.11 or newer"'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2' 'vl-convert-python>=1.7'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'ruff>=0.15'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5'
+	touch $@
+
+$(NATIVE): $(VENV)/.base $(RUST_SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	touch $@

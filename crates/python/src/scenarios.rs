@@ -1,0 +1,91 @@
+//! Scenarios: loaded, checked, resolved, described.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use weftline_results::trace;
+use weftline_sim::congestion::ExternalController;
+use weftline_sim::scenario::{self, Hooks, Scenario};
+
+use crate::errors::{input, whole};
+
+/// What every function that takes a scenario is given.
+pub struct Source {
+    pub text: String,
+    /// Its name in messages.
+    pub file: String,
+    /// Where its relative paths start.
+    pub base_dir: PathBuf,
+    /// (path, value) as `--set` has them.
+    pub sets: Vec<(String, String)>,
+    pub seed: Option<u64>,
+}
+
+impl Source {
+    pub fn load(&self, controllers: &[ExternalController]) -> PyResult<Scenario> {
+        let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
+        let hooks = Hooks { read_parquet: Some(&read_parquet), controllers };
+        Scenario::load(&self.text, &self.file, &self.base_dir, &self.sets, self.seed, hooks).map_err(input)
+    }
+}
+
+/// A seed as Python has it: none, or a whole number that may not fit.
+pub fn seed(value: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+    value.map(|value| whole(&value, "seed", "a whole number from 0 to 2^64 - 1")).transpose()
+}
+
+/// Everything that follows from a scenario, as JSON.
+#[pyfunction]
+pub fn check(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    py.detach(|| {
+        let scenario = source.load(&[])?;
+        let mut facts = scenario.check();
+        if let Some(facts) = facts.as_object_mut() {
+            facts.entry("warnings").or_insert_with(|| scenario.warnings.clone().into());
+        }
+        Ok(facts.to_string())
+    })
+}
+
+/// The scenario with every value in force, as TOML.
+#[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
+pub fn resolve(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<Bound<'_, PyAny>>,
+    controllers: Option<Bound<'_, pyo3::types::PyDict>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
+    py.detach(|| Ok(source.load(&external)?.resolved().to_string()))
+}
+
+/// The JSON Schema of the scenario file.
+#[pyfunction]
+pub fn schema() -> String {
+    format!("{:#}", scenario::schema())
+}
+
+/// What a scenario can name, by kind, each with one line of help, as JSON.
+#[pyfunction]
+pub fn names() -> String {
+    scenario::names().to_string()
+}
+
+/// What a scheme, key or metric is, as JSON.
+#[pyfunction]
+pub fn explain(name: &str) -> PyResult<String> {
+    scenario::explain(name).map(|entry| entry.to_string()).map_err(input)
+}

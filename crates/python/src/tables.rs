@@ -1,0 +1,160 @@
+//! Results of a run, from its folder: tables as Arrow streams, percentiles and series as JSON.
+
+use std::path::PathBuf;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use serde_json::{Value, json};
+use weftline_results::slowdown::Scheme;
+use weftline_results::{self as results, ResultsError, flow_table, parquet_read};
+use weftline_sim::parameters;
+
+use crate::errors::{input, of_results, whole};
+
+/// Names of the tables and their files; a run need not have the later ones.
+const TABLES: [(&str, &str); 4] = [
+    ("flows", flow_table::FILE),
+    ("series", results::series::FILE),
+    ("queues", results::queues::FILE),
+    ("telemetry", "telemetry.parquet"),
+];
+
+/// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) takes it, as often as it likes.
+/// Rows are read from the file as they are asked for.
+#[pyclass(frozen, module = "weftline._native")]
+pub struct Table {
+    path: PathBuf,
+    name: String,
+}
+
+impl Table {
+    fn open(&self) -> Result<FFI_ArrowArrayStream, ResultsError> {
+        match self.name.as_str() {
+            "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
+            "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
+            _ => parquet_read::stream(&self.path),
+        }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The Arrow PyCapsule interface. The table's own types are given, whatever was requested.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let stream = py.detach(|| self.open()).map_err(of_results)?;
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Names of the columns.
+    #[getter]
+    fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        match self.name.as_str() {
+            "series" if !self.path.exists() => Ok(names(&results::series::schema())),
+            "queues" if !self.path.exists() => Ok(names(&results::queues::schema())),
+            _ => py.detach(|| parquet_read::columns(&self.path)).map_err(of_results),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<weftline table {:?} in {}; pass it to pyarrow.table, polars.DataFrame or pandas>",
+            self.name,
+            self.path.display()
+        )
+    }
+}
+
+fn names(schema: &arrow_schema::Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+/// The table `name` of the run in `dir`: "flows", "series", "queues" or "telemetry".
+#[pyfunction]
+pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
+    let known = TABLES.iter().map(|(known, _)| *known);
+    let Some((_, file)) = TABLES.iter().find(|(known, _)| *known == name) else {
+        return Err(input(parameters::unknown("table", name, known)));
+    };
+    let path = dir.join(file);
+    let may_be_absent = matches!(name, "series" | "queues") && dir.join(flow_table::FILE).exists();
+    if !path.exists() && !may_be_absent {
+        return Err(input(format!("{}: no such file: expected the folder of a run", path.display())));
+    }
+    Ok(Table { path, name: name.to_string() })
+}
+
+/// Slowdown by flow size, as JSON: `{"bins": [{"size_bytes", "count", "p50", "p95", "p99", "mean", "max"}], "overall": {...}}`.
+/// Of the flows of one group, where `group` names one.
+#[pyfunction]
+#[pyo3(signature = (dir, bins, scheme, group=None))]
+pub fn slowdown(
+    py: Python<'_>,
+    dir: PathBuf,
+    bins: Bound<'_, PyAny>,
+    scheme: &str,
+    group: Option<String>,
+) -> PyResult<String> {
+    let scheme = match scheme {
+        "equal-count" => Scheme::EqualCount(match whole(&bins, "bins", "a whole number above 0")? {
+            0u32 => return Err(input("bins: expected a whole number above 0, found 0")),
+            bins => bins as usize,
+        }),
+        "decades" => Scheme::Decades,
+        other => {
+            return Err(input(parameters::unknown(
+                "scheme of bins",
+                other,
+                ["equal-count", "decades"].into_iter(),
+            )));
+        }
+    };
+    py.detach(|| {
+        let mut finished = results::slowdown::read(&dir)?;
+        if let Some(group) = group {
+            let wanted = finished.groups.iter().position(|name| *name == group);
+            let mut of_point = finished.group.into_iter();
+            finished.points.retain(|_| of_point.next().map(|number| number as usize) == wanted);
+        }
+        Ok(results::slowdown::to_json(&finished.points, scheme).to_string())
+    })
+    .map_err(of_results)
+}
+
+/// Queue length over all ports that were sampled, as JSON:
+/// `{"percentiles": {"p50", "p95", "p99", "p999", "max"}, "cdf": [[bytes, share], ...]}`.
+#[pyfunction]
+pub fn queues(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
+    py.detach(|| {
+        let histogram = results::queues::read(&dir)?;
+        Ok(json!({ "percentiles": results::queues::percentiles(&histogram), "cdf": results::queues::cdf(&histogram) })
+            .to_string())
+    })
+    .map_err(of_results)
+}
+
+/// One metric over time, as JSON: `{"entities": {name: [[time_ns, value], ...]}}`.
+///
+/// Averaged over spans of `every_ns` (0: as recorded), then thinned to at most `max_points` each (0: all).
+#[pyfunction]
+pub fn series(
+    py: Python<'_>,
+    dir: PathBuf,
+    metric: &str,
+    every_ns: f64,
+    max_points: Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let most: u32 = whole(&max_points, "max_points", "a whole number, 0 for all points")?;
+    py.detach(|| {
+        let entities = results::series::read(&dir, metric, every_ns, most as usize)?;
+        let entities = entities.into_iter().map(|(name, points)| (name, json!(points)));
+        Ok(json!({ "entities": Value::Object(entities.collect()) }).to_string())
+    })
+    .map_err(of_results)
+}

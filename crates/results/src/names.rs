@@ -1,0 +1,120 @@
+//! Names of what a run counts by number: hosts, ports, groups, transports.
+
+use std::sync::Arc;
+
+use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
+use weftline_sim::config::{Config, TransportConfig};
+use weftline_sim::measure::Entity;
+
+/// What numbers in records stand for; strings are made when rows are written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Names {
+    /// A host's id as the user writes it; empty when that is its number.
+    pub host_labels: Vec<u32>,
+    /// `leaf0`, `host17`, ... by node.
+    pub nodes: Vec<String>,
+    pub groups: Vec<String>,
+    /// (transport, controller) by the index that a flow names, such as ("rdma", "hpcc").
+    pub transports: Vec<(String, String)>,
+}
+
+impl Names {
+    /// The names in a run's configuration.
+    pub fn of(config: &Config) -> Names {
+        let transports = config.transports.iter().map(|transport| match transport {
+            TransportConfig::Rdma(rdma) => ("rdma".to_string(), rdma.controller.name().to_string()),
+        });
+        Names {
+            host_labels: config.topology.host_labels.clone(),
+            nodes: config.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+            groups: config.traffic.groups.clone(),
+            transports: transports.collect(),
+        }
+    }
+
+    pub fn host(&self, host: u32) -> u32 {
+        self.host_labels.get(host as usize).copied().unwrap_or(host)
+    }
+
+    /// `leaf0.p3`: the fourth port of leaf0.
+    pub fn port(&self, node: u32, port: u32) -> String {
+        match self.nodes.get(node as usize) {
+            Some(name) => format!("{name}.p{port}"),
+            None => format!("node{node}.p{port}"),
+        }
+    }
+
+    pub fn group(&self, group: u16) -> String {
+        self.groups.get(usize::from(group)).cloned().unwrap_or_else(|| format!("group{group}"))
+    }
+
+    pub fn entity(&self, entity: Entity) -> String {
+        match entity {
+            Entity::Port(node, port) => self.port(node, port),
+            Entity::Flow(flow) => format!("flow{flow}"),
+            Entity::Group(group) => self.group(group),
+            Entity::Run => "run".to_string(),
+        }
+    }
+}
+
+/// Strings of one column that a small index selects; each distinct string is stored once.
+#[derive(Debug, Clone)]
+pub(crate) struct Labels {
+    values: Arc<StringArray>,
+    /// Place of index i's string in `values`; an index beyond the end is the last one, "?".
+    place: Vec<i32>,
+}
+
+impl Labels {
+    pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Labels {
+        let mut values: Vec<&str> = Vec::new();
+        let mut place = Vec::new();
+        for name in names.chain(["?"]) {
+            let found = values.iter().position(|v| *v == name).unwrap_or(values.len());
+            if found == values.len() {
+                values.push(name);
+            }
+            place.push(found as i32);
+        }
+        Labels { values: Arc::new(StringArray::from(values)), place }
+    }
+
+    /// The column whose row i reads as the string of index `indices[i]`.
+    pub fn column(&self, indices: impl Iterator<Item = u16>) -> DictionaryArray<Int32Type> {
+        let last = self.place.len() - 1;
+        let keys: Int32Array = indices.map(|i| Some(self.place[usize::from(i).min(last)])).collect();
+        // Keys come from `place`, whose entries are places in `values`.
+        DictionaryArray::new(keys, self.values.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+
+    #[test]
+    fn entities_read_as_a_person_would_name_them() {
+        let names = Names {
+            nodes: vec!["host0".into(), "leaf0".into()],
+            groups: vec!["web".into()],
+            ..Names::default()
+        };
+        let read = |entity| names.entity(entity);
+        assert_eq!(read(Entity::Port(1, 3)), "leaf0.p3");
+        assert_eq!(read(Entity::Flow(12)), "flow12");
+        assert_eq!(read(Entity::Group(0)), "web");
+        assert_eq!(read(Entity::Run), "run");
+        assert_eq!(names.host(7), 7);
+    }
+
+    #[test]
+    fn equal_labels_are_stored_once() {
+        let labels = Labels::new(["rdma", "rdma", "tcp"].into_iter());
+        let column = labels.column([1u16, 2, 9].into_iter());
+        let read: Vec<_> = column.downcast_dict::<StringArray>().unwrap().into_iter().collect();
+        assert_eq!(read, [Some("rdma"), Some("tcp"), Some("?")]);
+        assert_eq!(labels.values.len(), 3);
+    }
+}

@@ -1,0 +1,230 @@
+//! Slowdown of flows by their size: medians and tails in bins of equally many flows, or in decades of size.
+//!
+//! Percentile p of n values is element floor(n p) of the sorted ones, counted from 0; a bin is known by its largest
+//! size. Source: analysis script of the HPCC artifact (spec in docs/compat.md).
+//! Differs from the source: it drops the last, largest flow; here the last bin keeps the rest. Neighbouring bins
+//! with the same largest size are one bin: flows of one size say nothing about an order among them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{ResultsError, flow_table, parquet_read};
+
+/// How flows are put into bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// This many bins with equally many flows.
+    EqualCount(usize),
+    /// (1, 10], (10, 100], ... bytes.
+    Decades,
+}
+
+/// A finished flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub flow: u32,
+    pub size: u64,
+    pub slowdown: f64,
+}
+
+/// Percentiles of some values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantiles {
+    pub count: usize,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub mean: f64,
+    pub max: f64,
+}
+
+/// Percentiles of the flows of a range of sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bin {
+    /// Largest size in the bin; for decades the upper end of the decade.
+    pub size: u64,
+    pub slowdown: Quantiles,
+}
+
+/// Percentiles of `values`, which it sorts; none of no values.
+pub fn quantiles(values: &mut [f64]) -> Option<Quantiles> {
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    let element = |p: f64| values.get(((count as f64 * p) as usize).min(count.saturating_sub(1))).copied();
+    Some(Quantiles {
+        count,
+        p50: element(0.5)?,
+        p95: element(0.95)?,
+        p99: element(0.99)?,
+        mean: values.iter().sum::<f64>() / count as f64,
+        max: *values.last()?,
+    })
+}
+
+/// Percentiles by size. Flows of the same size are put in the order of their ids.
+pub fn by_size(points: &[Point], scheme: Scheme) -> Vec<Bin> {
+    let mut sorted: Vec<&Point> = points.iter().collect();
+    sorted.sort_by_key(|p| (p.size, p.flow));
+    let bin = |flows: &[&Point], size: u64| {
+        let mut values: Vec<f64> = flows.iter().map(|p| p.slowdown).collect();
+        quantiles(&mut values).map(|slowdown| Bin { size, slowdown })
+    };
+    match scheme {
+        Scheme::EqualCount(bins) => {
+            let ends = ends_of_equal_bins(&sorted, bins.max(1));
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            starts.zip(&ends).filter_map(|(from, &to)| bin(&sorted[from..to], sorted[to - 1].size)).collect()
+        }
+        Scheme::Decades => {
+            let parts = sorted.chunk_by(|a, b| decade(a.size) == decade(b.size));
+            parts.filter_map(|flows| bin(flows, decade(flows[0].size))).collect()
+        }
+    }
+}
+
+/// Where each bin ends (exclusive). Bounds are floor(i n / bins).
+fn ends_of_equal_bins(sorted: &[&Point], bins: usize) -> Vec<usize> {
+    let n = sorted.len();
+    let mut ends: Vec<usize> = Vec::new();
+    for end in (1..=bins).map(|i| (i as u128 * n as u128 / bins as u128) as usize).filter(|&end| end > 0) {
+        match ends.last() {
+            Some(&last) if last == end => {}
+            Some(&last) if sorted[last - 1].size == sorted[end - 1].size => {
+                ends.pop();
+                ends.push(end);
+            }
+            _ => ends.push(end),
+        }
+    }
+    ends
+}
+
+/// The least power of ten that is not below `size`.
+fn decade(size: u64) -> u64 {
+    let mut end: u64 = 1;
+    while end < size {
+        end = end.saturating_mul(10);
+    }
+    end
+}
+
+/// The finished flows of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Finished {
+    pub points: Vec<Point>,
+    pub groups: Vec<String>,
+    /// Each point's group, as its place in `groups`.
+    pub group: Vec<u32>,
+}
+
+/// The finished flows in the run folder `dir`.
+pub fn read(dir: &Path) -> Result<Finished, ResultsError> {
+    let path = dir.join(flow_table::FILE);
+    let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
+    let batches = parquet_read::batches(&path, &["flow_id", "size_bytes", "slowdown", "group"])?;
+    let ids = parquet_read::numbers(&batches, 0).ok_or_else(foreign)?;
+    let sizes = parquet_read::numbers(&batches, 1).ok_or_else(foreign)?;
+    let slowdowns = parquet_read::numbers(&batches, 2).ok_or_else(foreign)?;
+    let (groups, group) = parquet_read::strings(&batches, 3).ok_or_else(foreign)?;
+    let finished = |row: &usize| !slowdowns[*row].is_nan();
+    let point =
+        |row: usize| Point { flow: ids[row] as u32, size: sizes[row] as u64, slowdown: slowdowns[row] };
+    let rows = 0..ids.len();
+    let points = rows.clone().filter(finished).map(point).collect();
+    let group = rows.filter(finished).map(|row| group[row]).collect();
+    Ok(Finished { points, groups, group })
+}
+
+impl Quantiles {
+    pub fn to_json(self) -> Value {
+        json!({ "count": self.count, "p50": self.p50, "p95": self.p95, "p99": self.p99, "mean": self.mean, "max": self.max })
+    }
+}
+
+/// `{"bins": [{"size_bytes", "count", "p50", ...}], "overall": {...}}`; without flows no bins and a count of 0.
+pub fn to_json(points: &[Point], scheme: Scheme) -> Value {
+    let bins: Vec<Value> = by_size(points, scheme)
+        .into_iter()
+        .map(|bin| {
+            let mut value = bin.slowdown.to_json();
+            value["size_bytes"] = json!(bin.size);
+            value
+        })
+        .collect();
+    json!({ "bins": bins, "overall": overall(points.iter().map(|p| p.slowdown).collect()) })
+}
+
+/// Percentiles of all of them as JSON; nulls and a count of 0 where there are none.
+pub fn overall(mut slowdowns: Vec<f64>) -> Value {
+    match quantiles(&mut slowdowns) {
+        Some(all) => all.to_json(),
+        None => json!({ "count": 0, "p50": null, "p95": null, "p99": null, "mean": null, "max": null }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn points(sizes: &[u64]) -> Vec<Point> {
+        let point = |(i, &size)| Point { flow: i as u32, size, slowdown: 1.0 + i as f64 };
+        sizes.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn a_percentile_is_element_floor_of_n_times_p() {
+        let mut values: Vec<f64> = (0..200).rev().map(f64::from).collect();
+        let q = quantiles(&mut values).unwrap();
+        assert_eq!((q.count, q.p50, q.p95, q.p99, q.mean, q.max), (200, 100.0, 190.0, 198.0, 99.5, 199.0));
+        let one = quantiles(&mut [7.0]).unwrap();
+        assert_eq!((one.p50, one.p99, one.mean), (7.0, 7.0, 7.0));
+        assert_eq!(quantiles(&mut []), None);
+    }
+
+    #[test]
+    fn the_last_of_equal_bins_keeps_the_rest() {
+        let flows = points(&[70, 10, 20, 30, 40, 50, 60]);
+        let bins = by_size(&flows, Scheme::EqualCount(3));
+        let read: Vec<(u64, usize)> = bins.iter().map(|b| (b.size, b.slowdown.count)).collect();
+        assert_eq!(read, [(20, 2), (40, 2), (70, 3)]);
+        // 50, 60 and 70 bytes have slowdowns 6, 7 and 1.
+        assert_eq!((bins[2].slowdown.p50, bins[2].slowdown.max), (6.0, 7.0));
+    }
+
+    #[test]
+    fn fewer_flows_than_bins_give_a_bin_each_and_equal_sizes_share_one() {
+        let read = |sizes: &[u64]| {
+            by_size(&points(sizes), Scheme::EqualCount(20))
+                .iter()
+                .map(|b| (b.size, b.slowdown.count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(read(&[5, 6, 7]), [(5, 1), (6, 1), (7, 1)]);
+        assert_eq!(read(&[500; 40]), [(500, 40)]);
+        assert_eq!(read(&[]), []);
+    }
+
+    #[test]
+    fn decades_end_at_powers_of_ten() {
+        let bins = by_size(&points(&[1, 10, 11, 100, 101, 1_000_000]), Scheme::Decades);
+        let read: Vec<(u64, usize)> = bins.iter().map(|b| (b.size, b.slowdown.count)).collect();
+        assert_eq!(read, [(1, 1), (10, 1), (100, 2), (1000, 1), (1_000_000, 1)]);
+        assert_eq!(decade(u64::MAX), u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn bins_hold_every_flow_once_in_order_of_size(
+            sizes in prop::collection::vec(1u64..1000, 0..300), bins in 1usize..40
+        ) {
+            for scheme in [Scheme::EqualCount(bins), Scheme::Decades] {
+                let found = by_size(&points(&sizes), scheme);
+                prop_assert_eq!(found.iter().map(|b| b.slowdown.count).sum::<usize>(), sizes.len());
+                prop_assert!(found.windows(2).all(|pair| pair[0].size < pair[1].size));
+                prop_assert!(found.len() <= bins || scheme == Scheme::Decades);
+            }
+        }
+    }
+}

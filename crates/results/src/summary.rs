@@ -1,0 +1,148 @@
+//! summary.json: what a run came to, on one page.
+//!
+//! ```text
+//! name, seed, status (done | interrupted | stalled | failed), reason (of a failure), warnings, fingerprint, versions
+//! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
+//! drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns, paused_share
+//! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes
+//! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
+//! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
+//! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns} }
+//! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
+//! ```
+//!
+//! `paused_share` is the time that ports were held by PAUSE over the time of all ports. `ports` has those that
+//! dropped, lost or were paused.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use weftline_sim::measure::{Ending, Outcome, PortTotals};
+
+use crate::folder::About;
+use crate::names::Names;
+use crate::resources::Resources;
+use crate::slowdown::{self, Finished, Scheme};
+use crate::{ResultsError, queues};
+
+/// Bins of `slowdown.by_size`.
+const BINS: usize = 10;
+
+/// The summary of a run that ended; percentiles are read from the tables in `dir`.
+pub(crate) fn of(
+    about: &About,
+    names: &Names,
+    outcome: &Outcome,
+    cost: &Resources,
+    dir: &Path,
+) -> Result<Value, ResultsError> {
+    let status = match outcome.ending {
+        Ending::Done => "done",
+        Ending::Stalled => "stalled",
+        Ending::Interrupted => "interrupted",
+    };
+    let mut summary = head(about, status, cost);
+    let all = outcome.ports.iter().fold(PortTotals::default(), |all, (_, _, port)| sum(all, port));
+    let port_time = outcome.end.as_ns() * outcome.ports.len() as f64;
+    let totals = json!({
+        "fingerprint": format!("{:016x}", outcome.fingerprint),
+        "end_ns": outcome.end.as_ns(),
+        "flows": outcome.flows,
+        "flows_done": outcome.flows_done,
+        "flows_unfinished": outcome.flows.saturating_sub(outcome.flows_done),
+        "events": outcome.events,
+        "packet_hops": outcome.packet_hops,
+        "packet_hops_per_cpu_second":
+            (cost.cpu_seconds > 0.0).then(|| (outcome.packet_hops as f64 / cost.cpu_seconds).round()),
+        "bytes_on_wire": outcome.bytes_on_wire,
+        "telemetry_bytes": outcome.telemetry_bytes,
+        "paused_share": if port_time > 0.0 { all.paused.as_ns() / port_time } else { 0.0 },
+        "slowdown": slowdowns(dir)?,
+        "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
+        "ports": ports(names, outcome),
+        "jobs": outcome.jobs.iter().map(|&(job, start, finish)| json!({
+            "job": job, "start_ns": start.as_ns(), "finish_ns": finish.as_ns(),
+            "completion_ns": finish.saturating_sub(start).as_ns(),
+        })).collect::<Vec<_>>(),
+    });
+    for part in [totals, counters(&all)] {
+        if let Value::Object(part) = part {
+            summary.extend(part);
+        }
+    }
+    Ok(Value::Object(summary))
+}
+
+/// The summary of a run that failed.
+pub(crate) fn of_failure(about: &About, reason: &str, cost: &Resources) -> Value {
+    let mut summary = head(about, "failed", cost);
+    summary.insert("reason".into(), json!(reason));
+    Value::Object(summary)
+}
+
+fn head(about: &About, status: &str, cost: &Resources) -> Map<String, Value> {
+    let head = json!({
+        "name": about.name,
+        "seed": about.seed,
+        "status": status,
+        "warnings": about.warnings,
+        "versions": { "weftline": env!("CARGO_PKG_VERSION") },
+        "cpu_seconds": cost.cpu_seconds,
+        "wall_seconds": cost.wall_seconds,
+        "peak_memory_bytes": cost.peak_memory_bytes,
+    });
+    match head {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Counters that are added up over ports.
+fn sum(a: PortTotals, b: &PortTotals) -> PortTotals {
+    PortTotals {
+        packets_dropped: a.packets_dropped + b.packets_dropped,
+        bytes_dropped: a.bytes_dropped + b.bytes_dropped,
+        packets_lost: a.packets_lost + b.packets_lost,
+        bytes_lost: a.bytes_lost + b.bytes_lost,
+        ecn_marks: a.ecn_marks + b.ecn_marks,
+        pauses: a.pauses + b.pauses,
+        paused: a.paused.saturating_add(b.paused),
+        ..a
+    }
+}
+
+fn counters(port: &PortTotals) -> Value {
+    json!({
+        "drops": port.packets_dropped,
+        "bytes_dropped": port.bytes_dropped,
+        "packets_lost": port.packets_lost,
+        "bytes_lost": port.bytes_lost,
+        "ecn_marks": port.ecn_marks,
+        "pauses": port.pauses,
+        "paused_ns": port.paused.as_ns(),
+    })
+}
+
+fn ports(names: &Names, outcome: &Outcome) -> Value {
+    let told = |port: &PortTotals| port.packets_dropped + port.packets_lost + port.pauses > 0;
+    let entries = outcome
+        .ports
+        .iter()
+        .filter(|(_, _, port)| told(port))
+        .map(|(node, number, port)| (names.port(*node, *number), counters(port)));
+    Value::Object(entries.collect())
+}
+
+fn slowdowns(dir: &Path) -> Result<Value, ResultsError> {
+    let Finished { points, groups, group } = slowdown::read(dir)?;
+    let mut by_group = Map::new();
+    for (number, name) in groups.into_iter().enumerate() {
+        let of_group = points.iter().zip(&group).filter(|(_, group)| **group as usize == number);
+        by_group.insert(name, slowdown::overall(of_group.map(|(point, _)| point.slowdown).collect()));
+    }
+    let table = slowdown::to_json(&points, Scheme::EqualCount(BINS));
+    let mut all = table["overall"].clone();
+    all["by_size"] = table["bins"].clone();
+    all["by_group"] = Value::Object(by_group);
+    Ok(all)
+}

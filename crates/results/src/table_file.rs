@@ -1,0 +1,283 @@
+//! A Parquet file that grows and is complete after every row group.
+//!
+//! Rows are encoded in memory. A full row group is written over the old footer, with a new footer behind it. When the
+//! disk refuses, the file is cut back to the row groups it had and gets its old footer again, for which there
+//! is room because it was there before.
+//!
+//! ```text
+//! PAR1 | row group 0 | row group 1 | footer           committed = end of row group 1
+//! PAR1 | row group 0 | row group 1 | row group 2 | footer'
+//! ```
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ArrowWriter, encode_arrow_schema};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::SchemaDescPtr;
+
+use crate::ResultsError;
+
+/// Rows in a row group, and so the most rows that a killed process loses.
+pub const ROWS_PER_GROUP: usize = 65_536;
+
+/// Where a table's bytes go; a file, or in tests something that fills up.
+pub trait Store: Write + Seek {
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Store for File {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}
+
+/// A growing table.
+pub struct TableFile<S: Store = File> {
+    /// Named in errors.
+    path: String,
+    store: S,
+    encoder: ArrowWriter<Vec<u8>>,
+    schema: SchemaDescPtr,
+    key_values: Vec<KeyValue>,
+    /// Bytes of the store that hold complete row groups.
+    committed: u64,
+    /// Rows in them.
+    rows: u64,
+    /// The footer that the store ends with.
+    footer: Vec<u8>,
+    /// Set by the first failure; nothing is written after it.
+    failed: Option<ResultsError>,
+}
+
+impl TableFile<File> {
+    /// Creates (or empties) the file at `path`; it is readable, with no rows, from the start.
+    pub fn create(path: &Path, schema: SchemaRef) -> Result<TableFile, ResultsError> {
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|e| ResultsError::failed(format!("{name}: {e}")))?;
+        TableFile::on(name, file, schema)
+    }
+}
+
+impl<S: Store> TableFile<S> {
+    /// A table on an empty store; `path` is its name in errors.
+    pub fn on(path: String, store: S, schema: SchemaRef) -> Result<TableFile<S>, ResultsError> {
+        let failed = |e: parquet::errors::ParquetError| ResultsError::failed(format!("{path}: {e}"));
+        let encoder = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties())).map_err(failed)?;
+        let descriptor = Arc::new(ArrowSchemaConverter::new().convert(&schema).map_err(failed)?);
+        let key_values = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_string(), encode_arrow_schema(&schema))];
+        let mut table = TableFile {
+            path,
+            store,
+            encoder,
+            schema: descriptor,
+            key_values,
+            committed: 0,
+            rows: 0,
+            footer: Vec::new(),
+            failed: None,
+        };
+        table.commit()?;
+        Ok(table)
+    }
+
+    /// Rows that the file holds now, not counting those of the unfinished row group.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds the rows of `batch`; whole row groups go to the store.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<(), ResultsError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut from = 0;
+        while from < batch.num_rows() {
+            let room = ROWS_PER_GROUP - self.encoder.in_progress_rows();
+            let count = room.min(batch.num_rows() - from);
+            if let Err(error) = self.encoder.write(&batch.slice(from, count)) {
+                return Err(self.fail(&error.to_string()));
+            }
+            from += count;
+            if count == room {
+                self.commit()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is still in memory. The file is complete after it, and on failure too, with fewer rows.
+    pub fn close(&mut self) -> Result<(), ResultsError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None if self.encoder.in_progress_rows() > 0 => self.commit(),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the unfinished row group and a new footer to the store.
+    fn commit(&mut self) -> Result<(), ResultsError> {
+        let (group, rows, footer) = match self.encode() {
+            Ok(encoded) => encoded,
+            Err(error) => return Err(self.fail(&error.to_string())),
+        };
+        if let Err(error) = self.put(self.committed, &[&group, &footer]) {
+            let _ = self.restore();
+            return Err(self.fail(&error.to_string()));
+        }
+        self.committed += group.len() as u64;
+        self.rows = rows;
+        self.footer = footer;
+        Ok(())
+    }
+
+    /// Bytes of the unfinished row group, rows with it, and the footer for all row groups.
+    fn encode(&mut self) -> ParquetResult<(Vec<u8>, u64, Vec<u8>)> {
+        self.encoder.flush()?;
+        self.encoder.sync()?;
+        // The encoder counts the bytes that it has written itself; taking them away does not move its offsets.
+        let group = std::mem::take(self.encoder.inner_mut());
+        let groups = self.encoder.flushed_row_groups().to_vec();
+        let rows = groups.iter().map(|g| g.num_rows()).sum::<i64>();
+        let created_by = Some(format!("weftline {}", env!("CARGO_PKG_VERSION")));
+        let about =
+            FileMetaData::new(2, rows, created_by, Some(self.key_values.clone()), self.schema.clone(), None);
+        let mut footer = Vec::new();
+        ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(about, groups)).finish()?;
+        Ok((group, rows as u64, footer))
+    }
+
+    fn put(&mut self, at: u64, parts: &[&[u8]]) -> io::Result<()> {
+        self.store.seek(SeekFrom::Start(at))?;
+        let mut end = at;
+        for part in parts {
+            self.store.write_all(part)?;
+            end += part.len() as u64;
+        }
+        self.store.truncate(end)?;
+        self.store.flush()
+    }
+
+    /// Back to the last complete state, after a row group that did not fit.
+    fn restore(&mut self) -> io::Result<()> {
+        self.store.truncate(self.committed)?;
+        let footer = std::mem::take(&mut self.footer);
+        let done = self.put(self.committed, &[&footer]);
+        self.footer = footer;
+        done
+    }
+
+    fn fail(&mut self, why: &str) -> ResultsError {
+        let error =
+            ResultsError::failed(format!("{}: {why}; its first {} rows are readable", self.path, self.rows));
+        self.failed = Some(error.clone());
+        error
+    }
+}
+
+fn properties() -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(ROWS_PER_GROUP * 2))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        // Page indexes lie between row groups and footer; here row groups are followed by more row groups.
+        .set_offset_index_disabled(true)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parquet_read;
+    use crate::scratch::Scratch;
+    use arrow_array::{Array, UInt64Array};
+    use arrow_schema::{DataType, Field, Schema};
+
+    /// A file on a disk with room for so many bytes.
+    struct SmallDisk {
+        file: File,
+        room: u64,
+    }
+    impl Write for SmallDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let at = self.file.stream_position()?;
+            let fits = self.room.saturating_sub(at).min(bytes.len() as u64) as usize;
+            if fits == 0 && !bytes.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+            self.file.write(&bytes[..fits])
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl Seek for SmallDisk {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+    impl Store for SmallDisk {
+        fn truncate(&mut self, length: u64) -> io::Result<()> {
+            self.file.set_len(length)
+        }
+    }
+
+    fn schema() -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new("n", DataType::UInt64, false)]))
+    }
+
+    /// Numbers that do not compress away.
+    fn numbers(range: std::ops::Range<u64>) -> RecordBatch {
+        let mixed = range.map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+        RecordBatch::try_new(schema(), vec![Arc::new(UInt64Array::from_iter_values(mixed))]).unwrap()
+    }
+
+    fn read(path: &Path) -> Vec<u64> {
+        let batches = parquet_read::batches(path, &["n"]).unwrap();
+        let columns = batches.iter().map(|b| b.column(0).as_any().downcast_ref::<UInt64Array>().unwrap());
+        columns.flat_map(|c| c.values().to_vec()).collect()
+    }
+
+    fn all_of(batch: &RecordBatch) -> Vec<u64> {
+        batch.column(0).as_any().downcast_ref::<UInt64Array>().unwrap().values().to_vec()
+    }
+
+    #[test]
+    fn rows_come_back_over_several_row_groups() {
+        let dir = Scratch::new();
+        let path = dir.join("n.parquet");
+        let mut table = TableFile::create(&path, schema()).unwrap();
+        assert!(read(&path).is_empty());
+        let everything = numbers(0..150_000);
+        for from in (0..150_000).step_by(30_000) {
+            table.write(&everything.slice(from, 30_000)).unwrap();
+        }
+        assert_eq!(table.rows(), 2 * ROWS_PER_GROUP as u64);
+        assert_eq!(read(&path).len(), 2 * ROWS_PER_GROUP, "readable before it is closed");
+        table.close().unwrap();
+        assert_eq!(read(&path), all_of(&everything));
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_row_groups_that_fitted() {
+        let dir = Scratch::new();
+        let path = dir.join("n.parquet");
+        // Two row groups of incompressible numbers and part of the third.
+        let room = (2.5 * 8.0 * ROWS_PER_GROUP as f64) as u64;
+        let store = SmallDisk { file: File::create(&path).unwrap(), room };
+        let mut table = TableFile::on("n.parquet".into(), store, schema()).unwrap();
+        let everything = numbers(0..300_000);
+        let error = table.write(&everything).unwrap_err().to_string();
+        assert!(error.starts_with("n.parquet: ") && error.contains("first 131072 rows"), "{error}");
+        assert_eq!(table.write(&everything).unwrap_err().to_string(), error);
+        assert_eq!(table.close().unwrap_err().to_string(), error);
+        assert_eq!(read(&path), all_of(&everything)[..2 * ROWS_PER_GROUP]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Every key that a scenario may have, and every name: what the reading functions declare when they are run over
+//! nothing. The JSON Schema, `weftline explain` and `weftline list` are made from it.
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use super::section::Section;
+use super::{failures, measure, network, run, switch, transport};
+use crate::config::Compat;
+use crate::parameters::{Declared, Kind};
+use crate::units::Time;
+use crate::{congestion, topology, workload};
+
+/// The keys of one section, for one kind of it.
+pub struct SectionKeys {
+    /// Dotted, such as `transport.controller`; empty for the keys outside any section.
+    pub path: &'static str,
+    /// The kind whose keys these are; none: the section has no kinds.
+    pub kind: Option<&'static str>,
+    /// Keys relative to the section.
+    pub keys: Vec<(String, Declared)>,
+}
+
+/// All sections, in the order in which people write them.
+pub fn sections() -> &'static [SectionKeys] {
+    static SECTIONS: OnceLock<Vec<SectionKeys>> = OnceLock::new();
+    SECTIONS.get_or_init(|| {
+        let mut all = vec![keys("", None, root)];
+        let kinds = topology::KINDS.iter().map(|(kind, _)| *kind);
+        all.extend(kinds.map(|kind| keys("topology", Some(kind), |section| topology_keys(section, kind))));
+        all.push(keys("topology.override", None, |section| {
+            network::link_override(section);
+        }));
+        all.push(keys("switch", None, |section| {
+            let ecn_defaults = switch::EcnDefaults::Ramp;
+            let cx = switch::SwitchContext { compat: Compat::None, ecn_defaults, rates: &[] };
+            switch::read(section, &cx);
+        }));
+        let mut own = keys("transport", None, |section| {
+            transport::read(section, &transport_context());
+        });
+        own.keys.retain(|(key, _)| !key.starts_with("controller."));
+        all.push(own);
+        let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
+        all.extend(kinds.map(|kind| {
+            keys("transport.controller", Some(kind), |section| {
+                section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
+                congestion::ControllerConfig::read(kind, &mut section.parameters());
+            })
+        }));
+        all.push(keys("telemetry", None, |section| {
+            transport::read_telemetry(section, Some(""), Compat::None);
+        }));
+        let kinds = workload::KINDS.iter().map(|(kind, _)| *kind);
+        all.extend(kinds.map(|kind| keys("workload", Some(kind), |section| workload_keys(section, kind))));
+        all.push(keys("run", None, |section| {
+            run::read(section, Time::ZERO);
+        }));
+        all.push(keys("compat", None, |section| {
+            run::read_compat(section);
+        }));
+        all.push(keys("failures", None, |section| {
+            failures::read(section, None);
+        }));
+        all.push(keys("failures.event", None, |section| {
+            failures::event(section, None);
+        }));
+        all.push(keys("measure", None, measure::declare));
+        all
+    })
+}
+
+fn keys(path: &'static str, kind: Option<&'static str>, read: impl FnOnce(&mut Section)) -> SectionKeys {
+    let mut section = Section::empty(path);
+    read(&mut section);
+    SectionKeys { path, kind, keys: section.finish().declared }
+}
+
+fn root(section: &mut Section) {
+    super::name(section, "");
+    super::seed(section);
+}
+
+fn topology_keys(section: &mut Section, kind: &str) {
+    section.kind("topology", None, topology::KINDS, "which network");
+    topology::TopologySpec::read(kind, &mut section.parameters());
+}
+
+fn workload_keys(section: &mut Section, kind: &str) {
+    section.kind("workload", None, workload::KINDS, "which pattern of traffic");
+    workload::WorkloadSpec::read(kind, &mut section.parameters());
+}
+
+fn transport_context() -> transport::TransportContext<'static> {
+    transport::TransportContext { compat: Compat::None, base_rtt: &|_| Time::ZERO, controllers: &[] }
+}
+
+/// How the value of a key is written, in words.
+pub fn type_in_words(declared: &Declared) -> String {
+    let words = match declared.kind {
+        Kind::Time => "time, such as \"10us\"".to_string(),
+        Kind::Bytes => "size, such as \"32MB\"".to_string(),
+        Kind::Rate => "rate, such as \"100Gbps\"".to_string(),
+        Kind::Number { least, most } => format!("number from {least} to {most}"),
+        Kind::Integer { least, most } => match (least, most) {
+            (least, i64::MAX) => format!("whole number from {least}"),
+            (least, most) => format!("whole number from {least} to {most}"),
+        },
+        Kind::Flag => "true or false".to_string(),
+        Kind::Text => "text".to_string(),
+        Kind::List => "list".to_string(),
+        Kind::Choice(names) => {
+            let names: Vec<String> = names.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+            format!("one of {}", names.join(", "))
+        }
+    };
+    match declared.default.as_deref() {
+        Some("auto") if declared.kind != Kind::Text => format!("{words}, or \"auto\""),
+        _ => words,
+    }
+}
+
+/// The names that `weftline list` prints, by what they name, each with one line of help.
+pub fn names() -> Value {
+    let list = |kinds: &[(&str, &str)]| {
+        let entries = kinds.iter().map(|(name, help)| json!({ "name": name, "help": help }));
+        Value::Array(entries.collect())
+    };
+    json!({
+        "transports": list(transport::TRANSPORTS),
+        "controllers": list(congestion::KINDS),
+        "queues": list(switch::QUEUES),
+        "balancers": list(switch::BALANCERS),
+        "topologies": list(topology::KINDS),
+        "workloads": list(workload::KINDS),
+        "telemetry": list(transport::TELEMETRIES),
+    })
+}

@@ -1,0 +1,271 @@
+//! What follows from a scenario before it is run: rates, base RTT, windows, thresholds, headroom, flows, and how much
+//! work the run is.
+
+use serde_json::{Value, json};
+
+use super::network::Network;
+use super::section::Section;
+use super::traffic::telemetry_bytes;
+use super::{Scenario, controller_of};
+use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
+use crate::congestion::Window;
+use crate::parameters::Source;
+use crate::topology::{Link, NodeId, PathTimes, Topology};
+use crate::units::{Bytes, Rate, Time};
+
+/// Packet-hops per second of one core, for the estimate of a run's time.
+const HOPS_PER_SECOND: f64 = 6e6;
+/// Flows whose paths are looked up; the rest is taken to be like them.
+const MOST_SIZED_FLOWS: u64 = 2_000_000;
+/// Bytes of a pause frame (HPCC authors' simulator: 14 + 20 + 9).
+const PAUSE_FRAME: u64 = 43;
+
+/// Everything that can be said before the run, as `weftline check` prints it.
+pub fn facts(scenario: &Scenario) -> Value {
+    let size = TrafficFacts::of(scenario);
+    let until_ns = match scenario.until {
+        Until::At(time) => Some(time.as_ns()),
+        Until::FlowsDone { .. } => None,
+    };
+    json!({
+        "name": scenario.name,
+        "seed": scenario.seed,
+        "compat": if scenario.compat == Compat::HpccNs3 { "hpcc-ns3" } else { "none" },
+        "topology": topology_facts(&scenario.network),
+        "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
+        "ecn": ecn_facts(&scenario.switch),
+        "pfc": pfc_facts(scenario),
+        "traffic": {
+            "flows": size.flows,
+            "counted_all": size.complete,
+            "bytes": size.bytes,
+            "last_start_ns": size.last_start.as_ns(),
+            "offered_load": size.offered_load(&scenario.network.topology),
+            "groups": scenario.traffic.groups,
+        },
+        "run": {
+            "until_ns": until_ns,
+            "threads": scenario.threads,
+            "packet_hops": size.packet_hops,
+            "estimated_seconds": size.packet_hops / HOPS_PER_SECOND,
+        },
+        "warnings": scenario.warnings,
+    })
+}
+
+fn topology_facts(network: &Network) -> Value {
+    let topology = &network.topology;
+    let mut links: Vec<(Rate, Time, u64)> = Vec::new();
+    for link in &topology.links {
+        match links.iter_mut().find(|(rate, delay, _)| (*rate, *delay) == (link.rate, link.delay)) {
+            Some((_, _, count)) => *count += 1,
+            None => links.push((link.rate, link.delay, 1)),
+        }
+    }
+    links.sort_unstable();
+    let link = |&(rate, delay, count): &(Rate, Time, u64)| json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count });
+    json!({
+        "nodes": topology.nodes.len(),
+        "hosts": topology.hosts().len(),
+        "switches": topology.switches().len(),
+        "links": topology.links.len(),
+        "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
+        "diameter_hops": diameter(network),
+        "oversubscription": oversubscription(topology),
+    })
+}
+
+/// Links on the longest of the shortest paths between hosts.
+fn diameter(network: &Network) -> u32 {
+    let times = PathTimes::new(&network.topology, &network.routes);
+    let hosts = times.representatives();
+    let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
+    pairs.filter_map(|(src, dst)| times.pair(src, dst)).map(|path| path.hops).max().unwrap_or(0)
+}
+
+/// Largest ratio, over the switches next to hosts, of what the hosts can send to what leads on; none without links
+/// that lead on.
+fn oversubscription(topology: &Topology) -> Option<f64> {
+    let tier = |node: NodeId| topology.nodes[node as usize].tier;
+    let mut down = vec![0u128; topology.nodes.len()];
+    let mut up = vec![0u128; topology.nodes.len()];
+    for Link { a, b, rate, .. } in &topology.links {
+        for (near, far) in [(*a, *b), (*b, *a)] {
+            let sum = if tier(far) == 0 { &mut down } else { &mut up };
+            sum[near as usize] += u128::from(rate.0);
+        }
+    }
+    let edges = (0..topology.nodes.len()).filter(|&n| tier(n as NodeId) > 0 && down[n] > 0 && up[n] > 0);
+    edges.map(|n| down[n] as f64 / up[n] as f64).max_by(f64::total_cmp)
+}
+
+fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportConfig) -> Value {
+    let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
+    let telemetry = telemetry_bytes(rdma, scenario.telemetry);
+    json!({
+        "controller": rdma.controller.name(),
+        "base_rtt_ns": base_rtt.as_ns(),
+        "window_bytes": window,
+        "data_packet_bytes": rdma.mtu + rdma.header + telemetry,
+        "ack_bytes": (rdma.ack_header + telemetry).max(rdma.ack_least),
+        "telemetry_bytes": telemetry,
+        "ack_priority": rdma.ack_priority,
+        "rto_ns": rdma.rto.map(Time::as_ns),
+    })
+}
+
+/// T, and the window at full rate in bytes if there is one.
+fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Option<u64>) {
+    let (longest, largest) = scenario.network.base_rtt(rdma.mtu, scenario.compat);
+    let base_rtt = rdma.base_rtt.unwrap_or(longest);
+    let derived = match (rdma.controller.windowed(), scenario.compat) {
+        (Window::None, _) => None,
+        // The authors size every window by the largest bandwidth-delay product of the network.
+        (_, Compat::HpccNs3) => Some(largest),
+        (_, Compat::None) => Some(host_rate(&scenario.network.topology).bytes_in(base_rtt).0),
+    };
+    (base_rtt, rdma.window.map(|window| window.0).or(derived))
+}
+
+/// The highest rate of a host's link.
+fn host_rate(topology: &Topology) -> Rate {
+    let host_link = |link: &&Link| [link.a, link.b].iter().any(|&n| topology.nodes[n as usize].tier == 0);
+    topology.links.iter().filter(host_link).map(|link| link.rate).max().unwrap_or_default()
+}
+
+fn ecn_facts(switch: &SwitchConfig) -> Vec<Value> {
+    let threshold = |t: &crate::config::EcnThreshold| json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax });
+    switch.ecn.iter().map(threshold).collect()
+}
+
+fn pfc_facts(scenario: &Scenario) -> Value {
+    let mut kinds: Vec<(Rate, Time)> =
+        scenario.network.topology.links.iter().map(|link| (link.rate, link.delay)).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let packet = largest_packet(&scenario.transports, scenario.telemetry);
+    let headroom = |&(rate, delay): &(Rate, Time)| {
+        let bytes = headroom(&scenario.switch, rate, delay, packet);
+        json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "headroom_bytes": bytes })
+    };
+    json!({
+        "enabled": scenario.switch.pfc.enabled,
+        "buffer_bytes": scenario.switch.buffer.0,
+        "headroom": kinds.iter().map(headroom).collect::<Vec<_>>(),
+    })
+}
+
+/// Headroom of a port in bytes.
+fn headroom(switch: &SwitchConfig, rate: Rate, delay: Time, packet: u64) -> u64 {
+    let span = Time(delay.0.saturating_mul(u64::from(switch.pfc.headroom_factor)));
+    let extra = if switch.pfc.headroom_extra { 2 * packet + PAUSE_FRAME } else { 0 };
+    rate.bytes_in(span).0.saturating_add(extra)
+}
+
+fn largest_packet(transports: &[TransportConfig], telemetry: TelemetryConfig) -> u64 {
+    let bytes = transports.iter().map(|TransportConfig::Rdma(rdma)| {
+        u64::from(rdma.mtu + rdma.header + telemetry_bytes(rdma, telemetry))
+    });
+    bytes.max().unwrap_or(0)
+}
+
+/// With PFC on, says so if what every port reserves does not fit a switch's buffer.
+pub fn headroom_fits(
+    section: &mut Section,
+    network: Option<&Network>,
+    switch: &SwitchConfig,
+    transports: &[TransportConfig],
+    telemetry: TelemetryConfig,
+) {
+    let Some(network) = network.filter(|_| switch.pfc.enabled && section.is_clean()) else { return };
+    let topology = &network.topology;
+    let packet = largest_packet(transports, telemetry);
+    let mut taken = vec![0u64; topology.nodes.len()];
+    for link in &topology.links {
+        let bytes = headroom(switch, link.rate, link.delay, packet).saturating_add(switch.pfc.reserve.0);
+        for node in [link.a, link.b] {
+            taken[node as usize] = taken[node as usize].saturating_add(bytes);
+        }
+    }
+    let largest = topology.switches().into_iter().max_by_key(|&node| taken[node as usize]);
+    let Some(fullest) = largest.filter(|&node| taken[node as usize] >= switch.buffer.0) else { return };
+    let message = format!(
+        "the ports of {} need {} of headroom and reserve for PFC, the buffer has {}: set a larger buffer, or \
+         pfc = {{ enabled = false }}",
+        topology.nodes[fullest as usize].name,
+        Bytes(taken[fullest as usize]),
+        switch.buffer,
+    );
+    section.complain("buffer", message);
+}
+
+/// What deserves a look before the result is trusted.
+pub fn warnings(scenario: &Scenario) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let TelemetryConfig::Int { max_hops, .. } = scenario.telemetry {
+        let switches = diameter(&scenario.network).saturating_sub(1);
+        let needed = scenario.transports.iter().any(|t| controller_of(t).needs_int());
+        if needed && switches > max_hops {
+            warnings.push(format!(
+                "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \
+                 senders ignore what longer paths report; set max_hops = {switches}"
+            ));
+        }
+    }
+    if scenario.compat == Compat::HpccNs3 && scenario.threads > 1 {
+        warnings.push(
+            "run.threads: like = \"hpcc-ns3\" orders all events globally and runs on one thread".into(),
+        );
+    }
+    warnings
+}
+
+/// The flows of a scenario, added up.
+struct TrafficFacts {
+    flows: u64,
+    bytes: u64,
+    last_start: Time,
+    /// Whether all flows were counted.
+    complete: bool,
+    /// Data packets and their acknowledgements, times the links they cross.
+    packet_hops: f64,
+}
+
+impl TrafficFacts {
+    fn of(scenario: &Scenario) -> TrafficFacts {
+        let times = PathTimes::new(&scenario.network.topology, &scenario.network.routes);
+        let size = scenario.traffic.size_up();
+        let mut hops_of = rustc_hash::FxHashMap::default();
+        let (mut sized_bytes, mut packet_hops) = (0u64, 0f64);
+        let share = MOST_SIZED_FLOWS / scenario.traffic.sources.len().max(1) as u64;
+        for source in &scenario.traffic.sources {
+            let mut source = source.clone_box();
+            for _ in 0..share {
+                let Some(flow) = source.next() else { break };
+                let TransportConfig::Rdma(rdma) = &scenario.transports[usize::from(flow.transport)];
+                let hops = *hops_of
+                    .entry((flow.src, flow.dst))
+                    .or_insert_with(|| times.pair(flow.src, flow.dst).map_or(0, |path| path.hops));
+                sized_bytes += flow.size;
+                packet_hops += flow.size.div_ceil(u64::from(rdma.mtu)) as f64 * f64::from(hops) * 2.0;
+            }
+        }
+        let rest = if sized_bytes > 0 { size.bytes as f64 / sized_bytes as f64 } else { 1.0 };
+        TrafficFacts {
+            flows: size.flows,
+            bytes: size.bytes,
+            last_start: size.last_start,
+            complete: size.complete,
+            packet_hops: packet_hops * rest,
+        }
+    }
+
+    /// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
+    fn offered_load(&self, topology: &Topology) -> Option<f64> {
+        let tier = |node: NodeId| topology.nodes[node as usize].tier;
+        let host_links = topology.links.iter().filter(|link| tier(link.a) == 0 || tier(link.b) == 0);
+        let capacity: f64 = host_links.map(|link| link.rate.0 as f64).sum();
+        let seconds = self.last_start.as_seconds();
+        (seconds > 0.0 && capacity > 0.0).then(|| self.bytes as f64 * 8.0 / (capacity * seconds))
+    }
+}

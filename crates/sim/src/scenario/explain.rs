@@ -1,0 +1,215 @@
+//! `weftline explain NAME`: a scheme, a key or a metric, as data.
+
+use serde_json::{Value, json};
+
+use super::catalogue::{SectionKeys, sections, type_in_words};
+use super::metrics::METRICS;
+use super::{switch, transport};
+use crate::congestion::{self, SchemeDoc};
+use crate::parameters::{Declared, unknown};
+use crate::{topology, workload};
+
+const PUBLISHED: &str =
+    "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
+
+/// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
+///
+/// `name`: a scheme (`hpcc`, `leaf-spine`), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
+/// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
+pub fn explain(name: &str) -> Result<Value, String> {
+    let wanted = name.trim();
+    let found = scheme(wanted).or_else(|| metric(wanted)).or_else(|| section(wanted)).or_else(|| key(wanted));
+    found.ok_or_else(|| {
+        let known = known_names();
+        let near = crate::parameters::nearest(wanted, known.iter().map(String::as_str));
+        match near {
+            Some(near) => format!("nothing is called \"{wanted}\": did you mean \"{near}\"?"),
+            None => unknown("name", wanted, schemes().map(|scheme| scheme.name)),
+        }
+    })
+}
+
+/// A named thing that is chosen by `kind` or a choice.
+struct Scheme {
+    name: &'static str,
+    title: &'static str,
+    /// What it is, as people say it.
+    what: &'static str,
+    /// Section that its keys are in, if it has any of its own.
+    section: &'static str,
+}
+
+fn schemes() -> impl Iterator<Item = Scheme> + Clone {
+    let of = |what, section, kinds: &'static [(&'static str, &'static str)]| {
+        kinds.iter().map(move |&(name, title)| Scheme { name, title, what, section })
+    };
+    of("congestion controller", "transport.controller", congestion::KINDS)
+        .chain(of("transport", "transport", transport::TRANSPORTS))
+        .chain(of("topology", "topology", topology::KINDS))
+        .chain(of("workload", "workload", workload::KINDS))
+        .chain(of("queue discipline", "", switch::QUEUES))
+        .chain(of("load balancer", "", switch::BALANCERS))
+        .chain(of("forwarding", "", switch::FORWARDING))
+        .chain(of("loss recovery", "", transport::RECOVERIES))
+        .chain(of("telemetry", "telemetry", &transport::TELEMETRIES[1..2]))
+        .chain(of("ideal completion time", "", super::measure::IDEALS))
+        .chain(of("compatibility", "", &super::run::COMPAT[1..]))
+}
+
+fn scheme(name: &str) -> Option<Value> {
+    let scheme = schemes().find(|scheme| scheme.name == name)?;
+    let keys = sections().iter().find(|s| {
+        s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
+    });
+    let doc = congestion::DOCS.iter().find(|doc| doc.name == name);
+    let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
+    let text = doc.map_or(scheme.title, |doc| doc.text);
+    let source = doc.map_or_else(|| source_of(scheme.section), |doc| doc.source);
+    Some(entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default()))
+}
+
+fn metric(name: &str) -> Option<Value> {
+    let plain = name.trim_end_matches("_ns").trim_end_matches("_bps").trim_end_matches("_bytes");
+    let metric = METRICS.iter().find(|m| m.name == name || m.name == plain)?;
+    Some(json!({
+        "name": metric.name,
+        "title": metric.title,
+        "text": metric.text,
+        "source": metric.source,
+        "equations": "",
+        "parameters": [],
+        "validation": "",
+    }))
+}
+
+fn section(path: &str) -> Option<Value> {
+    let found: Vec<&SectionKeys> =
+        sections().iter().filter(|s| s.path == path && !s.path.is_empty()).collect();
+    let first = found.first()?;
+    let title = format!("section [{path}]");
+    let kinds: Vec<&str> = found.iter().filter_map(|s| s.kind).collect();
+    if kinds.is_empty() {
+        return Some(entry(path, &title, "", source_of(path), None, parameters(first)));
+    }
+    let text = format!("Its keys depend on its kind: explain one of {}.", kinds.join(", "));
+    Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
+}
+
+/// A key by its full path or by the end of it; several keys may end alike.
+fn key(name: &str) -> Option<Value> {
+    let full = |section: &SectionKeys, key: &str| {
+        if section.path.is_empty() { key.to_string() } else { format!("{}.{key}", section.path) }
+    };
+    let end = format!(".{name}");
+    let mut found: Vec<(String, &Declared, Option<&str>)> = Vec::new();
+    for section in sections() {
+        for (key, declared) in &section.keys {
+            let path = full(section, key);
+            if (path == name || path.ends_with(&end))
+                && !found.iter().any(|(known, other, _)| *known == path && other.help == declared.help)
+            {
+                found.push((path, declared, section.kind));
+            }
+        }
+    }
+    let (path, declared, _) = found.first()?;
+    let title = match found.len() {
+        1 => format!("key {path}"),
+        n => format!("{n} keys"),
+    };
+    let list = found.iter().map(|(path, declared, kind)| {
+        let path = kind.map_or(path.clone(), |kind| format!("{path} (kind = \"{kind}\")"));
+        parameter(&path, declared)
+    });
+    Some(entry(name, &title, declared.help, source_of(path), None, list.collect()))
+}
+
+/// Where the defaults of a section, or of the section of a key, come from.
+fn source_of(path: &str) -> &'static str {
+    match path.split('.').next() {
+        Some("switch" | "transport" | "telemetry") => PUBLISHED,
+        _ => "",
+    }
+}
+
+fn entry(
+    name: &str,
+    title: &str,
+    text: &str,
+    source: &str,
+    doc: Option<&SchemeDoc>,
+    parameters: Vec<Value>,
+) -> Value {
+    json!({
+        "name": name,
+        "title": title,
+        "text": text,
+        "source": source,
+        "equations": doc.map_or("", |doc| doc.equations),
+        "parameters": parameters,
+        "validation": doc.map_or("", |doc| doc.validation),
+    })
+}
+
+fn parameters(section: &SectionKeys) -> Vec<Value> {
+    section.keys.iter().filter(|(key, _)| key != "kind").map(|(key, d)| parameter(key, d)).collect()
+}
+
+fn parameter(key: &str, declared: &Declared) -> Value {
+    json!({
+        "key": key,
+        "type": type_in_words(declared),
+        "default": declared.default,
+        "help": declared.help,
+    })
+}
+
+/// Every name that [`explain`] takes.
+fn known_names() -> Vec<String> {
+    let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
+    names.extend(METRICS.iter().map(|metric| metric.name.to_string()));
+    for section in sections() {
+        names.push(section.path.to_string());
+        for (key, _) in &section.keys {
+            names.push(if section.path.is_empty() { key.clone() } else { format!("{}.{key}", section.path) });
+            names.extend(key.rsplit('.').next().map(str::to_string));
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_keys_sections_and_metrics_are_explained() {
+        let hpcc = explain("hpcc").unwrap();
+        let keys: Vec<&str> =
+            hpcc["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap()).collect();
+        assert!(keys.contains(&"eta") && keys.contains(&"max_stage"), "{keys:?}");
+        assert!(hpcc["source"].as_str().unwrap().contains("SIGCOMM 2019"));
+        let kmin = explain("switch.ecn.kmin").unwrap();
+        assert_eq!(kmin["parameters"][0]["default"], "auto");
+        assert_eq!(explain("kmin").unwrap()["parameters"][0]["key"], "switch.ecn.kmin");
+        assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("at least 1"));
+        assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
+        assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
+        assert!(explain("run").unwrap()["parameters"].as_array().unwrap().len() >= 4);
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest() {
+        assert_eq!(explain("hpc").unwrap_err(), "nothing is called \"hpc\": did you mean \"hpcc\"?");
+    }
+
+    #[test]
+    fn every_declared_key_has_help() {
+        for section in sections() {
+            for (key, declared) in &section.keys {
+                assert!(!declared.help.is_empty(), "{}.{key} has no help", section.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `[measure]`: what a run records beside its flows. What is not asked for costs nothing.
+
+use super::network::Network;
+use super::section::Section;
+use crate::config::{Compat, IdealFct, MeasureConfig, PortSet, Sampled};
+use crate::parameters::{Source, Value, describe};
+use crate::units::Time;
+
+pub const GOODPUT_BY: &[(&str, &str)] =
+    &[("group", "one series per group of flows"), ("flow", "one series per flow of `flows`")];
+
+pub const IDEALS: &[(&str, &str)] = &[
+    (
+        "alone",
+        "what the flow takes alone, to the picosecond: every packet with headers and telemetry, and the last ACK back",
+    ),
+    ("hpcc", "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck"),
+    ("phost", "the pHost authors' OPT: without the last ACK"),
+];
+
+/// Shorter than any packet: smaller intervals are slips of the unit.
+const SHORTEST_INTERVAL: Time = Time::from_ns(10);
+
+/// Reads `[measure]`; `network` none: the topology is wrong, and ports cannot be looked up.
+pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) -> MeasureConfig {
+    let every = Time::from_us(10);
+    let mut measure = MeasureConfig {
+        ideal: ideal(section, compat),
+        queue_series: ports(section, "queues", every, network),
+        queue_histogram: ports(section, "queue_histogram", Time::from_us(1), network),
+        utilisation: ports(section, "utilisation", every, network),
+        port_events: ports(section, "port_events", every, network),
+        ..MeasureConfig::default()
+    };
+    goodput(section, &mut measure);
+    if section.peek("controllers").is_some() {
+        let mut table = section.child("controllers");
+        measure.controllers =
+            flows(&mut table).map(|what| Sampled { what, every: interval(&mut table, every) });
+        section.absorb("controllers", table);
+    } else {
+        section.child("controllers");
+    }
+    let help = "every PFC pause and resume as a row";
+    measure.pauses = section.parameters().flag("pauses", false, help);
+    measure
+}
+
+fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
+    let default = if compat == Compat::HpccNs3 { "hpcc" } else { "alone" };
+    let help = "which time a flow is compared with for its slowdown; hpcc with like = \"hpcc-ns3\"";
+    match section.parameters().choice("ideal", default, IDEALS, help) {
+        "hpcc" => IdealFct::Hpcc,
+        "phost" => IdealFct::Phost,
+        _ => IdealFct::Alone,
+    }
+}
+
+/// `key = { ports = "leaf0.*", every = "10us" }`.
+fn ports(
+    section: &mut Section,
+    key: &str,
+    every: Time,
+    network: Option<&Network>,
+) -> Option<Sampled<PortSet>> {
+    if section.peek(key).is_none() {
+        section.child(key);
+        return None;
+    }
+    let mut table = section.child(key);
+    let sampled = read_ports(&mut table, every, network);
+    section.absorb(key, table);
+    sampled
+}
+
+/// The keys of one measure of ports.
+pub fn read_ports(table: &mut Section, every: Time, network: Option<&Network>) -> Option<Sampled<PortSet>> {
+    let patterns = match table.peek("ports") {
+        Some(Value::List(_)) => {
+            let list = table.parameters().list("ports", PORTS_HELP).unwrap_or_default();
+            texts(table, "ports", &list)?
+        }
+        _ => vec![table.parameters().text("ports", Some("*"), PORTS_HELP)?],
+    };
+    let every = interval(table, every);
+    let network = network?;
+    let mut what = PortSet::new();
+    for pattern in &patterns {
+        match network.topology.ports_matching(pattern) {
+            Ok(ports) => what.extend(ports),
+            Err(message) => table.complain("ports", message),
+        }
+    }
+    what.sort_unstable();
+    what.dedup();
+    Some(Sampled { what, every })
+}
+
+const PORTS_HELP: &str = "which ports, as a pattern or a list of them: \"leaf0.*\" (all of leaf0), \"leaf0.p3\", \
+                          \"leaf0->host*\", \"spine?.*\"";
+
+fn texts(table: &mut Section, key: &str, list: &[Value]) -> Option<Vec<String>> {
+    let mut texts = Vec::with_capacity(list.len());
+    for value in list {
+        match value {
+            Value::Text(text) => texts.push(text.clone()),
+            other => {
+                let found = describe(other);
+                table.complain(key, format!("expected patterns such as \"leaf0.*\", found {found}"));
+                return None;
+            }
+        }
+    }
+    Some(texts)
+}
+
+fn interval(table: &mut Section, default: Time) -> Time {
+    let every = table.parameters().time("every", default, "time between two samples");
+    if every < SHORTEST_INTERVAL {
+        table.complain("every", format!("{every} is too short: expected at least {SHORTEST_INTERVAL}"));
+    }
+    every
+}
+
+fn goodput(section: &mut Section, measure: &mut MeasureConfig) {
+    if section.peek("goodput").is_none() {
+        section.child("goodput");
+        return;
+    }
+    let mut table = section.child("goodput");
+    let help = "payload delivered in order, by group or by flow";
+    let by = table.parameters().choice("by", "group", GOODPUT_BY, help);
+    if by == "flow" {
+        let what = flows(&mut table);
+        let every = interval(&mut table, Time::from_us(10));
+        measure.flow_goodput = what.map(|what| Sampled { what, every });
+    } else {
+        measure.group_goodput = Some(interval(&mut table, Time::from_us(10)));
+    }
+    section.absorb("goodput", table);
+}
+
+/// `flows = [0, 5]`: numbers of flows, in the order of their start.
+fn flows(table: &mut Section) -> Option<Vec<u32>> {
+    let list = table.parameters().list("flows", "numbers of flows, counted from 0 in order of their start");
+    let Some(list) = list else {
+        if table.peek("flows").is_none() {
+            table.complain("flows", "missing: expected numbers of flows such as [0, 1]".into());
+        }
+        return None;
+    };
+    let mut flows = Vec::with_capacity(list.len());
+    for value in &list {
+        match value {
+            Value::Integer(number) if u32::try_from(*number).is_ok() => flows.push(*number as u32),
+            other => {
+                let found = describe(other);
+                table.complain("flows", format!("expected numbers of flows such as [0, 1], found {found}"));
+                return None;
+            }
+        }
+    }
+    flows.sort_unstable();
+    flows.dedup();
+    Some(flows)
+}
+
+/// Declares every key of `[measure]`, for the list of keys.
+pub fn declare(section: &mut Section) {
+    ideal(section, Compat::None);
+    for key in ["queues", "queue_histogram", "utilisation", "port_events"] {
+        let every = if key == "queue_histogram" { Time::from_us(1) } else { Time::from_us(10) };
+        let mut table = section.child(key);
+        read_ports(&mut table, every, None);
+        section.absorb(key, table);
+    }
+    let mut table = section.child("goodput");
+    table.parameters().choice("by", "group", GOODPUT_BY, "payload delivered in order, by group or by flow");
+    flows(&mut table);
+    interval(&mut table, Time::from_us(10));
+    section.absorb("goodput", table);
+    let mut table = section.child("controllers");
+    flows(&mut table);
+    interval(&mut table, Time::from_us(10));
+    section.absorb("controllers", table);
+    section.parameters().flag("pauses", false, "every PFC pause and resume as a row");
+}

@@ -1,0 +1,109 @@
+//! What the numbers in results mean, for `weftline explain`.
+
+/// One quantity that results show.
+pub struct Metric {
+    pub name: &'static str,
+    pub title: &'static str,
+    pub text: &'static str,
+    pub source: &'static str,
+}
+
+const HPCC: &str =
+    "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
+const OURS: &str = "weftline's definition";
+
+pub const METRICS: &[Metric] = &[
+    Metric {
+        name: "fct",
+        title: "flow completion time (fct_ns)",
+        text: "From the start of a flow to the arrival, at its sender, of the acknowledgement of its last byte, in \
+               nanoseconds. A flow that did not finish has none.",
+        source: HPCC,
+    },
+    Metric {
+        name: "ideal_fct",
+        title: "ideal flow completion time (ideal_fct_ns)",
+        text: "The time that a lone flow takes which nothing throttles: every packet sent back to back, stored and \
+               forwarded (or cut through) on every hop, and the acknowledgement of the last one on its way back.",
+        source: OURS,
+    },
+    Metric {
+        name: "slowdown",
+        title: "FCT slowdown",
+        text: "Completion time over ideal completion time, at least 1. 1 is as if the network were empty. Tables cut \
+               flows by size into bins of equal count; percentile p is element floor(n p) of the sorted values.",
+        source: HPCC,
+    },
+    Metric {
+        name: "goodput",
+        title: "goodput (goodput_bps)",
+        text: "Payload bytes delivered in order per time, in bit/s: no headers, no telemetry, no retransmissions.",
+        source: OURS,
+    },
+    Metric {
+        name: "utilisation",
+        title: "link utilisation",
+        text: "Share of the time in which a port was transmitting, headers, acknowledgements and pause frames included.",
+        source: OURS,
+    },
+    Metric {
+        name: "queue",
+        title: "queue length (queue_bytes)",
+        text: "Bytes waiting at an egress port, all classes together, without the packet on the wire. Histograms have \
+               bins of 1000 bytes; their percentiles mix all ports asked for, idle ones included.",
+        source: HPCC,
+    },
+    Metric {
+        name: "packet_hops",
+        title: "packet-hops",
+        text: "Packets transmitted on any link, acknowledgements and pause frames included: the measure of work, and \
+               per CPU second that of speed.",
+        source: OURS,
+    },
+    Metric {
+        name: "offered_load",
+        title: "offered load",
+        text: "Payload bits that the hosts start to send, over what their links carry until the last flow starts. With \
+               48 B of header on 1000 B of payload and 60 B for its acknowledgement, 50 % are about 55 % of the wire.",
+        source: HPCC,
+    },
+    Metric {
+        name: "base_rtt",
+        title: "base RTT T",
+        text: "Of an ordered pair of hosts: twice the sum of the link delays and, one way, the time to send one \
+               packet's payload on every hop. Controllers use the largest of all pairs.",
+        source: HPCC,
+    },
+    Metric {
+        name: "bdp",
+        title: "bandwidth-delay product W0 (window_bytes)",
+        text: "Line rate times base RTT, in bytes: the window of a flow that is not throttled.",
+        source: HPCC,
+    },
+    Metric {
+        name: "pauses",
+        title: "PFC pauses",
+        text: "Pause frames that a port received, and the time for which any class of it was held by them.",
+        source: "IEEE 802.1Qbb",
+    },
+    Metric {
+        name: "drops",
+        title: "drops",
+        text: "Packets that a switch's buffer or queue refused. With PFC and its headroom there are none; what a failed \
+               link lost is counted apart.",
+        source: OURS,
+    },
+    Metric {
+        name: "ecn_marks",
+        title: "ECN marks",
+        text: "Packets marked at a port: never below Kmin, always above Kmax, and between them with a probability that \
+               rises to Pmax.",
+        source: HPCC,
+    },
+    Metric {
+        name: "fingerprint",
+        title: "fingerprint",
+        text: "64-bit hash of all completed flows and counters of a run: equal bits, equal number.",
+        source: OURS,
+    },
+];

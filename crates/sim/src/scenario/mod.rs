@@ -1,0 +1,281 @@
+//! Scenarios: TOML text becomes a typed, resolved and checked [`Config`], or every problem that it has.
+//!
+//! The road of a scenario through these files: [`document`] parses and applies `--set`, [`section`] hands values to the
+//! functions that declare them (`network`, `transport`, `switch`, `traffic`, `run`, `failures`, `measure` and
+//! the rooms of controllers, topologies and workloads), [`resolve`] writes what is in force. The same functions, run
+//! over nothing, give the keys for [`schema`], [`explain`] and [`names`]. Nothing outside this room reads TOML.
+
+mod catalogue;
+mod check;
+mod document;
+mod explain;
+mod failures;
+mod measure;
+mod metrics;
+mod network;
+mod problem;
+mod resolve;
+mod run;
+mod schema;
+mod section;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod traffic;
+mod transport;
+
+use std::path::Path;
+
+pub use catalogue::names;
+pub use document::Origin;
+pub use explain::explain;
+pub use problem::{Problem, ScenarioError};
+pub use schema::schema;
+
+use crate::config::{
+    Compat, Config, Failures, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
+};
+use crate::congestion::ControllerConfig;
+use crate::congestion::external::ExternalController;
+use crate::parameters::{Source, Value};
+use crate::units::{Rate, Time};
+use crate::workload::Traffic;
+use crate::workload::spec::ReadParquet;
+use network::Network;
+use section::Section;
+
+/// What a scenario may need from outside this crate.
+#[derive(Default, Clone, Copy)]
+pub struct Hooks<'a> {
+    /// Reads traces in Parquet.
+    pub read_parquet: Option<ReadParquet<'a>>,
+    /// Controllers that a scenario may name beside the built-in ones, also as `python:NAME`.
+    pub controllers: &'a [ExternalController],
+}
+
+/// A scenario that can be run.
+pub struct Scenario {
+    pub name: String,
+    pub seed: u64,
+    pub threads: usize,
+    /// What deserves a look before the result is trusted.
+    pub warnings: Vec<String>,
+    resolved: String,
+    network: Network,
+    switch: SwitchConfig,
+    transports: Vec<TransportConfig>,
+    telemetry: TelemetryConfig,
+    traffic: Traffic,
+    failures: Failures,
+    until: Until,
+    measure: MeasureConfig,
+    compat: Compat,
+}
+
+impl Scenario {
+    /// Reads a scenario. `file` is its name in messages, `base_dir` where its relative paths start; `sets` are the
+    /// (path, value) pairs of `--set`, and `seed`, if given, replaces the scenario's.
+    ///
+    /// Errors: everything that is wrong, in the order of the lines.
+    pub fn load(
+        text: &str,
+        file: &str,
+        base_dir: &Path,
+        sets: &[(String, String)],
+        seed: Option<u64>,
+        hooks: Hooks,
+    ) -> Result<Scenario, ScenarioError> {
+        let mut table = document::parse(text, file).map_err(ScenarioError::new)?;
+        let mut problems = Vec::new();
+        for (path, value) in sets {
+            problems.extend(document::set(&mut table, path, value, file).err());
+        }
+        if let Some(seed) = seed {
+            problems.extend(document::set(&mut table, "seed", &seed.to_string(), file).err());
+        }
+        let mut root = Section::root(&table, file);
+        let scenario = read(&mut root, file, base_dir, hooks);
+        let findings = root.finish();
+        problems.extend(findings.problems);
+        let mut scenario = match scenario {
+            Some(scenario) if problems.is_empty() => scenario,
+            _ => return Err(ScenarioError::new(problems)),
+        };
+        scenario.resolved = resolve::to_toml(&in_order(findings.resolved));
+        scenario.warnings = findings.warnings;
+        scenario.warnings.extend(check::warnings(&scenario));
+        Ok(scenario)
+    }
+
+    /// The scenario as TOML with every value in force: running it again gives the same bits.
+    pub fn resolved(&self) -> &str {
+        &self.resolved
+    }
+
+    /// What the simulator is built from. Errors: none today; kept for what can only be found when a run is built.
+    pub fn config(&self) -> Result<Config, ScenarioError> {
+        let sources = self.traffic.sources.iter().map(|source| source.clone_box()).collect();
+        Ok(Config {
+            seed: self.seed,
+            topology: self.network.topology.clone(),
+            switch: self.switch.clone(),
+            transports: self.transports.clone(),
+            telemetry: self.telemetry,
+            traffic: Traffic { sources, groups: self.traffic.groups.clone() },
+            failures: self.failures.clone(),
+            until: self.until,
+            measure: self.measure.clone(),
+            compat: self.compat,
+        })
+    }
+
+    /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
+    /// how much work the run is.
+    pub fn check(&self) -> serde_json::Value {
+        check::facts(self)
+    }
+}
+
+/// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
+fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
+    let (name, seed) = (name(root, file), seed(root));
+    let compat = within(root, "compat", run::read_compat);
+    let network = within(root, "topology", |section| network::read(section, base_dir, compat));
+    let net = network.as_ref();
+
+    let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
+    let cx = transport::TransportContext { compat, base_rtt: &base_rtt, controllers: hooks.controllers };
+    let transport =
+        within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
+    let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
+    let workloads = traffic::read(root, &cx, &mut transports, base_dir);
+    let telemetry = within(root, "telemetry", |section| {
+        let needed_by = transports.iter().map(controller_of).find(|c| c.needs_int()).map(|c| c.name());
+        transport::read_telemetry(section, needed_by, compat)
+    });
+
+    let failures = within(root, "failures", |section| failures::read(section, net));
+    let switch = within(root, "switch", |section| {
+        let rates = rates(net, &failures);
+        let ecn_defaults = transport::ecn_defaults(transports.first());
+        let cx = switch::SwitchContext { compat, ecn_defaults, rates: &rates };
+        let config = switch::read(section, &cx);
+        check::headroom_fits(section, net, &config, &transports, telemetry);
+        config
+    });
+    let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
+    let measure = within(root, "measure", |section| measure::read(section, net, compat));
+    let traffic = workloads.finish(
+        root,
+        net,
+        &traffic::TrafficContext {
+            seed,
+            compat,
+            base_dir,
+            read_parquet: hooks.read_parquet,
+            transports: &transports,
+            telemetry,
+        },
+    );
+    let network = network.filter(|_| !transports.is_empty())?;
+    Some(Scenario {
+        name,
+        seed,
+        threads: run.threads,
+        warnings: Vec::new(),
+        resolved: String::new(),
+        network,
+        switch,
+        transports,
+        telemetry,
+        traffic,
+        failures,
+        until: run.until,
+        measure,
+        compat,
+    })
+}
+
+/// Reads the table under `key` by `read`.
+fn within<T>(root: &mut Section, key: &str, read: impl FnOnce(&mut Section) -> T) -> T {
+    let mut section = root.child(key);
+    let result = read(&mut section);
+    root.absorb(key, section);
+    result
+}
+
+/// `name`, which also names the folder of the results; the file's name where it is not given.
+fn name(root: &mut Section, file: &str) -> String {
+    const LONGEST: usize = 100;
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
+    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario");
+    let stem: String = stem.chars().map(|c| if plain(c) { c } else { '-' }).take(LONGEST).collect();
+    let help = "name of the run and of its folder; where it is not given, that of the file";
+    let name = root.parameters().text("name", Some(&stem), help).unwrap_or_default();
+    let fits = !name.is_empty() && name.chars().count() <= LONGEST && name.chars().all(plain);
+    if !fits || name.starts_with('.') {
+        let message = format!(
+            "expected a name of 1 to {LONGEST} letters, digits, '-', '_', '.' or blanks, as it becomes part of a \
+             folder's name"
+        );
+        root.complain("name", message);
+    }
+    name
+}
+
+fn seed(root: &mut Section) -> u64 {
+    let help = "seed of every random stream; another seed, other flows and other marks";
+    root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
+}
+
+fn controller_of(transport: &TransportConfig) -> &ControllerConfig {
+    let TransportConfig::Rdma(rdma) = transport;
+    &rdma.controller
+}
+
+/// Distinct rates of links, those that they take by failures included, ascending.
+fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
+    let links = network.into_iter().flat_map(|network| network.topology.links.iter().map(|link| link.rate));
+    let mut rates: Vec<Rate> = links.chain(failures::rates(failures)).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    rates
+}
+
+/// Long enough that no retransmission is pending: ten timeouts, and at least 100 ms.
+fn auto_stall(transports: &[TransportConfig]) -> Time {
+    let timeouts = transports.iter().filter_map(|TransportConfig::Rdma(rdma)| rdma.rto);
+    let longest = timeouts.max().unwrap_or(Time::ZERO);
+    Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
+}
+
+/// The sections of the resolved scenario in the order in which people write them.
+fn in_order(mut resolved: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    const ORDER: &[&str] = &[
+        "name",
+        "seed",
+        "topology",
+        "switch",
+        "transport",
+        "telemetry",
+        "workload",
+        "run",
+        "compat",
+        "failures",
+        "measure",
+    ];
+    resolved.sort_by_key(|(key, _)| ORDER.iter().position(|known| known == key));
+    resolved
+}
+
+/// A relative path to an existing file is kept as an absolute one, so that the resolved scenario can be run from
+/// any folder.
+fn keep_path(section: &mut Section, key: &str, base_dir: &Path) {
+    let Some(Value::Text(given)) = section.resolved(key) else { return };
+    let path = base_dir.join(given);
+    if let (true, Ok(absolute)) = (path.is_file(), std::path::absolute(&path)) {
+        if let Some(text) = absolute.to_str() {
+            section.resolve(key, Value::Text(text.to_string()));
+        }
+    }
+}

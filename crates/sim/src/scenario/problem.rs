@@ -1,0 +1,93 @@
+//! What is wrong with a scenario: every problem with its place, all of them at once.
+
+use std::fmt;
+
+use super::document::Origin;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The file as the user named it.
+    pub file: String,
+    pub origin: Origin,
+    /// The key, such as `transport.controller.kind`; empty where there is none.
+    pub path: String,
+    /// What was expected, and the nearest known name.
+    pub message: String,
+}
+
+impl Problem {
+    pub fn new(file: &str, origin: Origin, path: &str, message: String) -> Problem {
+        Problem { file: file.to_string(), origin, path: path.to_string(), message }
+    }
+
+    /// Line of the file, counted from 1, if it has one.
+    pub fn line(&self) -> Option<usize> {
+        match self.origin {
+            Origin::Line(line) => Some(line),
+            _ => None,
+        }
+    }
+
+    /// Problems of the file by line, then what is missing, then those of `--set`.
+    fn rank(&self) -> (u8, usize) {
+        match self.origin {
+            Origin::Line(line) => (0, line),
+            Origin::Nowhere => (1, 0),
+            Origin::Set(_) => (2, 0),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut shown_path = false;
+        match &self.origin {
+            Origin::Line(line) => write!(f, "{}:{line}: ", self.file)?,
+            Origin::Nowhere => write!(f, "{}: ", self.file)?,
+            Origin::Set(text) => {
+                write!(f, "--set {text}: ")?;
+                shown_path = text.split('=').next() == Some(self.path.as_str());
+            }
+        }
+        if !shown_path && !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Everything that is wrong with a scenario, by line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScenarioError {
+    pub problems: Vec<Problem>,
+}
+
+impl ScenarioError {
+    /// Sorts by place and drops repetitions. `problems` must not be empty.
+    pub fn new(mut problems: Vec<Problem>) -> ScenarioError {
+        debug_assert!(!problems.is_empty());
+        problems.sort_by_key(Problem::rank);
+        let mut kept: Vec<Problem> = Vec::with_capacity(problems.len());
+        for problem in problems {
+            if !kept.contains(&problem) {
+                kept.push(problem);
+            }
+        }
+        ScenarioError { problems: kept }
+    }
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (i, problem) in self.problems.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ScenarioError {}

@@ -1,0 +1,180 @@
+//! JSON Schema (draft 2020-12) of a scenario, made from the keys that are declared; editors check and complete by it.
+
+use serde_json::{Value, json};
+
+use super::catalogue::{SectionKeys, sections};
+use crate::parameters::{Declared, Kind};
+
+/// The schema of a scenario file.
+pub fn schema() -> Value {
+    let mut root = object(&keys_of(""));
+    let transport = transport();
+    let mut topology = by_kind("topology", true);
+    add_everywhere(&mut topology, "override", list_of(object(&keys_of("topology.override"))));
+    let mut workload = by_kind("workload", true);
+    add_everywhere(&mut workload, "transport", json!({ "$ref": "#/$defs/transport" }));
+    let mut failures = object(&keys_of("failures"));
+    add(&mut failures, "event", list_of(object(&keys_of("failures.event"))));
+    for (key, value) in [
+        ("topology", topology),
+        ("switch", switch()),
+        ("transport", json!({ "$ref": "#/$defs/transport" })),
+        ("telemetry", object(&keys_of("telemetry"))),
+        ("workload", list_of(workload)),
+        ("run", object(&keys_of("run"))),
+        ("compat", object(&keys_of("compat"))),
+        ("failures", failures),
+        ("measure", object(&keys_of("measure"))),
+    ] {
+        add(&mut root, key, value);
+    }
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("weftline scenario");
+    root["required"] = json!(["topology", "workload"]);
+    root["$defs"] = json!({ "transport": transport });
+    root
+}
+
+fn of(path: &str) -> impl Iterator<Item = &'static SectionKeys> + use<'_> {
+    sections().iter().filter(move |section| section.path == path)
+}
+
+fn keys_of(path: &str) -> Vec<&'static (String, Declared)> {
+    of(path).flat_map(|section| &section.keys).collect()
+}
+
+/// One alternative for each kind of the section. `required`: the kind must be given.
+fn by_kind(path: &str, required: bool) -> Value {
+    let alternatives = of(path).map(|section| {
+        let keys: Vec<_> = section.keys.iter().collect();
+        let mut schema = object(&keys);
+        let kind = section.kind.unwrap_or_default();
+        schema["title"] = json!(kind);
+        schema["properties"]["kind"] = json!({ "const": kind });
+        if required {
+            schema["required"] = json!(["kind"]);
+        }
+        schema
+    });
+    json!({ "anyOf": alternatives.collect::<Vec<_>>() })
+}
+
+fn transport() -> Value {
+    let mut schema = object(&keys_of("transport"));
+    add(&mut schema, "controller", by_kind("transport.controller", false));
+    schema
+}
+
+/// Thresholds may be one table or a list of tables with their rate.
+fn switch() -> Value {
+    let mut schema = object(&keys_of("switch"));
+    let common = schema["properties"]["ecn"].clone();
+    let mut listed = common.clone();
+    if let Some(properties) = listed["properties"].as_object_mut() {
+        properties.remove("enabled");
+        properties.insert("rate".to_string(), quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", false));
+    }
+    listed["required"] = json!(["rate"]);
+    schema["properties"]["ecn"] = json!({ "anyOf": [common, list_of(listed)] });
+    schema
+}
+
+/// An object with these keys, dotted ones nested, and no others.
+fn object(keys: &[&(String, Declared)]) -> Value {
+    let mut schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    for (key, declared) in keys {
+        let mut place = &mut schema;
+        let mut segments = key.split('.').peekable();
+        while let Some(segment) = segments.next() {
+            let Some(properties) = place["properties"].as_object_mut() else { break };
+            if segments.peek().is_none() {
+                properties.insert(segment.to_string(), value(key, declared));
+                break;
+            }
+            place = properties.entry(segment.to_string()).or_insert_with(
+                || json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+            );
+        }
+    }
+    schema
+}
+
+fn add(schema: &mut Value, key: &str, value: Value) {
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.insert(key.to_string(), value);
+    }
+}
+
+/// Adds a key to every alternative.
+fn add_everywhere(schema: &mut Value, key: &str, value: Value) {
+    for alternative in schema["anyOf"].as_array_mut().into_iter().flatten() {
+        add(alternative, key, value.clone());
+    }
+}
+
+fn list_of(item: Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
+fn quantity(units: &str, example: &str, auto: bool) -> Value {
+    let auto = if auto { "auto|" } else { "" };
+    let pattern = format!("^\\s*({auto}[0-9][0-9._]*\\s*({units}))\\s*$");
+    json!({ "type": "string", "pattern": pattern, "examples": [example] })
+}
+
+fn value(key: &str, declared: &Declared) -> Value {
+    let auto = declared.default.as_deref() == Some("auto");
+    let mut schema = match declared.kind {
+        Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", auto),
+        Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", auto),
+        Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", auto),
+        Kind::Number { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
+        Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        // Patterns of ports may come as a list; a text that looks like a number may be written as one.
+        Kind::Text if key.ends_with("ports") => json!({
+            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+        }),
+        Kind::Text => json!({ "type": ["string", "integer"] }),
+        Kind::List => json!({ "type": "array" }),
+        Kind::Choice(names) => {
+            json!({ "enum": names.iter().map(|(name, _)| *name).collect::<Vec<_>>() })
+        }
+    };
+    schema["description"] = json!(declared.help);
+    if let Some(default) = &declared.default {
+        schema["default"] = match declared.kind {
+            Kind::Number { .. } | Kind::Integer { .. } | Kind::Flag if !auto => {
+                serde_json::from_str(default).unwrap_or_else(|_| json!(default))
+            }
+            _ => json!(default),
+        };
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_has_every_section_and_the_keys_of_every_kind() {
+        let schema = schema();
+        let sections: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        for name in
+            ["name", "seed", "topology", "switch", "transport", "telemetry", "workload", "run", "measure"]
+        {
+            assert!(sections.iter().any(|section| *section == name), "{name} is missing");
+        }
+        let controllers =
+            schema["$defs"]["transport"]["properties"]["controller"]["anyOf"].as_array().unwrap();
+        let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
+        assert_eq!(hpcc["properties"]["eta"]["type"], "number");
+        let topologies = schema["properties"]["topology"]["anyOf"].as_array().unwrap();
+        let leaf_spine = topologies.iter().find(|t| t["title"] == "leaf-spine").unwrap();
+        assert!(leaf_spine["properties"]["host_link"]["properties"]["rate"]["pattern"].is_string());
+        assert!(leaf_spine["properties"]["override"]["items"]["properties"]["between"].is_object());
+        assert_eq!(schema["properties"]["switch"]["properties"]["ecn"]["anyOf"].as_array().unwrap().len(), 2);
+    }
+}

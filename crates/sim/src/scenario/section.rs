@@ -1,0 +1,545 @@
+//! One table of a scenario as a source of parameters: it hands out values, collects complaints with their
+//! places, knows which keys were declared, and keeps the values that hold for the resolved scenario.
+
+use super::document::{Data, Entry, Node, Origin, Table};
+use super::problem::Problem;
+use crate::parameters::{Declared, Kind, Parameters, Source, Value, describe, nearest, unknown};
+
+static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
+
+/// A table being read.
+pub struct Section<'d> {
+    file: &'d str,
+    /// Where it stands, such as `transport.controller`; empty for the whole file.
+    path: String,
+    table: &'d Table,
+    origin: Origin,
+    /// A scheme's table: none of its keys means the same under another kind.
+    is_scheme: bool,
+    /// `--set` chose another kind than the file.
+    kind_replaced: bool,
+    /// Its kind is unknown, so that nothing can be said of its other keys.
+    unreadable: bool,
+    /// Keys read or declared, dotted.
+    known: Vec<String>,
+    /// Keys whose whole subtree was read by someone else.
+    whole: Vec<String>,
+    findings: Findings,
+}
+
+/// What reading a section gave.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub problems: Vec<Problem>,
+    pub warnings: Vec<String>,
+    /// Declared keys with their dotted path relative to the section.
+    pub declared: Vec<(String, Declared)>,
+    /// The values that hold, nested as they are written.
+    pub resolved: Vec<(String, Value)>,
+}
+
+impl<'d> Section<'d> {
+    pub fn root(table: &'d Table, file: &'d str) -> Section<'d> {
+        Section::new(file, String::new(), table, Origin::Nowhere)
+    }
+
+    /// A section with nothing in it, for the list of keys.
+    pub fn empty(path: &str) -> Section<'static> {
+        Section::new("", path.to_string(), &EMPTY, Origin::Nowhere)
+    }
+
+    /// A table made from others (an override laid on its base), to be read as `path`.
+    pub fn over(file: &'d str, path: &str, table: &'d Table, origin: Origin) -> Section<'d> {
+        Section::new(file, path.to_string(), table, origin)
+    }
+
+    fn new(file: &'d str, path: String, table: &'d Table, origin: Origin) -> Section<'d> {
+        Section {
+            file,
+            path,
+            table,
+            origin,
+            is_scheme: false,
+            kind_replaced: false,
+            unreadable: false,
+            known: Vec::new(),
+            whole: Vec::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    pub fn parameters(&mut self) -> Parameters<'_> {
+        Parameters::new(self)
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn file(&self) -> &'d str {
+        self.file
+    }
+
+    pub fn table(&self) -> &'d Table {
+        self.table
+    }
+
+    /// Where this section is written.
+    pub fn origin(&self) -> Origin {
+        self.origin.clone()
+    }
+
+    /// The value of `key` as written, without declaring it.
+    pub fn peek(&self, key: &str) -> Option<Value> {
+        self.find(key).map(|entry| entry.node.value())
+    }
+
+    /// A value that holds, by its dotted key, once it was read.
+    pub fn resolved(&self, key: &str) -> Option<&Value> {
+        let mut table = &self.findings.resolved;
+        let mut segments = key.split('.').peekable();
+        while let Some(segment) = segments.next() {
+            let (_, value) = table.iter().find(|(name, _)| name == segment)?;
+            match value {
+                value if segments.peek().is_none() => return Some(value),
+                Value::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Replaces or adds a value that holds.
+    pub fn resolve(&mut self, key: &str, value: Value) {
+        insert(&mut self.findings.resolved, key, value);
+    }
+
+    /// Takes a value out of the resolved scenario: it has no effect there.
+    pub fn forget(&mut self, key: &str) {
+        self.findings.resolved.retain(|(known, _)| known != key);
+    }
+
+    /// Nothing is wrong so far.
+    pub fn is_clean(&self) -> bool {
+        self.findings.problems.is_empty() && !self.unreadable
+    }
+
+    pub fn warn(&mut self, message: String) {
+        self.findings.warnings.push(message);
+    }
+
+    /// Something is wrong with this section as a whole.
+    pub fn complain_here(&mut self, message: String) {
+        let problem = Problem::new(self.file, self.origin.clone(), &self.path, message);
+        self.findings.problems.push(problem);
+    }
+
+    /// Which of `names` this section is. `what` names them in messages. None: missing or unknown, and said.
+    pub fn kind(
+        &mut self,
+        what: &str,
+        default: Option<&'static str>,
+        names: &'static [(&'static str, &'static str)],
+        help: &'static str,
+    ) -> Option<&'static str> {
+        let list = || names.iter().map(|(name, _)| *name);
+        let chosen = match self.get("kind") {
+            None => default,
+            Some(Value::Text(text)) => {
+                let known = list().find(|name| *name == text);
+                if known.is_none() {
+                    self.complain("kind", unknown(what, &text, list()));
+                }
+                known
+            }
+            Some(other) => {
+                let names = list().collect::<Vec<_>>().join(", ");
+                let message = format!("expected a {what} (one of {names}), found {}", describe(&other));
+                self.complain("kind", message);
+                None
+            }
+        };
+        if let Some(chosen) = chosen {
+            self.settle_kind(chosen, default);
+        } else {
+            if self.find("kind").is_none() {
+                let names = list().collect::<Vec<_>>().join(", ");
+                self.complain("kind", format!("missing: expected a {what} (one of {names})"));
+            }
+            self.unreadable = true;
+        }
+        let declared =
+            Declared { key: "kind", kind: Kind::Choice(names), default: default.map(Into::into), help };
+        self.declare(declared, chosen.map(|name| Value::Text(name.to_string())));
+        chosen
+    }
+
+    /// The table under `key`; an empty one if it is missing.
+    pub fn child(&mut self, key: &str) -> Section<'d> {
+        let path = self.path_of(key);
+        self.whole.push(key.to_string());
+        let Some(entry) = self.find(key) else {
+            return Section::new(self.file, path, &EMPTY, self.origin.clone());
+        };
+        match &entry.node.data {
+            Data::Table(table) => Section::new(self.file, path, table, entry.origin.clone()),
+            _ => {
+                let found = describe(&entry.node.value());
+                self.complain(key, format!("expected a table, found {found}"));
+                let mut child = Section::new(self.file, path, &EMPTY, entry.origin.clone());
+                child.unreadable = true;
+                child
+            }
+        }
+    }
+
+    /// The table of a scheme under `key`. Where `--set` chooses another kind than the file, the file's other
+    /// keys belong to the old kind and are left out, with a warning.
+    pub fn scheme(&mut self, key: &str) -> Section<'d> {
+        let mut child = self.child(key);
+        child.is_scheme = true;
+        child
+    }
+
+    /// Notes which kind this is, before its other keys are read.
+    pub fn settle_kind(&mut self, chosen: &str, default: Option<&str>) {
+        let Some(old) = &self.table.replaced_kind else { return };
+        let old = match old {
+            Some(Value::Text(old)) => Some(old.as_str()),
+            Some(_) => None,
+            None => default,
+        };
+        self.kind_replaced = old != Some(chosen);
+        if self.kind_replaced && self.is_scheme {
+            for entry in self.table.entries.iter().filter(|entry| from_file(entry)) {
+                self.warn_left_out(&entry.key);
+            }
+        }
+    }
+
+    fn warn_left_out(&mut self, key: &str) {
+        let path = self.path_of(key);
+        self.warn(format!("{path} of the file is left out: --set chose another kind than the file"));
+    }
+
+    /// The tables of the list under `key`: `[[key]]`. A single table counts as a list of one.
+    pub fn children(&mut self, key: &str) -> Vec<Section<'d>> {
+        let path = self.path_of(key);
+        self.whole.push(key.to_string());
+        let Some(entry) = self.find(key) else { return Vec::new() };
+        let nodes = match &entry.node.data {
+            Data::List(nodes) => nodes.as_slice(),
+            _ => std::slice::from_ref(&entry.node),
+        };
+        let mut children = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            let path = format!("{path}.{i}");
+            match &node.data {
+                Data::Table(table) => {
+                    children.push(Section::new(self.file, path, table, node.origin.clone()));
+                }
+                _ => {
+                    let message = format!("expected a table, found {}", describe(&node.value()));
+                    let problem = Problem::new(self.file, node.origin.clone(), &path, message);
+                    self.findings.problems.push(problem);
+                }
+            }
+        }
+        children
+    }
+
+    /// Takes over what a child found. `key`: the child's dotted key, with its index if it is in a list.
+    pub fn absorb(&mut self, key: &str, child: Section) {
+        let findings = child.finish();
+        self.findings.problems.extend(findings.problems);
+        self.findings.warnings.extend(findings.warnings);
+        let declared = findings.declared.into_iter();
+        self.findings.declared.extend(declared.map(|(path, d)| (format!("{key}.{path}"), d)));
+        if !findings.resolved.is_empty() {
+            insert(&mut self.findings.resolved, key, Value::Table(findings.resolved));
+        }
+    }
+
+    /// The same for the children of a list.
+    pub fn absorb_list(&mut self, key: &str, children: Vec<Section>) {
+        let mut tables = Vec::with_capacity(children.len());
+        for child in children {
+            let findings = child.finish();
+            self.findings.problems.extend(findings.problems);
+            self.findings.warnings.extend(findings.warnings);
+            let declared = findings.declared.into_iter();
+            self.findings.declared.extend(declared.map(|(path, d)| (format!("{key}.{path}"), d)));
+            tables.push(Value::Table(findings.resolved));
+        }
+        if !tables.is_empty() {
+            insert(&mut self.findings.resolved, key, Value::List(tables));
+        }
+    }
+
+    /// A flag; `derived` where it is not given or "auto".
+    pub fn flag_or_auto(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
+        let value = match self.get(key) {
+            None => derived,
+            Some(Value::Flag(flag)) => flag,
+            Some(Value::Text(text)) if text == "auto" => derived,
+            Some(other) => {
+                let found = describe(&other);
+                self.complain(key, format!("expected true, false or \"auto\", found {found}"));
+                derived
+            }
+        };
+        let declared = Declared { key, kind: Kind::Flag, default: Some("auto".to_string()), help };
+        self.declare(declared, Some(Value::Flag(value)));
+        value
+    }
+
+    /// Ends the reading: says which keys nobody knows.
+    pub fn finish(mut self) -> Findings {
+        if !self.unreadable {
+            self.check_unknown(self.table, "");
+        }
+        self.findings
+    }
+
+    fn check_unknown(&mut self, table: &'d Table, prefix: &str) {
+        for entry in &table.entries {
+            let key = format!("{prefix}{}", entry.key);
+            let left_out = self.kind_replaced && from_file(entry);
+            if self.whole.contains(&key) || self.known.contains(&key) || (left_out && self.is_scheme) {
+                continue;
+            }
+            let deeper = format!("{key}.");
+            if self.known.iter().chain(&self.whole).any(|known| known.starts_with(&deeper)) {
+                match &entry.node.data {
+                    Data::Table(inner) => self.check_unknown(inner, &deeper),
+                    _ => self.complain_not_table(&key, entry),
+                }
+                continue;
+            }
+            if left_out {
+                self.warn_left_out(&key);
+                continue;
+            }
+            self.complain_unknown(&key, prefix, entry);
+        }
+    }
+
+    fn complain_not_table(&mut self, key: &str, entry: &Entry) {
+        let deeper = format!("{key}.");
+        let inner: Vec<&str> = self.known.iter().filter_map(|known| known.strip_prefix(&deeper)).collect();
+        let found = describe(&entry.node.value());
+        let message = format!("expected a table with {}, found {found}", inner.join(", "));
+        self.complain(key, message);
+    }
+
+    fn complain_unknown(&mut self, key: &str, prefix: &str, entry: &Entry) {
+        // Known names at the same level, without what lies below them.
+        let mut level: Vec<&str> = Vec::new();
+        for known in self.known.iter().chain(&self.whole) {
+            let Some(name) = known.strip_prefix(prefix).and_then(|rest| rest.split('.').next()) else {
+                continue;
+            };
+            if !level.contains(&name) {
+                level.push(name);
+            }
+        }
+        let message = match nearest(&entry.key, level.iter().copied()) {
+            Some(near) => format!("unknown key: did you mean \"{near}\"? (known: {})", level.join(", ")),
+            None => format!("unknown key (known: {})", level.join(", ")),
+        };
+        let path = self.path_of(key);
+        self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The entry at a dotted key.
+    fn find(&self, key: &str) -> Option<&'d Entry> {
+        let mut table = self.table;
+        let mut segments = key.split('.').peekable();
+        while let Some(segment) = segments.next() {
+            let entry = table.get(segment)?;
+            if segments.peek().is_none() {
+                let left_out = self.kind_replaced && self.is_scheme && from_file(entry);
+                return (!left_out).then_some(entry);
+            }
+            match &entry.node.data {
+                Data::Table(inner) => table = inner,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Where `key` is written, or as much of its path as is.
+    pub fn origin_of(&self, key: &str) -> Origin {
+        let mut origin = self.origin.clone();
+        let mut table = self.table;
+        for segment in key.split('.') {
+            let Some(entry) = table.get(segment) else { break };
+            origin = value_origin(entry);
+            match &entry.node.data {
+                Data::Table(inner) => table = inner,
+                _ => break,
+            }
+        }
+        origin
+    }
+}
+
+/// Whether the value was written in the file, not by `--set`.
+fn from_file(entry: &Entry) -> bool {
+    matches!(entry.node.origin, Origin::Line(_))
+}
+
+/// A table is where its header is; a value is where it is written.
+fn value_origin(entry: &Entry) -> Origin {
+    match &entry.node {
+        Node { data: Data::Table(_), .. } => entry.origin.clone(),
+        node => node.origin.clone(),
+    }
+}
+
+impl Source for Section<'_> {
+    fn get(&mut self, key: &str) -> Option<Value> {
+        if !self.known.iter().any(|known| known == key) {
+            self.known.push(key.to_string());
+        }
+        self.find(key).map(|entry| entry.node.value())
+    }
+
+    fn complain(&mut self, key: &str, message: String) {
+        let path = self.path_of(key);
+        self.findings.problems.push(Problem::new(self.file, self.origin_of(key), &path, message));
+    }
+
+    fn declare(&mut self, declared: Declared, resolved: Option<Value>) {
+        let key = declared.key;
+        if !self.known.iter().any(|known| known == key) {
+            self.known.push(key.to_string());
+        }
+        if let Some(value) = resolved {
+            insert(&mut self.findings.resolved, key, value);
+        }
+        if !self.findings.declared.iter().any(|(path, _)| path == key) {
+            self.findings.declared.push((key.to_string(), declared));
+        }
+    }
+}
+
+/// Puts `value` at a dotted key, making tables on the way.
+fn insert(table: &mut Vec<(String, Value)>, key: &str, value: Value) {
+    let (name, rest) = match key.split_once('.') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (key, None),
+    };
+    let position = table.iter().position(|(known, _)| known == name);
+    let Some(rest) = rest else {
+        match position {
+            Some(i) => table[i].1 = value,
+            None => table.push((name.to_string(), value)),
+        }
+        return;
+    };
+    let i = position.unwrap_or_else(|| {
+        table.push((name.to_string(), Value::Table(Vec::new())));
+        table.len() - 1
+    });
+    if let Value::Table(inner) = &mut table[i].1 {
+        insert(inner, rest, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{parse, set};
+    use super::*;
+    use crate::units::{Rate, Time};
+
+    fn problems(findings: &Findings) -> Vec<String> {
+        findings.problems.iter().map(Problem::to_string).collect()
+    }
+
+    #[test]
+    fn dotted_keys_descend_and_unknown_ones_get_their_line_and_the_nearest_name() {
+        let text = "host_link = { rate = \"25Gbps\", dely = \"2us\" }\nleafs = 3\n";
+        let table = parse(text, "s.toml").unwrap();
+        let mut section = Section::root(&table, "s.toml");
+        let mut p = section.parameters();
+        assert_eq!(p.rate("host_link.rate", Rate::from_gbps(100), ""), Rate::from_gbps(25));
+        assert_eq!(p.time("host_link.delay", Time::from_us(1), ""), Time::from_us(1));
+        assert_eq!(p.integer("leaves", 4, (1, 9), ""), 4);
+        let findings = section.finish();
+        assert_eq!(
+            problems(&findings),
+            [
+                "s.toml:1: host_link.dely: unknown key: did you mean \"delay\"? (known: rate, delay)",
+                "s.toml:2: leafs: unknown key: did you mean \"leaves\"? (known: host_link, leaves)",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_where_a_table_belongs_is_said() {
+        let table = parse("host_link = \"25Gbps\"\n", "s.toml").unwrap();
+        let mut section = Section::root(&table, "s.toml");
+        section.parameters().rate("host_link.rate", Rate(1), "");
+        assert_eq!(
+            problems(&section.finish()),
+            ["s.toml:1: host_link: expected a table with rate, found \"25Gbps\""]
+        );
+    }
+
+    const KINDS: &[(&str, &str)] = &[("hpcc", ""), ("dctcp", "")];
+
+    #[test]
+    fn another_kind_by_set_leaves_the_old_kinds_keys_out_with_a_warning() {
+        let text = "[controller]\nkind = \"hpcc\"\neta = 0.9\nrai = 3\n";
+        let mut table = parse(text, "s.toml").unwrap();
+        set(&mut table, "controller.kind", "dctcp", "s.toml").unwrap();
+        set(&mut table, "controller.g", "0.5", "s.toml").unwrap();
+        let mut root = Section::root(&table, "s.toml");
+        let mut controller = root.scheme("controller");
+        assert_eq!(controller.kind("controller", None, KINDS, ""), Some("dctcp"));
+        let mut p = controller.parameters();
+        assert_eq!(p.number("g", 0.1, (0.0, 1.0), ""), 0.5);
+        assert_eq!(p.integer("rai", 7, (0, 9), ""), 7);
+        root.absorb("controller", controller);
+        let findings = root.finish();
+        assert!(findings.problems.is_empty(), "{:?}", problems(&findings));
+        assert_eq!(findings.warnings.len(), 2);
+        assert!(findings.warnings[0].starts_with("controller.eta of the file is left out"));
+    }
+
+    #[test]
+    fn the_default_kind_by_set_keeps_the_keys_that_the_file_gives_for_it() {
+        let mut table = parse("[controller]\neta = 0.9\n", "s.toml").unwrap();
+        set(&mut table, "controller.kind", "hpcc", "s.toml").unwrap();
+        let mut root = Section::root(&table, "s.toml");
+        let mut controller = root.scheme("controller");
+        controller.kind("controller", Some("hpcc"), KINDS, "");
+        assert_eq!(controller.parameters().number("eta", 0.95, (0.0, 1.0), ""), 0.9);
+        root.absorb("controller", controller);
+        assert!(root.finish().warnings.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_kind_is_reported_once_at_its_place() {
+        let text = "[controller]\n\nkind = \"hpc\"\neta = 0.9\n";
+        let mut table = parse(text, "s.toml").unwrap();
+        let read = |table: &Table| {
+            let mut root = Section::root(table, "s.toml");
+            let mut controller = root.scheme("controller");
+            controller.kind("controller", None, KINDS, "");
+            root.absorb("controller", controller);
+            problems(&root.finish())
+        };
+        let message = "unknown controller \"hpc\": did you mean \"hpcc\"? (known: hpcc, dctcp)";
+        assert_eq!(read(&table), [format!("s.toml:3: controller.kind: {message}")]);
+        set(&mut table, "controller.kind", "dctp", "s.toml").unwrap();
+        let message = "unknown controller \"dctp\": did you mean \"dctcp\"? (known: hpcc, dctcp)";
+        assert_eq!(read(&table), [format!("--set controller.kind=dctp: {message}")]);
+    }
+}

@@ -1,0 +1,286 @@
+//! `[switch]`: buffer, forwarding, queues, marking, pauses and balancing of every switch.
+//!
+//! Defaults are those of the published HPCC runs: Li et al., "HPCC: High Precision Congestion Control",
+//! SIGCOMM 2019, and the settings of the authors' simulator.
+
+use super::section::Section;
+use crate::balance;
+use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
+use crate::parameters::{Source, Value};
+use crate::units::{Bytes, Rate};
+
+pub use crate::balance::KINDS as BALANCERS;
+pub use crate::queue::KINDS as QUEUES;
+
+pub const FORWARDING: &[(&str, &str)] = &[
+    ("store-and-forward", "a packet leaves after its last byte has arrived"),
+    ("cut-through", "a packet may leave once its header has arrived"),
+];
+
+/// More than any switch has; larger values are slips of the unit.
+const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
+
+/// Which published marking thresholds hold where none are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnDefaults {
+    /// Kmin 100 KB and Kmax 400 KB per 25 Gb/s, Pmax 0.2 (DCQCN, HPCC, TIMELY).
+    Ramp,
+    /// Kmin = Kmax = 30 KB per 10 Gb/s, Pmax 1 (DCTCP).
+    Step,
+}
+
+impl EcnDefaults {
+    fn at(self, rate: Rate) -> EcnThreshold {
+        let scaled = |bytes: u64, per_gbps: u64| {
+            Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
+        };
+        match self {
+            EcnDefaults::Ramp => {
+                EcnThreshold { rate, kmin: scaled(100_000, 25), kmax: scaled(400_000, 25), pmax: 0.2 }
+            }
+            EcnDefaults::Step => {
+                EcnThreshold { rate, kmin: scaled(30_000, 10), kmax: scaled(30_000, 10), pmax: 1.0 }
+            }
+        }
+    }
+}
+
+/// What the other sections decide about the switches.
+pub struct SwitchContext<'a> {
+    pub compat: Compat,
+    pub ecn_defaults: EcnDefaults,
+    /// Distinct rates of the links, those of failures included, ascending.
+    pub rates: &'a [Rate],
+}
+
+pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
+    let help = "shared packet memory of a switch (published: 32 MiB)";
+    let buffer = section.parameters().bytes("buffer", Bytes(32 << 20), help);
+    if buffer == Bytes(0) || buffer > LARGEST_BUFFER {
+        let message = format!("{buffer} is not a buffer: expected more than 0 and at most {LARGEST_BUFFER}");
+        section.complain("buffer", message);
+    }
+    let forwarding = forwarding(section);
+    let mut queue = section.scheme("queue");
+    let queue_kind = queue.kind("queue", Some("fifo"), QUEUES, "queue discipline of every port");
+    section.absorb("queue", queue);
+    let ecn = ecn(section, cx);
+    let mut pauses = section.child("pfc");
+    let pfc = pfc(&mut pauses, cx.compat);
+    section.absorb("pfc", pauses);
+    let help = "with PFC off: how much of the free buffer a queue may hold, as a multiple of it (dynamic \
+                threshold of Choudhury and Hahne, 1998; 1 is common)";
+    let lossy_alpha = section.parameters().number("lossy_alpha", 1.0, (1.0 / 128.0, 128.0), help);
+    let mut balancing = section.scheme("balancer");
+    let balancer = balancer(&mut balancing);
+    section.absorb("balancer", balancing);
+    let queue = queue_kind.and_then(crate::queue::read).unwrap_or(QueueConfig::Fifo);
+    SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue }
+}
+
+fn forwarding(section: &mut Section) -> Forwarding {
+    let help = "when a packet may leave (published: store-and-forward)";
+    let chosen = section.parameters().choice("forwarding", "store-and-forward", FORWARDING, help);
+    let help = "bytes that must have arrived before a packet may leave a cut-through switch";
+    if chosen == "cut-through" || section.peek("cut_through_header").is_none() {
+        let header = section.parameters().bytes("cut_through_header", Bytes(64), help);
+        if !(1..=9000).contains(&header.0) {
+            section.complain("cut_through_header", format!("{header} is not between 1B and 9000B"));
+        }
+        if chosen == "cut-through" {
+            return Forwarding::CutThrough { header: header.0.clamp(1, 9000) as u32 };
+        }
+        section.forget("cut_through_header");
+        return Forwarding::StoreAndForward;
+    }
+    section.parameters().bytes("cut_through_header", Bytes(64), help);
+    let message = "has no effect with forwarding = \"store-and-forward\": set forwarding = \"cut-through\"";
+    section.complain("cut_through_header", message.to_string());
+    Forwarding::StoreAndForward
+}
+
+/// Thresholds per rate: derived, the same for every rate (a table), or as listed (a list of tables).
+fn ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
+    let thresholds = match section.peek("ecn") {
+        Some(Value::List(_)) => listed_ecn(section, cx),
+        _ => common_ecn(section, cx),
+    };
+    let table = |t: &EcnThreshold| {
+        Value::Table(vec![
+            ("rate".into(), Value::Text(t.rate.to_string())),
+            ("kmin".into(), Value::Text(t.kmin.to_string())),
+            ("kmax".into(), Value::Text(t.kmax.to_string())),
+            ("pmax".into(), Value::Number(t.pmax)),
+        ])
+    };
+    if !thresholds.is_empty() {
+        section.resolve("ecn", Value::List(thresholds.iter().map(table).collect()));
+    }
+    thresholds
+}
+
+const KMIN_HELP: &str = "no packet is marked below this queue; auto: 100 KB per 25 Gb/s of the port, with DCTCP \
+                         30 KB per 10 Gb/s";
+const KMAX_HELP: &str = "every packet is marked above this queue; auto: 400 KB per 25 Gb/s of the port, with DCTCP \
+                         30 KB per 10 Gb/s";
+const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTCP)";
+
+fn common_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
+    let mut table = section.child("ecn");
+    let enabled = table.parameters().flag("enabled", true, "mark packets at all");
+    let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP);
+    let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP);
+    let default_pmax = cx.ecn_defaults.at(Rate(0)).pmax;
+    let pmax = table.parameters().number("pmax", default_pmax, (0.0, 1.0), PMAX_HELP);
+    let mut thresholds = Vec::new();
+    for &rate in cx.rates {
+        let auto = cx.ecn_defaults.at(rate);
+        let threshold =
+            EcnThreshold { rate, kmin: kmin.unwrap_or(auto.kmin), kmax: kmax.unwrap_or(auto.kmax), pmax };
+        if enabled && threshold.kmin > threshold.kmax {
+            let EcnThreshold { kmin, kmax, .. } = threshold;
+            table.complain("kmin", format!("{kmin} is above kmax, which is {kmax} at {rate}"));
+            break;
+        }
+        thresholds.push(threshold);
+    }
+    section.absorb("ecn", table);
+    if !enabled {
+        section.resolve("ecn", Value::Table(vec![("enabled".into(), Value::Flag(false))]));
+        return Vec::new();
+    }
+    thresholds
+}
+
+fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
+    let mut tables = section.children("ecn");
+    let mut thresholds: Vec<EcnThreshold> = Vec::new();
+    for table in &mut tables {
+        let rate = table.parameters().rate_or_auto("rate", "rate of the ports that these thresholds are for");
+        let Some(rate) = rate else {
+            if table.is_clean() {
+                table.complain("rate", "missing: expected the rate of the ports, such as \"100Gbps\"".into());
+            }
+            continue;
+        };
+        let auto = cx.ecn_defaults.at(rate);
+        let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP).unwrap_or(auto.kmin);
+        let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP).unwrap_or(auto.kmax);
+        let pmax = table.parameters().number("pmax", auto.pmax, (0.0, 1.0), PMAX_HELP);
+        if kmin > kmax {
+            table.complain("kmin", format!("{kmin} is above kmax, which is {kmax}"));
+        }
+        if thresholds.iter().any(|t| t.rate == rate) {
+            table.complain("rate", format!("{rate} has its thresholds already"));
+        }
+        thresholds.push(EcnThreshold { rate, kmin, kmax, pmax });
+    }
+    section.absorb_list("ecn", tables);
+    let given = |rate: &Rate| thresholds.iter().any(|t| t.rate == *rate);
+    let missing: Vec<String> = cx.rates.iter().filter(|r| !given(r)).map(Rate::to_string).collect();
+    if !missing.is_empty() {
+        let message = format!("no thresholds for links of {}: add a table for each rate", missing.join(", "));
+        section.complain("ecn", message);
+    }
+    thresholds
+}
+
+fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
+    let mut p = section.parameters();
+    let enabled = p.flag("enabled", true, "pause the sender of a full ingress; off: packets are dropped");
+    let help = "buffer that belongs to every port and class (published: 4096 B)";
+    let reserve = p.bytes("reserve", Bytes(4096), help);
+    let help = "headroom of a port, in units of its rate times its link's delay (published: 3)";
+    let headroom_factor = p.integer("headroom_factor", 3, (0, 1000), help) as u32;
+    let resume_help = "resume when the shared part is this far below the threshold (published: 3072 B)";
+    let resume_offset = p.bytes("resume_offset", Bytes(3072), resume_help);
+    let help = "threshold = free pool >> shift at the NIC's rate, one less for every doubling above it \
+                (published: 3, an alpha of 1/8)";
+    let shift = p.integer("shift", 3, (0, 31), help) as u32;
+    let help = "headroom for two packets and a pause frame more, for what is in flight on very short links (the \
+                authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
+    let headroom_extra = section.flag_or_auto("headroom_extra", compat == Compat::None, help);
+    PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
+}
+
+fn balancer(section: &mut Section) -> BalancerConfig {
+    let help = "how a switch chooses among the shortest paths";
+    let kind = section.kind("balancer", Some("ecmp"), BALANCERS, help).unwrap_or("ecmp");
+    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{parse, set};
+    use super::super::section::Findings;
+    use super::*;
+
+    fn read_text(text: &str, sets: &[(&str, &str)], ecn_defaults: EcnDefaults) -> (SwitchConfig, Findings) {
+        let mut table = parse(text, "s.toml").unwrap();
+        for (path, value) in sets {
+            set(&mut table, path, value, "s.toml").unwrap();
+        }
+        let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
+        let cx = SwitchContext { compat: Compat::None, ecn_defaults, rates: &rates };
+        let mut root = Section::root(&table, "s.toml");
+        let mut section = root.child("switch");
+        let config = read(&mut section, &cx);
+        root.absorb("switch", section);
+        (config, root.finish())
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        let (_, findings) = read_text(text, &[], EcnDefaults::Ramp);
+        findings.problems.iter().map(|p| p.to_string()).collect()
+    }
+
+    #[test]
+    fn thresholds_follow_the_rate_and_the_controller() {
+        let (config, findings) = read_text("", &[], EcnDefaults::Ramp);
+        assert!(findings.problems.is_empty());
+        let at = |i: usize| (config.ecn[i].kmin.0, config.ecn[i].kmax.0, config.ecn[i].pmax);
+        assert_eq!((at(0), at(1)), ((400_000, 1_600_000, 0.2), (1_600_000, 6_400_000, 0.2)));
+        let (config, _) = read_text("", &[], EcnDefaults::Step);
+        let at = |i: usize| (config.ecn[i].kmin.0, config.ecn[i].kmax.0, config.ecn[i].pmax);
+        assert_eq!((at(0), at(1)), ((300_000, 300_000, 1.0), (1_200_000, 1_200_000, 1.0)));
+    }
+
+    #[test]
+    fn one_table_of_thresholds_holds_for_every_rate() {
+        let text = "[switch]\necn = { kmin = \"40KB\", kmax = \"160KB\", pmax = 0.5 }\n";
+        let (config, _) = read_text(text, &[], EcnDefaults::Ramp);
+        assert!(config.ecn.iter().all(|t| (t.kmin.0, t.kmax.0, t.pmax) == (40_000, 160_000, 0.5)));
+        assert_eq!(config.ecn.len(), 2);
+    }
+
+    #[test]
+    fn wrong_values_get_their_line_and_reason() {
+        assert_eq!(
+            problems("[switch]\nbuffer = \"0B\"\ncut_through_header = \"64B\"\n"),
+            [
+                "s.toml:2: switch.buffer: 0B is not a buffer: expected more than 0 and at most 65536MiB",
+                "s.toml:3: switch.cut_through_header: has no effect with forwarding = \"store-and-forward\": set \
+                 forwarding = \"cut-through\"",
+            ]
+        );
+        assert_eq!(
+            problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
+            [
+                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, priority)",
+                "s.toml:2: switch.ecn.kmin: 2MB is above kmax, which is 1.6MB at 100Gbps",
+            ]
+        );
+        assert_eq!(
+            problems("[[switch.ecn]]\nrate = \"100Gbps\"\nkmin = \"1MB\"\nkmax = \"2MB\"\n"),
+            ["s.toml:1: switch.ecn: no thresholds for links of 400Gbps: add a table for each rate"]
+        );
+    }
+
+    #[test]
+    fn marking_can_be_switched_off_and_stays_off_in_the_resolved_text() {
+        let (config, findings) = read_text("[switch]\necn = { enabled = false }\n", &[], EcnDefaults::Ramp);
+        assert!(config.ecn.is_empty());
+        let text = super::super::resolve::to_toml(&findings.resolved);
+        assert!(text.contains("ecn = { enabled = false }"), "{text}");
+    }
+}

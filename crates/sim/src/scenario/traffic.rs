@@ -1,0 +1,224 @@
+//! `[[workload]]`: what the hosts send, in which groups, over which transport.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use super::network::Network;
+use super::section::Section;
+use super::transport::{self, TransportContext};
+use crate::config::{Compat, RdmaConfig, TelemetryConfig, TransportConfig};
+use crate::parameters::Source;
+use crate::telemetry::int::IntRecord;
+use crate::topology::{HostId, NodeId, Topology};
+use crate::units::Rate;
+use crate::workload::spec::ReadParquet;
+use crate::workload::{self, Traffic, WorkloadContext, WorkloadSpec};
+
+/// The workloads as read, before the network's hosts are asked for.
+pub struct Workloads<'d> {
+    sections: Vec<Section<'d>>,
+    /// For each: what it is and the index of its transport. None: something is wrong, and said.
+    specs: Vec<Option<(WorkloadSpec, u16)>>,
+}
+
+/// Reads the workloads, and adds the transports that they name themselves to `transports`.
+pub fn read<'d>(
+    root: &mut Section<'d>,
+    cx: &TransportContext,
+    transports: &mut Vec<TransportConfig>,
+    base_dir: &Path,
+) -> Workloads<'d> {
+    let mut sections = root.children("workload");
+    if sections.is_empty() && root.is_clean() {
+        let message = "no traffic: add a [[workload]] section, such as kind = \"poisson\", load = 0.5, duration = \"1ms\"";
+        root.complain("workload", message.to_string());
+    }
+    let base = root.child("transport");
+    let mut specs = Vec::with_capacity(sections.len());
+    for section in &mut sections {
+        let kind = section.kind("workload", None, workload::KINDS, "which pattern of traffic");
+        let spec = kind.and_then(|kind| WorkloadSpec::read(kind, &mut section.parameters()));
+        for key in ["file", "sizes"] {
+            super::keep_path(section, key, base_dir);
+        }
+        let index = own_transport(section, &base, cx, transports);
+        specs.push(spec.zip(index).filter(|_| section.is_clean()));
+    }
+    Workloads { sections, specs }
+}
+
+/// Index of the transport that a workload runs over: its own, laid on `[transport]`, or 0.
+fn own_transport(
+    section: &mut Section,
+    base: &Section,
+    cx: &TransportContext,
+    transports: &mut Vec<TransportConfig>,
+) -> Option<u16> {
+    if section.peek("transport").is_none() {
+        section.child("transport");
+        return Some(0);
+    }
+    let over = section.child("transport");
+    // Without the base there is nothing to lay it on, and its problems would be said twice.
+    if transports.is_empty() {
+        return None;
+    }
+    let merged = base.table().overlaid(over.table());
+    let mut own = Section::over(section.file(), over.path(), &merged, over.origin());
+    let config = transport::read(&mut own, cx);
+    section.absorb("transport", own);
+    let config = config?;
+    let index = transports.iter().position(|known| *known == config).unwrap_or_else(|| {
+        transports.push(config);
+        transports.len() - 1
+    });
+    u16::try_from(index).ok()
+}
+
+/// What a workload's flows depend on beside its own keys.
+pub struct TrafficContext<'a> {
+    pub seed: u64,
+    pub compat: Compat,
+    pub base_dir: &'a Path,
+    pub read_parquet: Option<ReadParquet<'a>>,
+    pub transports: &'a [TransportConfig],
+    pub telemetry: TelemetryConfig,
+}
+
+impl<'d> Workloads<'d> {
+    /// Makes the sources of flows, and hands the sections back to `root`.
+    pub fn finish(
+        mut self,
+        root: &mut Section<'d>,
+        network: Option<&Network>,
+        cx: &TrafficContext,
+    ) -> Traffic {
+        let mut traffic = Traffic { sources: Vec::new(), groups: Vec::new() };
+        if let Some(network) = network {
+            let hosts = Hosts::of(&network.topology);
+            for (index, (section, spec)) in self.sections.iter_mut().zip(&self.specs).enumerate() {
+                if let Some((spec, transport)) = spec {
+                    add_source(&mut traffic, section, index, spec, *transport, &hosts, cx);
+                }
+            }
+        }
+        root.absorb_list("workload", self.sections);
+        traffic
+    }
+}
+
+/// What workloads know of hosts.
+struct Hosts {
+    rates: Vec<Rate>,
+    racks: Vec<u32>,
+    /// (label, host), by label.
+    labels: Vec<(u32, HostId)>,
+}
+
+impl Hosts {
+    fn of(topology: &Topology) -> Hosts {
+        let nodes = topology.hosts();
+        let ports = topology.ports();
+        let rate = |node: &NodeId| {
+            Rate(ports[*node as usize].iter().map(|(link, _)| topology.links[*link as usize].rate.0).sum())
+        };
+        let rack = |node: &NodeId| ports[*node as usize].first().map_or(u32::MAX, |(_, switch)| *switch);
+        let mut labels: Vec<(u32, HostId)> =
+            (0..nodes.len() as HostId).map(|host| (topology.host_label(host), host)).collect();
+        labels.sort_unstable();
+        Hosts { rates: nodes.iter().map(rate).collect(), racks: nodes.iter().map(rack).collect(), labels }
+    }
+
+    fn by_label(&self, label: u32) -> Option<HostId> {
+        let found = self.labels.binary_search_by_key(&label, |(known, _)| *known).ok()?;
+        Some(self.labels[found].1)
+    }
+}
+
+/// Bytes of a transport's packets, telemetry included.
+struct Packet {
+    mtu: u64,
+    header: u64,
+    ack: u64,
+}
+
+impl Packet {
+    /// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
+    const PLAIN: Packet = Packet { mtu: 1000, header: 0, ack: 0 };
+
+    fn of(TransportConfig::Rdma(rdma): &TransportConfig, telemetry: TelemetryConfig) -> Packet {
+        let telemetry = telemetry_bytes(rdma, telemetry);
+        Packet {
+            mtu: u64::from(rdma.mtu),
+            header: u64::from(rdma.header + telemetry),
+            ack: u64::from((rdma.ack_header + telemetry).max(rdma.ack_least)),
+        }
+    }
+}
+
+fn add_source(
+    traffic: &mut Traffic,
+    section: &mut Section,
+    index: usize,
+    spec: &WorkloadSpec,
+    transport: u16,
+    hosts: &Hosts,
+    cx: &TrafficContext,
+) {
+    let groups = RefCell::new(std::mem::take(&mut traffic.groups));
+    let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
+    let warnings = RefCell::new(Vec::new());
+    let packet = cx
+        .transports
+        .get(usize::from(transport))
+        .map_or(Packet::PLAIN, |transport| Packet::of(transport, cx.telemetry));
+    let context = WorkloadContext {
+        seed: cx.seed,
+        index,
+        hosts: hosts.rates.len() as u32,
+        host_rate: &hosts.rates,
+        racks: &hosts.racks,
+        label_to_host: &|label| hosts.by_label(label),
+        base_dir: cx.base_dir,
+        group: group_named(&spec.group),
+        group_named: &group_named,
+        transport,
+        header: packet.header,
+        ack: packet.ack,
+        mtu: packet.mtu,
+        whole_ns: cx.compat == Compat::HpccNs3,
+        read_parquet: cx.read_parquet,
+        warn: &|message| warnings.borrow_mut().push(message),
+    };
+    match spec.source(&context) {
+        Ok(source) => traffic.sources.push(source),
+        Err(error) => section.complain(error.key, error.message),
+    }
+    for warning in warnings.into_inner() {
+        section.warn(format!("{}: {warning}", section.path()));
+    }
+    traffic.groups = groups.into_inner();
+}
+
+/// Index of the group of this name, made if it is new. The last index stands for all beyond it.
+fn group_index(groups: &mut Vec<String>, name: &str) -> u16 {
+    let index = groups.iter().position(|known| known == name).unwrap_or_else(|| {
+        if groups.len() <= usize::from(u16::MAX) {
+            groups.push(name.to_string());
+        }
+        groups.len() - 1
+    });
+    u16::try_from(index).unwrap_or(u16::MAX)
+}
+
+/// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
+pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
+    const TIMESTAMP_BYTES: u32 = 8;
+    let int = match telemetry {
+        TelemetryConfig::Int { max_hops, all, .. } if all || rdma.controller.needs_int() => {
+            max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
+        }
+        _ => 0,
+    };
+    int + if rdma.controller.needs_timestamp() { TIMESTAMP_BYTES } else { 0 }
+}

@@ -1,0 +1,233 @@
+//! `[transport]` and `[telemetry]`: how flows are sent, by which controller, and what the packets carry for it.
+//!
+//! Defaults are those of the published HPCC runs: Li et al., "HPCC: High Precision Congestion Control",
+//! SIGCOMM 2019, and the settings of the authors' simulator.
+
+use super::section::Section;
+use super::switch::EcnDefaults;
+use crate::config::{Compat, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::congestion::external::ExternalController;
+use crate::congestion::{self, ControllerConfig};
+use crate::parameters::{Declared, Kind, Source, Value, describe};
+use crate::units::{Bytes, Time};
+
+pub use crate::transport::KINDS as TRANSPORTS;
+
+pub const RECOVERIES: &[(&str, &str)] = &[
+    ("go-back-n", "after a gap everything from the missing packet on is sent again"),
+    (
+        "selective-repeat",
+        "out-of-order packets are kept and only missing ones sent again (IRN, SIGCOMM 2018)",
+    ),
+];
+
+pub const TELEMETRIES: &[(&str, &str)] = &[
+    ("none", "packets carry no telemetry"),
+    ("int", "every switch writes time, bytes sent, queue and rate into the packet (INT)"),
+    ("auto", "int if a controller in use needs it, else none"),
+];
+
+/// What the other sections decide about a transport.
+pub struct TransportContext<'a> {
+    pub compat: Compat,
+    /// Largest base RTT for packets of this payload.
+    pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// Controllers from outside this crate, by name.
+    pub controllers: &'a [ExternalController],
+}
+
+/// The least retransmission timeout that `auto` gives.
+const LEAST_AUTO_RTO: Time = Time::from_ms(1);
+
+/// Beyond any path; keeps windows within 64 bits.
+const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
+
+/// Reads one transport. None: its kind or controller is unknown, and said.
+pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    section.kind("transport", Some("rdma"), TRANSPORTS, "how flows are sent")?;
+    let mut table = section.scheme("controller");
+    let controller = controller(&mut table, cx);
+    section.absorb("controller", table);
+    let acks_pass = controller.as_ref().is_some_and(ControllerConfig::ack_priority_default);
+    let mtu = small(section, "mtu", (1000, 64, 9000), "payload of a full packet (published: 1000 B)");
+    let help = "header of a data packet without telemetry (published: 14 + 20 + 8 + 6 B)";
+    let header = small(section, "header", (48, 0, 1000), help);
+    let help = "header of an acknowledgement without telemetry (published: 14 + 20 + 12 B)";
+    let ack_header = small(section, "ack_header", (46, 1, 1000), help);
+    let help = "an acknowledgement is padded to this (published: 60 B)";
+    let ack_least = small(section, "ack_least", (60, 1, 1000), help);
+    let help = "traffic class of data and acknowledgements (published: 3)";
+    let class = section.parameters().integer("class", 3, (1, 7), help) as u8;
+    let help = "acknowledgements leave the NIC even while data is paused; auto: true for DCQCN without window and \
+                for TIMELY, as published";
+    let ack_priority = section.flag_or_auto("ack_priority", acks_pass, help);
+    let recovery = recovery(section);
+    let help = "one NACK per missing packet in this time (published: 500 us)";
+    let nack_interval = section.parameters().time("nack_interval", Time::from_us(500), help);
+    let rto = retransmission_timeout(section, cx, mtu);
+    let help = "space the packets of a flow by its rate (published: true)";
+    let pacing = section.parameters().flag("pacing", true, help);
+    let help = "bytes in flight allowed to a flow with a window; auto: line rate times base RTT";
+    let window = section.parameters().bytes_or_auto("window", help);
+    let help = "base RTT T of controllers and windows; auto: the largest of all pairs of hosts";
+    let base_rtt = section.parameters().time_or_auto("base_rtt", help);
+    if window == Some(Bytes(0)) {
+        section.complain("window", "a window of 0 would never send: expected a size above 0B".into());
+    }
+    if let Some(given) = base_rtt.filter(|given| *given == Time::ZERO || *given > LONGEST_BASE_RTT) {
+        let message = format!("expected a time above zero and at most {LONGEST_BASE_RTT}, found {given}");
+        section.complain("base_rtt", message);
+    }
+    let controller = controller?;
+    Some(TransportConfig::Rdma(RdmaConfig {
+        controller,
+        mtu,
+        header,
+        ack_header,
+        ack_least,
+        class,
+        ack_priority,
+        recovery,
+        nack_interval,
+        rto,
+        pacing,
+        window,
+        base_rtt,
+    }))
+}
+
+/// A size that fits a packet, with its least and most.
+fn small(
+    section: &mut Section,
+    key: &'static str,
+    (default, least, most): (u32, u32, u32),
+    help: &'static str,
+) -> u32 {
+    let bytes = section.parameters().bytes(key, Bytes(u64::from(default)), help);
+    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
+        return bytes.0 as u32;
+    }
+    section.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
+    default
+}
+
+fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
+    if let Some(Value::Text(name)) = table.peek("kind") {
+        let bare = name.strip_prefix("python:").unwrap_or(&name);
+        if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
+            table.get("kind");
+            table.settle_kind(&name, Some("hpcc"));
+            table.resolve("kind", Value::Text(name.clone()));
+            return Some(ControllerConfig::External(external.clone()));
+        }
+        if name.starts_with("python:") {
+            table.get("kind");
+            let message = format!(
+                "controller \"{bare}\" is written in Python: run this scenario with weftline.run(..., \
+                 controllers={{\"{bare}\": ...}})"
+            );
+            table.complain("kind", message);
+            return None;
+        }
+    }
+    let kind = table.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller")?;
+    let mut controller = ControllerConfig::read(kind, &mut table.parameters())?;
+    controller.set_eager_timers(cx.compat == Compat::HpccNs3);
+    Some(controller)
+}
+
+fn recovery(section: &mut Section) -> Recovery {
+    let help = "what is sent again after a loss (published: go-back-n)";
+    let chosen = section.parameters().choice("recovery", "go-back-n", RECOVERIES, help);
+    let help = "with selective-repeat: a packet counts as lost when one sent this many packets later has arrived \
+                (3, as TCP's duplicate acknowledgements)";
+    let given = section.peek("reordering").is_some();
+    let reordering = section.parameters().integer("reordering", 3, (1, 1 << 20), help) as u32;
+    if chosen == "selective-repeat" {
+        return Recovery::SelectiveRepeat { reordering };
+    }
+    section.forget("reordering");
+    if given {
+        let message = "has no effect with recovery = \"go-back-n\": set recovery = \"selective-repeat\"";
+        section.complain("reordering", message.to_string());
+    }
+    Recovery::GoBackN
+}
+
+/// A time, `auto` or `none`.
+fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
+    let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
+    let auto = || LEAST_AUTO_RTO.max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
+    let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";
+    let named = |name: &str| if name == "none" { None } else { Some(auto()) };
+    let rto = match section.get("rto") {
+        None => named(default),
+        Some(Value::Text(text)) if text == "auto" || text == "none" => named(&text),
+        Some(Value::Text(text)) => match text.parse::<Time>() {
+            Ok(Time::ZERO) => {
+                section.complain("rto", "expected a time above zero".to_string());
+                None
+            }
+            Ok(time) => Some(time),
+            Err(error) => {
+                section.complain("rto", format!("{expected}: {error}"));
+                None
+            }
+        },
+        Some(other) => {
+            section.complain("rto", format!("{expected}, found {}", describe(&other)));
+            None
+        }
+    };
+    let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \
+                \"auto\": 1 ms or ten base RTTs, whichever is more";
+    let shown = rto.map_or("none".to_string(), |time| time.to_string());
+    let declared = Declared { key: "rto", kind: Kind::Text, default: Some(default.to_string()), help };
+    section.declare(declared, Some(Value::Text(shown)));
+    rto
+}
+
+/// The thresholds that were published with this transport's controller.
+pub fn ecn_defaults(transport: Option<&TransportConfig>) -> EcnDefaults {
+    match transport {
+        Some(TransportConfig::Rdma(RdmaConfig { controller: ControllerConfig::Dctcp(_), .. })) => {
+            EcnDefaults::Step
+        }
+        _ => EcnDefaults::Ramp,
+    }
+}
+
+/// Reads `[telemetry]`. `needed_by`: a controller in use that cannot do without INT.
+pub fn read_telemetry(section: &mut Section, needed_by: Option<&str>, compat: Compat) -> TelemetryConfig {
+    let given =
+        section.kind("telemetry", Some("auto"), TELEMETRIES, "what packets carry for the controllers");
+    let kind = match (given, needed_by) {
+        (Some("auto"), Some(_)) => "int",
+        (Some("auto"), None) => "none",
+        (given, _) => given.unwrap_or("none"),
+    };
+    section.resolve("kind", Value::Text(kind.to_string()));
+    if kind == "int" {
+        return int(section, compat);
+    }
+    if let (Some("none"), Some(controller)) = (given, needed_by) {
+        let message = format!(
+            "controller \"{controller}\" needs telemetry of kind \"int\", not \"none\": set kind = \"int\" or choose \
+             another controller"
+        );
+        section.complain("kind", message);
+    }
+    TelemetryConfig::None
+}
+
+fn int(section: &mut Section, compat: Compat) -> TelemetryConfig {
+    let help =
+        "records that the header has room for (published: 5); a packet with more hops brings nothing back";
+    let max_hops = section.parameters().integer("max_hops", 5, (1, 64), help) as u32;
+    let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices another path (its \
+                released code has none, and so has like = \"hpcc-ns3\")";
+    let path_id = section.flag_or_auto("path_id", compat == Compat::None, help);
+    let help = "every data packet carries it, not only those whose controller reads it";
+    let all = section.parameters().flag("all", false, help);
+    TelemetryConfig::Int { max_hops, path_id, all }
+}

@@ -1,0 +1,193 @@
+"""A stand-in for the engine, so that what is around it can be tested without a build and in milliseconds."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import random
+import sys
+import tomllib
+import types
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+try:
+    from weftline import _native
+except ImportError:
+    _native = types.ModuleType("weftline._native")
+    _native.InputError = type("InputError", (ValueError,), {})
+    _native.RunFailed = type("RunFailed", (RuntimeError,), {})
+    sys.modules["weftline._native"] = _native
+    import weftline
+
+    weftline._native = _native
+
+SPEED = {"hpcc": 1.0, "dctcp": 2.0, "dcqcn": 3.0, "timely": 4.0}
+"""Factor on every slowdown of the stand-in, by controller."""
+
+
+class Engine:
+    """Does what the native module promises, with invented numbers that depend on scenario and seed alone."""
+
+    def __init__(self) -> None:
+        self.runs: list[Path] = []
+        self.outcome: BaseException | str = "done"
+
+    def version(self) -> str:
+        return "0.1.0"
+
+    def resolve(self, text, file, base_dir, sets, seed, controllers=None) -> str:
+        from weftline.scenarios import to_toml
+
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise _native.InputError(f"{file}: {error}") from None
+        for path, value in sets:
+            _put(document, path.split("."), value)
+        if seed is not None:
+            document["seed"] = seed
+        if "topology" not in document:
+            raise _native.InputError(f"{file}: missing section [topology]")
+        return to_toml(document)
+
+    def run(self, text, file, base_dir, sets, seed, out, force, threads, progress, controllers) -> str:
+        resolved = self.resolve(text, file, base_dir, sets, seed)
+        folder = Path(out)
+        if folder.exists() and any(folder.iterdir()) and not force:
+            raise _native.InputError(f"{out}: exists; choose another --out, or --force to replace it")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "scenario.toml").write_text(resolved)
+        self.runs.append(folder)
+        if progress:
+            progress(
+                {
+                    "now_ns": 1e6,
+                    "until_ns": 2e6,
+                    "flows_done": 10,
+                    "flows": 20,
+                    "packet_hops": 1,
+                    "seconds": 1.0,
+                }
+                | {"hops_per_second": 5e6}
+            )
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        document = tomllib.loads(resolved)
+        summary = {
+            "name": document.get("name", "run"),
+            "status": self.outcome,
+            "seed": document.get("seed", 1),
+            "flows": 1000,
+            "flows_done": 1000,
+            "end_ns": 2e6,
+            "packet_hops": 12_000_000,
+            "packet_hops_per_cpu_second": 6e6,
+            "cpu_seconds": 2.0,
+            "bytes_on_wire": 10**9,
+            "pauses": 0,
+            "paused_share": 0.0,
+            "drops": 0,
+            "fingerprint": hashlib.sha256(resolved.encode()).hexdigest()[:16],
+            "versions": {"weftline": "0.1.0"},
+        }
+        (folder / "summary.json").write_text(json.dumps(summary))
+        return json.dumps({**summary, "out": out})
+
+    def slowdown(self, directory, bins, scheme, group=None) -> str:
+        document = tomllib.loads((Path(directory) / "scenario.toml").read_text())
+        factor = SPEED[document["transport"]["controller"]["kind"]]
+        noise = random.Random(document.get("seed", 1)).uniform(0, 0.1)
+        rows = [self._bin(10 ** (3 + 4 * i / 20), factor, noise) for i in range(1, bins + 1)]
+        if scheme == "decades":
+            rows = [self._bin(10**d, factor, noise) for d in (3, 4, 5, 6, 7)]
+        return json.dumps({"bins": rows, "overall": self._bin(1e7, factor, noise) | {"count": 1000}})
+
+    def _bin(self, size, factor, noise) -> dict:
+        p50 = 1 + 0.1 * factor + noise
+        return {"size_bytes": size, "count": 50, "p50": p50, "p95": 2 * p50, "p99": 3 * p50, "mean": p50}
+
+    def queues(self, directory) -> str:
+        cdf = [[0, 0.6], [1000, 0.9], [20_000, 0.99], [200_000, 1.0]]
+        percentiles = {"p50": 0, "p95": 9000, "p99": 20_000, "p999": 150_000, "max": 200_000}
+        return json.dumps({"percentiles": percentiles, "cdf": cdf})
+
+    def series(self, directory, metric, every_ns, max_points) -> str:
+        values = {"all": [[t * 1e4, 1e9 * t] for t in range(20)]} if metric == "goodput_bps" else {}
+        return json.dumps({"entities": values})
+
+    def table(self, directory, name):
+        return f"{name} of {directory}"
+
+    def check(self, text, file, base_dir, sets, seed) -> str:
+        self.resolve(text, file, base_dir, sets, seed)
+        return json.dumps(
+            {"topology": {"hosts": 32, "base_rtt_ns": 8200.0}, "flows": 12345, "ecn": [{"kmin": 1}]}
+        )
+
+    def schema(self) -> str:
+        return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"})
+
+    def names(self) -> str:
+        return json.dumps({"controllers": [{"name": "hpcc", "help": "control from per-hop telemetry"}]})
+
+    def explain(self, name) -> str:
+        if name != "hpcc":
+            raise _native.InputError(f'unknown name "{name}"')
+        parameter = {"key": "eta", "type": "number", "default": 0.95, "help": "load to aim at"}
+        return json.dumps(
+            {"name": "hpcc", "title": "HPCC", "text": "Steers load.", "parameters": [parameter]}
+        )
+
+    def bench(self, workload, repeats) -> str:
+        return json.dumps({"packet_hops": 1e7, "cpu_seconds": 2.0, "packet_hops_per_cpu_second": 5e6})
+
+
+def _put(table, path, value) -> None:
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        value = tomllib.loads(f"v = {value}")["v"]
+    for key in path[:-1]:
+        table = table[int(key)] if isinstance(table, list) else table.setdefault(key, {})
+    table[int(path[-1]) if isinstance(table, list) else path[-1]] = value
+
+
+NATIVE = (
+    "version",
+    "resolve",
+    "run",
+    "slowdown",
+    "queues",
+    "series",
+    "table",
+    "check",
+    "schema",
+    "names",
+    "explain",
+    "bench",
+)
+
+
+@pytest.fixture
+def engine(monkeypatch, tmp_path):
+    """The stand-in in place of the engine, in an empty working directory."""
+    found = Engine()
+    for name in NATIVE:
+        monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+@pytest.fixture
+def scenario(tmp_path) -> Path:
+    """A small scenario file."""
+    path = tmp_path / "small.toml"
+    path.write_text(
+        'name = "small"\n[topology]\nkind = "star"\n'
+        '[transport]\nkind = "rdma"\ncontroller = { kind = "hpcc" }\n'
+        '[[workload]]\nkind = "poisson"\nload = 0.5\nduration = "1ms"\n'
+    )
+    return path

@@ -1,0 +1,132 @@
+"""The package with the real engine: short runs from end to end. Skipped where it has not been built."""
+
+import json
+
+import pytest
+
+import weftline
+from weftline import _native, experiments, reproduce, runs
+from weftline.cli import main
+
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+)
+
+STAR = {
+    "name": "star",
+    "topology": {"kind": "star", "hosts": 5, "host_link": {"rate": "100Gbps", "delay": "1us"}},
+    "transport": {"kind": "rdma", "controller": {"kind": "hpcc"}},
+    "workload": [{"kind": "incast", "hosts": "0-3", "receiver": "4", "size": "100KB"}],
+    "measure": {
+        "queues": {"ports": "s0->host4", "every": "1us"},
+        "queue_histogram": {"ports": "s0->host4", "every": "1us"},
+        "goodput": {"by": "group", "every": "5us"},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def empty_directory(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_four_flows_finish_and_every_table_has_them():
+    run = weftline.run(STAR)
+    assert run.summary["status"] == "done" and run.summary["flows_done"] == 4
+    assert run.slowdown(bins=1)["overall"]["count"] == 4
+    assert run.queues["percentiles"]["max"] > 0
+    assert sum(value for _, value in run.over_time("goodput_bps")["incast"]) > 0
+
+
+def test_tables_go_to_arrow_with_the_columns_of_the_contract():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(weftline.run(STAR).flows)
+    assert table.num_rows == 4
+    assert {"flow_id", "src", "dst", "size_bytes", "start_ns", "finish_ns", "fct_ns", "slowdown"} <= set(
+        table.column_names
+    )
+
+
+def test_the_same_scenario_gives_the_same_fingerprint():
+    first = weftline.run(STAR, out="a")
+    again = weftline.run((first.out / "scenario.toml"), out="b")
+    assert first.summary["fingerprint"] == again.summary["fingerprint"]
+
+
+def test_an_existing_folder_is_refused_with_what_to_do():
+    weftline.run(STAR, out="a")
+    with pytest.raises(weftline.InputError, match="force"):
+        weftline.run(STAR, out="a")
+
+
+def test_an_unknown_name_is_said_with_the_nearest(tmp_path, capsys):
+    path = tmp_path / "wrong.toml"
+    path.write_text('[topology]\nkind = "star"\n[transport]\nkind = "rdma"\ncontroller = { kind = "hpc" }\n')
+    assert main(["run", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "wrong.toml:5" in said and 'did you mean "hpcc"?' in said
+
+
+def test_a_controller_in_python_steers_its_flows():
+    class Slow(weftline.Controller):
+        def __init__(self, flow):
+            super().__init__(flow)
+            self.rate_bps = flow.line_rate_bps / 40
+
+        def on_ack(self, ack):
+            self.rate_bps = self.flow.line_rate_bps / 40
+
+    change = {"transport.controller": {"kind": "python:slow"}}
+    slow = weftline.run(STAR, set=change, controllers={"slow": Slow})
+    fast = weftline.run(STAR)
+    assert slow.slowdown(bins=1)["overall"]["p50"] > 1.5 * fast.slowdown(bins=1)["overall"]["p50"]
+
+
+def test_an_exception_in_a_controller_is_a_failed_run_with_its_text():
+    class Broken(weftline.Controller):
+        def on_ack(self, ack):
+            raise ValueError("out of ideas")
+
+    with pytest.raises(weftline.RunFailed, match="out of ideas"):
+        weftline.run(STAR, set={"transport.controller": {"kind": "python:x"}}, controllers={"x": Broken})
+
+
+def test_progress_that_raises_stops_the_run_and_leaves_its_folder():
+    def stop(state):
+        raise KeyboardInterrupt
+
+    long = STAR | {"workload": [{"kind": "incast", "hosts": "0-3", "receiver": "4", "size": "500MB"}]}
+    with pytest.raises(KeyboardInterrupt):
+        weftline.run(long, out="a", progress=stop)
+    assert runs.status_of(weftline.runs.Path("a")) == "interrupted"
+
+
+@pytest.mark.parametrize("name", list(experiments.names()))
+@pytest.mark.parametrize("full", [False, True])
+def test_the_engine_accepts_every_scenario_of_every_experiment(name, full, tmp_path):
+    experiment = experiments.load(name)
+    assert reproduce.plan_points(experiment, reproduce.chosen_size(experiment, full=full), tmp_path)
+
+
+def test_a_short_demo_ends_with_a_page(capsys, tmp_path):
+    pytest.importorskip("vl_convert")
+    assert main(["reproduce", "demo", "--duration", "200us"]) == 0
+    assert (tmp_path / "out/demo/report.html").stat().st_size > 500_000
+    assert "HPCC" in capsys.readouterr().out
+
+
+def test_check_list_schema_and_explain_answer(tmp_path, capsys):
+    path = tmp_path / "star.toml"
+    path.write_text(weftline.scenarios.to_toml(STAR))
+    for arguments in (
+        ["check", str(path)],
+        ["list"],
+        ["schema"],
+        ["explain", "hpcc"],
+        ["explain", "slowdown"],
+    ):
+        assert main(arguments) == 0, arguments
+    main(["check", str(path), "--json"])
+    assert capsys.readouterr().out
+    main(["schema"])
+    assert json.loads(capsys.readouterr().out)

@@ -1,0 +1,161 @@
+"""Experiments: their files, the runner, claims and the page."""
+
+import json
+import re
+
+import pytest
+
+from weftline import claims, experiments, lines, reproduce, runs
+from weftline.cli import main
+from weftline.errors import InputError
+
+pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
+
+
+@pytest.mark.parametrize("name", list(experiments.names()))
+def test_every_shipped_experiment_is_consistent(engine, name, tmp_path):
+    experiment = experiments.load(name)
+    assert experiment.title and experiment.source
+    size = reproduce.chosen_size(experiment, full=True)
+    plan = reproduce.plan_points(experiment, size, tmp_path)
+    assert plan
+    for figure in experiment.figures:
+        labels = set(experiment.variants(figure, figure.lines))
+        panels = [dict(choice) for choice in experiment.panels(figure)]
+        for entry in experiment.published(figure):
+            assert entry["line"] in labels
+            assert any(entry.get("panel", {}).items() <= panel.items() for panel in panels)
+
+
+def test_the_experiments_of_the_first_release_are_there():
+    expected = {"demo", "hpcc-fct", "hpcc-queue", "hpcc-incast", "hpcc-fig11", "hpcc-testbed", "hpcc-eta"}
+    assert expected | {"hpcc-asymmetry"} <= set(experiments.names())
+
+
+def test_demo_prints_one_table_and_writes_its_page(engine, capsys, tmp_path):
+    assert main(["reproduce", "demo"]) == 0
+    printed = capsys.readouterr().out
+    assert all(scheme in printed for scheme in ("HPCC", "DCQCN+w", "TIMELY+w", "DCTCP"))
+    page = (tmp_path / "out/demo/report.html").read_text()
+    assert page.count("data-figure=") == 3 and "vegaEmbed" in page
+    assert not re.search(r'(src|href)="http', page), "the page works offline"
+    for spec in json.loads(re.search(r'id="figures">(.*?)</script>', page)[1]):
+        assert spec["data"]["values"]
+
+
+def test_finished_points_are_not_run_again(engine):
+    main(["reproduce", "demo", "--quiet"])
+    assert len(engine.runs) == 4
+    main(["reproduce", "demo", "--quiet"])
+    assert len(engine.runs) == 4
+    main(["reproduce", "demo", "--quiet", "--duration", "1ms"])
+    assert len(engine.runs) == 8
+
+
+def test_figures_share_their_points(engine, tmp_path):
+    experiment = experiments.load("hpcc-fct")
+    plan = reproduce.plan_points(experiment, reproduce.chosen_size(experiment), tmp_path)
+    folders = [point.folder for _, _, _, found in plan for point in found]
+    # 24 of the page and 6 of Fig 11c, of which DCQCN+w, TIMELY+w and DCTCP are on the page too.
+    assert len(folders) == 30 and len(set(folders)) == 27
+
+
+def test_the_page_says_which_size_was_run(engine, tmp_path):
+    main(["reproduce", "hpcc-testbed", "--quiet", "--duration", "3ms", "--seeds", "1-3"])
+    page = (tmp_path / "out/experiments/hpcc-testbed/report.html").read_text()
+    assert "Small size: 32 hosts at 25 Gb/s, 3ms of arrivals, 3 seeds" in page
+
+
+def test_a_failing_point_is_named_and_the_others_are_shown(engine, capsys, monkeypatch):
+    from weftline import _native
+
+    real = engine.run
+
+    def fail_dctcp(text, file, base_dir, sets, *rest):
+        if any("dctcp" in value for _, value in sets):
+            raise _native.RunFailed("no space left")
+        return real(text, file, base_dir, sets, *rest)
+
+    monkeypatch.setattr(_native, "run", fail_dctcp, raising=False)
+    assert main(["reproduce", "demo"]) == 1
+    printed = capsys.readouterr()
+    assert "failed: DCTCP: no space left" in printed.err and "HPCC" in printed.out
+
+
+def test_wrong_choices_name_the_right_ones(engine, capsys):
+    assert main(["reproduce", "hpcc-fcd"]) == 2
+    assert 'did you mean "hpcc-fct"?' in capsys.readouterr().err
+    assert main(["reproduce", "hpcc-fct", "--hosts", "31"]) == 2
+    assert "known: 32, 64" in capsys.readouterr().err
+    assert main(["reproduce", "hpcc-incast", "--duration", "1ms"]) == 2
+    assert main(["reproduce", "demo", "--seeds", "5-1"]) == 2
+
+
+def test_seeds_are_read_from_lists_and_ranges():
+    assert reproduce.parse_seeds("1-3,7,2") == [1, 2, 3, 7]
+    with pytest.raises(InputError):
+        reproduce.parse_seeds("1-")
+
+
+def test_an_unknown_key_in_an_experiment_is_named(engine, tmp_path, capsys):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "experiment.toml").write_text('titel = "x"\n')
+    assert main(["reproduce", str(folder)]) == 2
+    assert 'did you mean "title"?' in capsys.readouterr().err
+
+
+def two_lines(engine, scenario):
+    for kind in ("hpcc", "dctcp"):
+        main(["run", str(scenario), "--quiet", "--out", kind, "--set", f"transport.controller.kind={kind}"])
+    return [lines.Line(kind, [runs.Run.open(kind)]) for kind in ("hpcc", "dctcp")]
+
+
+def test_a_curve_claim_is_the_geometric_mean_of_the_ratio(engine, scenario):
+    found = two_lines(engine, scenario)
+    claim = {
+        "text": "t",
+        "kind": "curve",
+        "line": "hpcc",
+        "against": "dctcp",
+        "percentile": "p99",
+        "below": 1,
+    }
+    verdict = claims.check(claim, found, [])
+    p99 = [line.curve(20)[0]["p99"].value for line in found]
+    assert verdict.measured == pytest.approx(p99[0] / p99[1]) and verdict.word == "PASS"
+    assert claims.check(claim | {"below": 0.5}, found, []).word == "DIFFERS"
+
+
+def test_a_curve_claim_computes_the_published_number_from_the_published_curves(engine, scenario):
+    found = two_lines(engine, scenario)
+    published = [
+        {"line": "hpcc", "percentile": "p99", "values": [1.0] * 20},
+        {"line": "dctcp", "percentile": "p99", "values": [2.0] * 10 + [0.5] * 10},
+    ]
+    claim = {
+        "text": "t",
+        "kind": "curve",
+        "line": "hpcc",
+        "against": "dctcp",
+        "percentile": "p99",
+        "below": 1,
+    }
+    assert claims.check(claim | {"sizes": {"most": "100KB"}}, found, published).published == pytest.approx(
+        0.5
+    )
+    assert claims.check(claim | {"sizes": {"least": "200KB"}}, found, published).published == pytest.approx(
+        2.0
+    )
+
+
+def test_a_metric_claim_without_number_is_left_open(engine, scenario):
+    found = two_lines(engine, scenario)
+    del found[0].runs[0].summary["pauses"]
+    verdict = claims.check({"text": "t", "line": "hpcc", "metric": "pauses", "below": 1}, found, [])
+    assert verdict.word == "–"
+
+
+def test_an_interval_over_three_seeds_is_students():
+    mean = lines.Mean.of([1.0, 2.0, 3.0])
+    assert mean.value == 2.0 and mean.interval == pytest.approx(4.303 / 3**0.5, rel=1e-3)

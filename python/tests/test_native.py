@@ -1,0 +1,260 @@
+"""The native module itself: runs, folders, tables, interrupts, controllers in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+native = pytest.importorskip("weftline._native", reason="the native module is not built")
+if not hasattr(native, "Table"):
+    pytest.skip("the native module is not built", allow_module_level=True)
+
+STAR = """
+name = "star"
+seed = 1
+[topology]
+kind = "star"
+hosts = 8
+[transport]
+kind = "rdma"
+controller = { kind = "hpcc" }
+[[workload]]
+kind = "poisson"
+sizes = "websearch"
+load = 0.5
+duration = "1ms"
+group = "web"
+[run]
+until = "flows-done"
+[measure]
+queues = { ports = "*", every = "10us" }
+queue_histogram = { ports = "*", every = "1us" }
+"""
+ENDLESS = (("workload.0.duration", "10s"), ("workload.0.load", "0.8"))
+
+
+def start(out, *, sets=(), seed=None, force=False, progress=None, controllers=None):
+    return json.loads(
+        native.run(STAR, "star.toml", ".", list(sets), seed, str(out), force, 1, progress, controllers)
+    )
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """The folder of a finished run."""
+    out = tmp_path_factory.mktemp("runs") / "star"
+    start(out)
+    return out
+
+
+def test_a_run_leaves_a_folder_that_says_what_it_came_to(tmp_path):
+    summary = start(tmp_path / "a")
+    assert summary["status"] == "done"
+    assert summary["flows"] == summary["flows_done"] > 10
+    assert summary["packet_hops"] > 10_000
+    assert summary["slowdown"]["by_group"]["web"]["count"] == summary["flows"]
+    assert summary.pop("out") == str(tmp_path / "a")
+    assert json.loads((tmp_path / "a" / "summary.json").read_text()) == summary
+
+
+def test_the_resolved_scenario_gives_the_same_bits(done, tmp_path):
+    first = json.loads((done / "summary.json").read_text())
+    text = (done / "scenario.toml").read_text()
+    again = json.loads(native.run(text, "again.toml", ".", [], None, str(tmp_path / "b"), False, 1))
+    assert again["fingerprint"] == first["fingerprint"]
+    other = start(tmp_path / "c", seed=2)
+    assert other["seed"] == 2
+    assert other["fingerprint"] != first["fingerprint"]
+
+
+def test_a_folder_in_use_is_refused_unless_forced(done):
+    with pytest.raises(native.InputError, match="--force"):
+        start(done)
+    start(done, force=True)
+
+
+def test_flows_are_an_arrow_table(done):
+    pyarrow = pytest.importorskip("pyarrow")
+    flows = native.table(str(done), "flows")
+    table = pyarrow.table(flows)
+    assert table.column_names == flows.columns
+    assert table.num_rows == json.loads((done / "summary.json").read_text())["flows"]
+    assert min(table["slowdown"].to_pylist()) >= 1
+    assert set(table["controller"].to_pylist()) == {"hpcc"}
+    assert set(pyarrow.table(native.table(str(done), "series"))["metric"].to_pylist()) == {"queue_bytes"}
+    assert pyarrow.table(native.table(str(done), "queues")).num_rows > 0
+
+
+def test_flows_can_be_taken_by_polars(done):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(native.table(str(done), "flows"))
+    assert frame["group"].unique().to_list() == ["web"]
+
+
+def test_percentiles_come_as_json(done):
+    found = json.loads(native.slowdown(str(done), 5, "equal-count"))
+    assert sum(b["count"] for b in found["bins"]) == found["overall"]["count"]
+    assert all(b["p50"] <= b["p95"] <= b["p99"] for b in found["bins"])
+    queues = json.loads(native.queues(str(done)))
+    assert queues["cdf"][-1][1] == 1
+    assert queues["percentiles"]["p50"] <= queues["percentiles"]["max"]
+    series = json.loads(native.series(str(done), "queue_bytes", 0, 10))["entities"]
+    assert all(len(points) <= 10 for points in series.values())
+    assert json.loads(native.series(str(done), "no_such_metric", 0, 10)) == {"entities": {}}
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda out: start(out, sets=[("transport.controller.kind", "hpc")]), 'did you mean "hpcc"'),
+        (lambda out: start(out, seed=-1), "seed: expected a whole number from 0"),
+        (lambda out: native.table(str(out), "flows"), "expected the folder of a run"),
+        (lambda out: native.table(str(out), "flow"), '"flows"'),
+        (lambda out: native.slowdown(str(out), 0, "equal-count"), "bins: expected"),
+        (lambda out: native.slowdown(str(out), 5, "decade"), '"decades"'),
+        (lambda out: native.explain("hpc"), '"hpcc"'),
+        (lambda out: native.run("a = ", "s.toml", ".", [], None, str(out), False, 1), "s.toml:1"),
+        (lambda out: native.run(STAR, "s.toml", ".", [], None, str(out), False, -3), "threads: expected"),
+    ],
+)
+def test_wrong_input_says_what_was_expected(tmp_path, call, text):
+    with pytest.raises(native.InputError) as raised:
+        call(tmp_path / "out")
+    assert text in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_is_told_and_can_stop_the_run(tmp_path):
+    told = []
+
+    def progress(now):
+        told.append(now)
+        if len(told) == 3:
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        start(tmp_path / "run", sets=ENDLESS, progress=progress)
+    assert {"now_ns", "until_ns", "flows_done", "flows", "packet_hops", "hops_per_second", "seconds"} == set(told[0])
+    assert told[0]["packet_hops"] < told[1]["packet_hops"]
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "interrupted"
+
+
+def test_ctrl_c_ends_a_run_within_a_second_and_leaves_readable_files(tmp_path):
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path / "run", sets=ENDLESS)
+    assert time.monotonic() - sent[0] < 1
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    found = json.loads(native.slowdown(str(tmp_path / "run"), 5, "equal-count"))
+    assert found["overall"]["count"] == summary["flows_done"] > 0
+
+
+class Steady:
+    """Sends at a fixed share of the line rate."""
+
+    def __init__(self, flow):
+        self.rate_bps = flow.line_rate_bps / 2
+        self.cwnd_bytes = None
+        self.acks = 0
+
+    def on_ack(self, ack):
+        assert ack.rtt_ns > 0 and ack.acknowledged <= ack.next_byte
+        assert ack.hops == []
+
+
+
+def lone(out, kind, **more):
+    text = STAR.split("[[workload]]")[0] + (
+        '[[workload]]\nkind = "flows"\nflows = [{ src = 0, dst = 1, size = "1MB", start = "0ns" }]\n'
+    )
+    sets = [("transport.controller.kind", kind)]
+    return json.loads(native.run(text, "lone.toml", ".", sets, None, str(out), False, 1, None, more))
+
+
+def test_a_controller_in_python_steers_its_flow(tmp_path):
+    fast = lone(tmp_path / "none", "none")
+    half = lone(tmp_path / "half", "python:steady", steady=Steady)
+    assert fast["slowdown"]["p50"] < 1.001
+    assert 1.9 < half["slowdown"]["p50"] < 2.01
+
+
+def test_a_controller_in_python_sees_the_path(tmp_path):
+    seen = []
+
+    class Watcher:
+        needs_int = True
+
+        def __init__(self, flow):
+            assert flow.base_rtt_ns > 0 and flow.window_bytes > 0 and flow.mtu == 1000
+
+        def on_ack(self, ack):
+            seen.append([(hop.rate_bps, hop["queue_bytes"], hop.time_ns, hop.sent_bytes) for hop in ack.hops])
+            if len(seen) == 1:
+                self.first = ack.hops[0]
+            self.gone = ack.hops[0].since(self.first)
+
+    lone(tmp_path / "run", "python:watcher", watcher=Watcher)
+    assert len(seen) >= 1000
+    assert all(len(hops) == 1 and hops[0][0] == 100_000_000_000 for hops in seen)
+
+
+def test_an_exception_in_a_controller_ends_the_run_with_its_traceback(tmp_path):
+    class Broken:
+        def __init__(self, flow):
+            pass
+
+        def on_ack(self, ack):
+            raise ZeroDivisionError("no such luck")
+
+    class Unmade:
+        def __init__(self):
+            pass
+
+    class Odd:
+        def __init__(self, flow):
+            self.rate_bps = "fast"
+
+    with pytest.raises(native.RunFailed, match="no such luck") as raised:
+        lone(tmp_path / "a", "python:broken", broken=Broken)
+    assert "in on_ack" in str(raised.value) and '"broken"' in str(raised.value)
+    assert json.loads((tmp_path / "a" / "summary.json").read_text())["status"] == "failed"
+    with pytest.raises(native.RunFailed, match="TypeError"):
+        lone(tmp_path / "b", "python:unmade", unmade=Unmade)
+    with pytest.raises(native.RunFailed, match="rate_bps is fast: expected a number"):
+        lone(tmp_path / "c", "python:odd", odd=Odd)
+    with pytest.raises(native.InputError, match="expected a class"):
+        lone(tmp_path / "d", "python:odd", odd=3)
+
+
+def test_a_parquet_trace_of_other_tools_is_replayed(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"src": [0, 1], "dst": [2, 3], "size_bytes": [1000.0, 2000.0], "start_ns": [0, 10], "group": ["a", "b"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "trace.parquet")
+    text = STAR.split("[[workload]]")[0] + '[[workload]]\nkind = "trace"\nfile = "trace.parquet"\n'
+
+    def run(out):
+        return json.loads(native.run(text, "t.toml", str(tmp_path), [], None, str(tmp_path / out), False, 1))
+
+    summary = run("a")
+    assert summary["flows_done"] == 2
+    assert set(summary["slowdown"]["by_group"]) == {"a", "b"}
+    columns["dst"] = [2, 99]
+    parquet.write_table(pyarrow.table(columns), tmp_path / "trace.parquet")
+    with pytest.raises(native.InputError, match=r"trace.parquet.*row 1.*99"):
+        run("b")

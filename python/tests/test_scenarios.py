@@ -1,0 +1,61 @@
+"""Scenarios written from Python and numbers read from text."""
+
+import tomllib
+
+import pytest
+
+from weftline import quantities, scenarios
+from weftline.errors import InputError
+
+SCENARIO = {
+    "name": 'odd "name" \\ with\ttab',
+    "seed": 3,
+    "topology": {"kind": "star", "host_link": {"rate": "100Gbps", "delay": "1us"}},
+    "switch": {"pfc": {"enabled": False}, "ecn": [{"rate": "100Gbps", "pmax": 0.2}]},
+    "workload": [
+        {"kind": "flows", "flows": [{"src": 0, "dst": 1, "size": "1MB"}]},
+        {"kind": "poisson", "load": 0.5},
+    ],
+    "strange key": {"a.b": [1, 2.5, True]},
+}
+
+
+def test_a_dict_reads_back_from_its_toml():
+    assert tomllib.loads(scenarios.to_toml(SCENARIO)) == SCENARIO
+
+
+@pytest.mark.parametrize("value", ["del \x7f", "line\nbreak", "µs – ≤", 1e-9, 10**12, [], {}, [[1], ["a"]]])
+def test_a_value_reads_back_from_its_toml(value):
+    assert tomllib.loads(f"v = {scenarios.value_to_toml(value)}")["v"] == value
+
+
+def test_what_toml_cannot_hold_is_refused():
+    with pytest.raises(InputError, match="NoneType"):
+        scenarios.to_toml({"seed": None})
+
+
+def test_a_set_keeps_equal_signs_of_the_value():
+    assert scenarios.parse_set("measure.queues.ports = a=b") == ("measure.queues.ports", "a=b")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (999, "999 B"), (22_900, "22.9 KB"), (1_000_000, "1 MB"), (2.1e6, "2.1 MB")],
+)
+def test_bytes_are_written_in_powers_of_ten(value, text):
+    assert quantities.bytes_text(value) == text
+
+
+def test_bytes_are_read_with_their_unit():
+    assert quantities.parse_bytes("200KB") == 200_000
+    assert quantities.parse_bytes("32MiB") == 32 * 2**20
+    for wrong in ("200", "KB", "1.2.3KB", "5 parsecs"):
+        with pytest.raises(InputError):
+            quantities.parse_bytes(wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.2345, "1.23"), (12.345, "12.3"), (0.0123, "0.0123"), (12345, "12,345")]
+)
+def test_numbers_have_three_significant_figures(value, text):
+    assert quantities.digits(value) == text

@@ -1,0 +1,49 @@
+"""weftline: a packet-level simulator for datacenter fabrics.
+
+    import weftline
+
+    run = weftline.run("websearch.toml", set={"workload.0.load": 0.7}, seed=3)
+    print(run.summary["slowdown"]["p99"])
+    frame = polars.DataFrame(run.flows)    # or pyarrow.table, pandas.DataFrame.from_arrow
+
+Nothing is loaded before it is used, so that the command line starts at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weftline.controller import Controller as Controller
+    from weftline.errors import InputError as InputError
+    from weftline.errors import RunFailed as RunFailed
+    from weftline.runs import Run as Run
+    from weftline.runs import run as run
+    from weftline.runs import show_versions as show_versions
+
+_HOMES = {
+    "run": "weftline.runs",
+    "Run": "weftline.runs",
+    "show_versions": "weftline.runs",
+    "Controller": "weftline.controller",
+    "InputError": "weftline.errors",
+    "RunFailed": "weftline.errors",
+}
+
+__all__ = ["Controller", "InputError", "Run", "RunFailed", "run", "show_versions"]
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        from weftline import _native
+
+        return _native.version()
+    if name in _HOMES:
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'weftline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

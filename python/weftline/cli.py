@@ -1,0 +1,383 @@
+"""The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
+`explain`.
+
+Exit status: 0 done, 1 the run failed or was interrupted, 2 the input was wrong. Only what a command needs
+is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+KINDS = ("transports", "controllers", "queues", "balancers", "topologies", "workloads", "experiments")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        status = _command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is wrong. Python would complain at exit without this.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return FAILED
+
+
+def _command(arguments: Sequence[str] | None) -> int:
+    options = parser().parse_args(arguments)
+    if options.version:
+        from weftline import _native
+
+        print(f"weftline {_native.version()}")
+        return DONE
+    if options.do is None:
+        parser().print_help()
+        return WRONG_INPUT
+    from weftline.errors import InputError, RunFailed
+
+    try:
+        return options.do(options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except RunFailed as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return FAILED
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="weftline",
+        description="A packet-level simulator for datacenter fabrics.",
+        epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 failed, 2 wrong input.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="store_true", help="print the version")
+    top.set_defaults(do=None)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+
+    def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+        found = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        )
+        found.set_defaults(do=do)
+        return found
+
+    run = command("run", _run, "run a scenario and write its results to a folder")
+    _scenario_options(run)
+    run.add_argument(
+        "--threads", type=_count, default=1, metavar="N", help="threads of the engine (default 1)"
+    )
+    run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
+    run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
+    _output_options(run)
+
+    check = command("check", _check, "print everything that follows from a scenario, without running it")
+    _scenario_options(check)
+    check.add_argument(
+        "--resolved", action="store_true", help="print the scenario with every default, as TOML"
+    )
+    check.add_argument("--json", action="store_true", help="print JSON")
+
+    listed = command("list", _list, "list what can be named in a scenario, and the experiments")
+    listed.add_argument("kind", nargs="?", metavar="KIND", help="one of: " + ", ".join(KINDS))
+    listed.add_argument("--json", action="store_true", help="print JSON")
+
+    _reproduce_options(
+        command("reproduce", _reproduce, "measure a published table or figure beside the published numbers")
+    )
+
+    report = command("report", _report, "write one HTML page over run folders")
+    report.add_argument("folders", nargs="+", metavar="DIR", help="folder of a run")
+    report.add_argument(
+        "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
+    )
+
+    compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
+    compare.add_argument(
+        "folders", nargs="+", metavar="DIR", help="folders of runs; equal but for the seed: averaged"
+    )
+    compare.add_argument("--out", metavar="FILE.html", help="write a page with the figures too")
+    compare.add_argument("--json", action="store_true", help="print JSON")
+
+    bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
+    bench.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all)")
+    bench.add_argument(
+        "--repeats", type=_count, default=3, metavar="N", help="runs of each; the median counts"
+    )
+    bench.add_argument("--json", action="store_true", help="print JSON")
+
+    command("schema", _schema, "print the JSON Schema of the scenario file")
+
+    explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
+    explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+    return top
+
+
+def _scenario_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("scenario", metavar="SCENARIO.toml", help="the scenario")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="replace a value, such as workload.0.load=0.7",
+    )
+    command.add_argument("--seed", type=_seed, metavar="N", help="seed of every random stream")
+
+
+def _output_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print the summary as JSON")
+    command.add_argument("--quiet", action="store_true", help="no progress and no table")
+
+
+def _reproduce_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "experiment", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+    )
+    command.add_argument(
+        "--full", action="store_true", help="the published size instead of the small default"
+    )
+    command.add_argument("--duration", metavar="TIME", help="how long flows arrive, such as 5ms")
+    command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
+    command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
+    command.add_argument(
+        "--out", metavar="DIR", help="folder for points and page (default out/experiments/NAME)"
+    )
+    command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
+    _output_options(command)
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1, 10**6)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**63 - 1)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from weftline import compare, runs, scenarios, terminal
+
+    source = scenarios.load(options.scenario)
+    changes = [scenarios.parse_set(argument) for argument in options.set]
+    out, force = options.out, options.force
+    if out is None:
+        out, force = runs.default_folder(source, changes, seed=options.seed, force=force)
+    line = terminal.ProgressLine(quiet=options.quiet or options.json)
+    name = os.path.basename(options.scenario).removesuffix(".toml")
+    show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
+    try:
+        run = runs.start(
+            source, changes, seed=options.seed, threads=options.threads, out=out, force=force, progress=show
+        )
+    except KeyboardInterrupt:
+        line.clear()
+        print(f"interrupted; what was computed is in {out}", file=sys.stderr)
+        return FAILED
+    line.clear()
+    if options.json:
+        _print_json({**run.summary, "out": str(run.out)})
+    elif not options.quiet:
+        print(compare.facts_table(run).text())
+    return _ending(run)
+
+
+def _ending(run) -> int:
+    status = run.summary.get("status", "done")
+    if status == "done":
+        return DONE
+    why = {
+        "interrupted": "interrupted; what was computed is in {out}",
+        "stalled": "stalled: flows are unfinished and nothing moves any more; see {out}",
+    }
+    print(
+        "failed: " + why.get(status, f"the run is {status}; see {{out}}").format(out=run.out), file=sys.stderr
+    )
+    return FAILED
+
+
+def _check(options: argparse.Namespace) -> int:
+    import json
+
+    from weftline import _native, runs, scenarios
+
+    source = scenarios.load(options.scenario)
+    changes = [scenarios.parse_set(argument) for argument in options.set]
+    if options.resolved:
+        print(runs.resolve(source, changes, seed=options.seed), end="")
+        return DONE
+    found = json.loads(_native.check(source.text, source.file, source.base_dir, changes, options.seed))
+    if options.json:
+        _print_json(found)
+    else:
+        _print_facts(found)
+    return DONE
+
+
+def _list(options: argparse.Namespace) -> int:
+    import json
+
+    from weftline import _native, experiments
+    from weftline.errors import InputError, nearest
+
+    if options.kind is not None and options.kind not in KINDS:
+        hint = nearest(options.kind, list(KINDS))
+        raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
+    names = json.loads(_native.names()) if options.kind != "experiments" else {}
+    names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
+    if options.json:
+        _print_json({kind: names.get(kind, []) for kind in shown})
+        return DONE
+    width = max((len(entry["name"]) for kind in shown for entry in names.get(kind, [])), default=0)
+    for kind in shown:
+        if len(shown) > 1:
+            print(f"{kind}:")
+        for entry in names.get(kind, []):
+            print(f"  {entry['name']:<{width}}  {entry['help']}")
+    return DONE
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from weftline import reproduce
+
+    return reproduce.command(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weftline import lines, report, runs
+
+    found = [runs.Run.open(folder) for folder in options.folders]
+    first = Path(options.folders[0])
+    path = Path(options.out) if options.out else (first if len(found) == 1 else first.parent) / "report.html"
+    print(report.write(lines.lines_of(found), path))
+    return DONE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weftline import compare, lines, report, runs
+
+    found = lines.lines_of([runs.Run.open(folder) for folder in options.folders])
+    if options.json:
+        _print_json(compare.as_json(found))
+    else:
+        print(compare.table(found).text())
+    if options.out:
+        page = report.write(found, Path(options.out))
+        print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)
+    return DONE
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from weftline import bench
+
+    return bench.command(options)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from weftline import _native
+
+    print(_native.schema())
+    return DONE
+
+
+def _explain(options: argparse.Namespace) -> int:
+    import json
+
+    from weftline import _native
+
+    entry = json.loads(_native.explain(options.name))
+    if options.json:
+        _print_json(entry)
+        return DONE
+    from weftline.terminal import Table, wrapped
+
+    print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
+    for key in ("text", "equations", "source", "validation"):
+        if entry.get(key):
+            print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
+    if entry.get("parameters"):
+        rows = [
+            [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
+        ]
+        print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
+    return DONE
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_facts(facts: dict, indent: int = 0) -> None:
+    """Print nested facts, one a line, names aligned within a group."""
+    plain = {key: value for key, value in facts.items() if not _is_group(value)}
+    width = max((len(_fact(key, None)[0]) for key in plain), default=0)
+    for key, value in facts.items():
+        name, text = _fact(key, value)
+        if not _is_group(value):
+            print(" " * indent + f"{name:<{width}}  {text}")
+            continue
+        print(" " * indent + f"{name}:")
+        if isinstance(value, dict):
+            _print_facts(value, indent + 2)
+        else:
+            for entry in value:
+                print(" " * (indent + 2) + ", ".join(" ".join(_fact(k, v)) for k, v in entry.items()))
+
+
+def _is_group(value: object) -> bool:
+    listed = isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+    return listed or isinstance(value, dict)
+
+
+def _fact(key: str, value: object) -> tuple[str, str]:
+    """Return a fact's name and its text; the unit at the end of a name moves to the number."""
+    from weftline import quantities
+
+    units = {"ns": quantities.time_text, "bps": quantities.rate_text, "bytes": quantities.bytes_text}
+    name, _, unit = key.rpartition("_")
+    if unit in units and not isinstance(value, str | bool | list | dict):
+        return (name or key).replace("_", " "), units[unit](value, figures=5)
+    return key.replace("_", " "), _plain(value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, list):
+        return ", ".join(_plain(v) for v in value) or "none"
+    return "–" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

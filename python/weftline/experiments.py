@@ -1,0 +1,229 @@
+"""Experiments: a published table or figure as data, a folder with `experiment.toml` and a scenario to vary.
+
+    title, source, text     what it is
+    scenario                the scenario file beside it
+    folder                  where results go below out/ (default experiments/NAME)
+    [small], [full]         says, duration, hosts, seeds, set: the two sizes
+    duration_keys           the keys that --duration sets
+    [hosts]                 number of hosts = { settings }: what --hosts can choose
+    [[axis]]                name, variants = [{ name, set = { path = value } }]
+    [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
+                            published = its key in published.json, and the options of its kind
+    [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
+
+A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
+where a checkout has a link to its root's experiments/.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline import scenarios
+from weftline.errors import InputError, nearest
+
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time")
+_KEYS = {
+    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim",
+    "size": "says duration hosts seeds set",
+    "axis": "name variants",
+    "variant": "name set",
+    "figure": "name title kind panels lines only set published caption percentiles metric axis scale combine"
+    " entities group",
+    "claim": "text kind figure panel line against percentile sizes metric below above published",
+}
+
+Choice = tuple[tuple[str, str], ...]
+"""One variant of each axis that matters: ((axis, variant), ...)."""
+
+
+@dataclass(kw_only=True)
+class FigureDefinition:
+    """One figure: a panel for each combination of `panels`, a line for each variant of `lines`."""
+
+    name: str
+    title: str
+    kind: str
+    panels: list[str] = field(default_factory=list)
+    lines: str
+    only: dict[str, list[str]] = field(default_factory=dict)
+    set: dict = field(default_factory=dict)
+    published: str = ""
+    options: dict = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """An experiment as its folder says it."""
+
+    name: str
+    folder: Path
+    title: str
+    source: str
+    text: str
+    scenario: Path
+    out: str
+    sizes: dict[str, dict]
+    duration_keys: list[str]
+    hosts: dict[str, dict]
+    axes: dict[str, dict[str, dict]]
+    """Settings by axis and variant."""
+    figures: list[FigureDefinition]
+    claims: list[dict]
+
+    def variants(self, figure: FigureDefinition, axis: str) -> list[str]:
+        """Return the variants of an axis that a figure shows."""
+        return figure.only.get(axis) or list(self.axes[axis])
+
+    def panels(self, figure: FigureDefinition) -> list[Choice]:
+        """Return the choices of all axes but the lines', one for each panel."""
+        axes = [*figure.panels, *(a for a in figure.only if a != figure.lines and a not in figure.panels)]
+        found = [[(axis, variant) for variant in self.variants(figure, axis)] for axis in axes]
+        return list(itertools.product(*found))
+
+    def settings(self, figure: FigureDefinition, choice: Choice) -> dict:
+        """Return the settings that a choice stands for, later axes over earlier ones."""
+        found = dict(figure.set)
+        for axis, variant in choice:
+            found.update(self.axes[axis][variant])
+        return found
+
+    def published(self, figure: FigureDefinition) -> list[dict]:
+        """Return the published curves of a figure: entries with `line`, often `panel`, and their values."""
+        if not figure.published:
+            return []
+        path = self.folder / "published.json"
+        try:
+            return json.loads(path.read_text("utf-8"))[figure.published]
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: no published values {figure.published!r}: {error}") from None
+
+
+def directories() -> list[Path]:
+    """Return the directories in which experiments are looked for, in order, those that exist."""
+    listed = [Path(p) for p in os.environ.get("WEFTLINE_EXPERIMENTS", "").split(os.pathsep) if p]
+    root = Path(__file__).resolve().parent
+    listed += [root / "experiments", root.parent.parent / "experiments"]
+    return [path for path in listed if path.is_dir()]
+
+
+def names() -> dict[str, Path]:
+    """Return every experiment's folder by its name."""
+    found: dict[str, Path] = {}
+    for directory in directories():
+        for path in sorted(directory.iterdir()):
+            if (path / "experiment.toml").is_file():
+                found.setdefault(path.name, path)
+    return dict(sorted(found.items()))
+
+
+def titles() -> list[tuple[str, str]]:
+    """Return name and title of every experiment."""
+    return [(name, str(_parsed(path / "experiment.toml").get("title", ""))) for name, path in names().items()]
+
+
+def load(name: str) -> Experiment:
+    """Return an experiment by its name, or by the path of its folder.
+
+    Raises
+    ------
+    InputError
+        If there is none, or its file is not as it should be.
+    """
+    known = names()
+    folder = known.get(name) or (Path(name) if (Path(name) / "experiment.toml").is_file() else None)
+    if folder is None:
+        hint = nearest(name, list(known))
+        raise InputError(f'unknown experiment "{name}": {hint}known: {", ".join(known) or "none was found"}')
+    path = folder / "experiment.toml"
+    data = _parsed(path)
+    _check_keys(data, "experiment", path)
+    try:
+        experiment = _read(folder.resolve().name, folder, data, path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: a key is missing or of the wrong type: {error}") from None
+    _check_references(experiment, path)
+    return experiment
+
+
+def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
+    for kind in ("axis", "figure", "claim"):
+        for entry in data.get(kind, []):
+            _check_keys(entry, kind, path)
+    for size in ("small", "full"):
+        _check_keys(data.get(size, {}), "size", path)
+    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set"}
+    return Experiment(
+        name=name,
+        folder=folder,
+        title=data["title"],
+        source=data.get("source", ""),
+        text=data.get("text", "").strip(),
+        scenario=folder / data["scenario"],
+        out=data.get("folder", f"experiments/{name}"),
+        sizes={size: data.get(size, {}) for size in ("small", "full")},
+        duration_keys=list(data.get("duration_keys", [])),
+        hosts=data.get("hosts", {}),
+        axes={axis["name"]: _variants(axis, path) for axis in data.get("axis", [])},
+        figures=[
+            FigureDefinition(
+                **{key: entry[key] for key in plain if key in entry},
+                options={key: value for key, value in entry.items() if key not in plain},
+            )
+            for entry in data["figure"]
+        ],
+        claims=list(data.get("claim", [])),
+    )
+
+
+def _variants(axis: dict, path: Path) -> dict[str, dict]:
+    for variant in axis["variants"]:
+        _check_keys(variant, "variant", path)
+    return {str(variant["name"]): variant.get("set", {}) for variant in axis["variants"]}
+
+
+def _parsed(path: Path) -> dict:
+    try:
+        return tomllib.loads(scenarios.read_text(path, "an experiment"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _check_keys(table: dict, kind: str, path: Path) -> None:
+    for key in table:
+        known = sorted(_KEYS[kind].split())
+        if key not in known:
+            raise InputError(
+                f'{path}: unknown key "{key}" of {kind}: {nearest(key, known)}known: {", ".join(known)}'
+            )
+
+
+def _check_references(experiment: Experiment, path: Path) -> None:
+    def known(what: str, name: str, names: list[str]) -> None:
+        if name not in names:
+            raise InputError(
+                f'{path}: unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}'
+            )
+
+    figures = {figure.name: figure for figure in experiment.figures}
+    for figure in experiment.figures:
+        known("kind of figure", figure.kind, list(KINDS))
+        for axis in [figure.lines, *figure.panels, *figure.only]:
+            known("axis", axis, list(experiment.axes))
+        for axis, variants in figure.only.items():
+            for variant in variants:
+                known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+    for claim in experiment.claims:
+        known("figure", claim.get("figure", ""), list(figures))
+        figure = figures[claim["figure"]]
+        against = claim.get("against", [])
+        for line in [claim.get("line", ""), *([against] if isinstance(against, str) else against)]:
+            known("line", line, experiment.variants(figure, figure.lines))
+        for axis, variant in claim.get("panel", {}).items():
+            known("axis", axis, list(experiment.axes))
+            known(f"variant of {axis}", variant, experiment.variants(figure, axis))

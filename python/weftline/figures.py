@@ -1,0 +1,355 @@
+"""Figures as Vega-Lite specifications that carry their data; the page draws them, and any Vega-Lite tool can.
+
+A line is told apart by colour, dash and marker together, in this order for every figure of a page. The
+colours are those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weftline import quantities
+from weftline.lines import PERCENTILES, Line, at_share
+from weftline.metrics import metric
+from weftline.terminal import Table
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A900")
+DASHES = ([1, 0], [8, 3], [3, 3], [10, 3, 2, 3], [6, 2, 2, 2, 2, 2], [12, 4], [2, 2], [5, 5])
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
+WIDTH, HEIGHT = 270, 230
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A published curve: `share` of flows (0 to 1) against slowdown."""
+
+    label: str
+    percentile: str
+    points: list[tuple[float, float]]
+
+
+@dataclass(kw_only=True)
+class Figure:
+    """A figure with its caption and its numbers."""
+
+    title: str
+    spec: dict
+    caption: str = ""
+    tables: list[Table] = field(default_factory=list)
+
+
+def slowdown(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    percentiles: Sequence[str] = PERCENTILES,
+    published: Sequence[Published] = (),
+    caption: str = "",
+) -> Figure:
+    """Return FCT slowdown by flow size: equal-count bins, log scale, one panel a percentile.
+
+    A bin is drawn at the share of flows up to its largest size; the axis names that size.
+    """
+    bins = min((line.bins for line in lines), default=10)
+    curves = {line.label: line.curve(bins) for line in lines}
+    rows = [
+        _row(line.label, 100 * point["share"], point[p].value, panel=p, size=point["size_bytes"])
+        for line in lines
+        for point in curves[line.label]
+        for p in percentiles
+        if point[p] is not None
+    ]
+    rows += [
+        _row(curve.label, 100 * share, value, panel=curve.percentile, published=True)
+        for curve in published
+        if curve.percentile in percentiles
+        for share, value in curve.points
+    ]
+    sizes = curves[lines[0].label] if lines else []
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": "flow size, in steps of equally many flows",
+        "scale": {"domain": [0, 100], "nice": False},
+        "axis": {"values": list(range(10, 101, 10)), "labelExpr": _size_labels(sizes), "labelAngle": -45},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": "FCT slowdown",
+        "scale": {"type": "log", "nice": False, "zero": False, "padding": 8},
+        "axis": {"format": "~g", "tickCount": 6},
+    }
+    labels = [line.label for line in lines]
+    spec = _faceted(rows, labels, x, y, list(percentiles), any_published=bool(published))
+    note = caption
+    if published:
+        note = f"{caption} Lines are measured here, hollow markers are published.".strip()
+    return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
+
+
+def queue_cdf(
+    title: str, lines: Sequence[Line], *, published: dict[str, dict] | None = None, caption: str = ""
+) -> Figure:
+    """Return the share of samples whose queue is at most so long, over all sampled ports.
+
+    `published` holds ``{label: {percentile: KB}}``.
+    """
+    rows = []
+    for line in lines:
+        if line.runs[0].queues:
+            cdf = _thinned(line.runs[0].queues["cdf"], 200)
+            rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
+    lowest = _lowest(rows)
+    for label, points in (published or {}).items():
+        rows += [_row(label, kilobytes, float(p), published=True) for p, kilobytes in points.items()]
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": "queue length (KB)",
+        "scale": {"type": "symlog", "constant": 1, "nice": False},
+        "axis": {"values": [0, 1, 10, 100, 1000, 10000], "labelExpr": "format(datum.value, ',')"},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": "share of samples (%)",
+        "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
+    }
+    rows = [row for row in rows if row["y"] >= lowest]
+    spec = _base(rows, [line.label for line in lines], marks=bool(published))
+    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, bool(published), step=True)}
+    note = f"{caption} All sampled ports together, idle ones included.".strip()
+    names = ("p50", "p95", "p99", "p999", "max")
+    rows_text = [
+        [line.label, *(quantities.bytes_text(line.runs[0].queues["percentiles"].get(n)) for n in names)]
+        for line in lines
+        if line.runs[0].queues
+    ]
+    columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
+    return Figure(title=title, spec=spec, caption=note, tables=[Table(columns, rows_text)])
+
+
+def over_time(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    metric_name: str,
+    axis: str,
+    scale: float = 1.0,
+    combine: str = "sum",
+    entities: str = "",
+    caption: str = "",
+) -> Figure:
+    """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
+
+    Parameters
+    ----------
+    metric_name : str
+        Name in the series table.
+    axis : str
+        Title of the axis, with its unit.
+    scale : float
+        What the stored values are multiplied by.
+    combine : {"sum", "max", "each"}
+        How the entities make one line; "each" gives each its own.
+    entities : str
+        Only entities whose name starts with this.
+    """
+    rows: list[dict] = []
+    labels: list[str] = []
+    for line in lines:
+        series = line.runs[0].over_time(metric_name)
+        chosen = {name: values for name, values in series.items() if name.startswith(entities)}
+        if combine == "each" and len(lines) == 1:
+            named = chosen
+        else:
+            named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
+        labels += list(named)
+        rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
+    x = {"field": "x", "type": "quantitative", "title": "time (us)", "axis": {"format": ",~f"}}
+    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
+    spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
+    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
+    return Figure(title=title, spec=spec, caption=caption)
+
+
+def bars(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    metric_name: str,
+    published: dict[str, float] | None = None,
+    caption: str = "",
+) -> Figure:
+    """Return one metric as a bar per line; `published` values are hollow markers."""
+    found = metric(metric_name)
+    measured = {line.label: line.metric(metric_name) for line in lines}
+    rows = [_row(label, found.scale * mean.value, 0) for label, mean in measured.items() if mean]
+    rows += [
+        _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
+    ]
+    labels = [line.label for line in lines]
+    spec = _base(rows, labels, marks=bool(published))
+    y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
+    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
+    colour = spec["encoding"]["color"]
+    spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
+    spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
+    spec["layer"] = [
+        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [_only(published=False)]}
+    ]
+    if published:
+        hollow = {"type": "point", "filled": False, "size": 70, "strokeWidth": 1.6, "tooltip": True}
+        spec["layer"].append({"mark": hollow, "transform": [_only(published=True)]})
+    texts = [
+        [line.label, line.metric_text(metric_name), found.text((published or {}).get(line.label))]
+        for line in lines
+    ]
+    return Figure(
+        title=title, spec=spec, caption=caption, tables=[Table(["", "measured", "published"], texts)]
+    )
+
+
+def _row(
+    line: str, x: float, y: float, *, panel: str = "", published: bool = False, size: float | None = None
+) -> dict:
+    row = {
+        "line": line,
+        "panel": panel,
+        "x": float(f"{x:.7g}"),
+        "y": float(f"{y:.5g}"),
+        "published": published,
+    }
+    if size is not None:
+        row["size"] = quantities.bytes_text(size)
+    return row
+
+
+def _only(*, published: bool) -> dict:
+    return {"filter": "datum.published" if published else "!datum.published"}
+
+
+def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
+    """The data, and how a line is told apart: with markers the legend shows these, else the dashes."""
+    count = len(labels)
+    legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
+    legend |= (
+        {"symbolSize": 70, "symbolDash": [1, 0]}
+        if marks
+        else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    )
+
+    def channel(values: Sequence, *, shown: bool = True) -> dict:
+        scale = {"domain": labels, "range": [values[i % len(values)] for i in range(count)]}
+        return {"field": "line", "type": "nominal", "scale": scale, "legend": legend if shown else None}
+
+    encoding = {"color": channel(COLOURS), "strokeDash": channel(DASHES, shown=not marks)}
+    if marks:
+        encoding["shape"] = channel(SHAPES)
+    return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
+
+
+def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True) -> list[dict]:
+    tooltip = [
+        {"field": "line", "title": "scheme"},
+        {"field": "size", "title": "flows up to"},
+        {"field": x["field"], "type": "quantitative", "title": x["title"]},
+        {"field": y["field"], "type": "quantitative", "title": y["title"]},
+        {"field": "published"},
+    ]
+    line = {"type": "line", "strokeWidth": 1.8, "clip": True}
+    if step:
+        line["interpolate"] = "step-after"
+    order = {"order": {"field": "y", "type": "quantitative"}} if step else {}
+    layers = [{"mark": line, "transform": [_only(published=False)], "encoding": {"x": x, "y": y, **order}}]
+    if points and not step:
+        mark = {"type": "point", "filled": True, "size": 26, "opacity": 1}
+        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
+        layers.append({"mark": mark, "transform": [_only(published=False)], "encoding": encoding})
+    if any_published:
+        mark = {"type": "point", "filled": False, "size": 46, "strokeWidth": 1.3, "opacity": 0.9}
+        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
+        layers.append({"mark": mark, "transform": [_only(published=True)], "encoding": encoding})
+    return layers
+
+
+def _faceted(
+    rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
+) -> dict:
+    base = _base(rows, labels, marks=True)
+    encoding = base.pop("encoding")
+    return base | {
+        "facet": {
+            "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
+                       "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
+        },
+        "spec": {
+            "width": WIDTH,
+            "height": HEIGHT,
+            "encoding": encoding,
+            "layer": _layers(x, y, any_published),
+        },
+        "resolve": {"scale": {"y": "independent"}},
+    }  # fmt: skip
+
+
+def _size_labels(points: list[dict]) -> str:
+    """A Vega expression that turns a share of flows into the flow size at it."""
+    shares = range(10, 101, 10) if points else ()
+    names = {str(share): _tight(at_share(points, share / 100)["size_bytes"]) for share in shares}
+    listed = ", ".join(f"'{share}': '{name}'" for share, name in names.items())
+    return f"({{{listed}}})[round(datum.value)] || ''"
+
+
+def _tight(size: float) -> str:
+    for factor, unit in ((1e6, "M"), (1e3, "K")):
+        if size >= factor:
+            return f"{float(f'{size / factor:.2g}'):g}{unit}"
+    return f"{size:.0f}"
+
+
+def _curve_table(lines: Sequence[Line], curves: dict[str, list[dict]], percentiles: Sequence[str]) -> Table:
+    columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in percentiles)]
+    points = zip(*(curves[line.label] for line in lines), strict=False)
+    rows = [
+        [
+            quantities.bytes_text(row[0]["size_bytes"]),
+            *(point[p].text(quantities.digits) if point[p] else "–" for point in row for p in percentiles),
+        ]
+        for row in points
+    ]
+    return Table(columns, rows)
+
+
+def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
+    by_time: dict[float, float] = {}
+    for values in series:
+        for time, value in values:
+            old = by_time.get(time)
+            by_time[time] = value if old is None else (old + value if how == "sum" else max(old, value))
+    return sorted(by_time.items())
+
+
+def _thinned(points: list, most: int) -> list:
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(i * step)] for i in range(most)]
+
+
+def _lowest(rows: list[dict]) -> float:
+    """Where the axis of shares begins: what all lines share at the bottom is left out."""
+    least = min((row["y"] for row in rows if not row["published"]), default=0)
+    return max(0, int(least // 10) * 10)

@@ -1,0 +1,100 @@
+"""One number out of a run, by name: for tables, bars and the claims of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+from weftline.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A named number of a run."""
+
+    title: str
+    read: Callable[[Run], float | None]
+    """None where the run does not have it."""
+    text: Callable[[float | None], str]
+    axis: str = ""
+    """Title of an axis, with the unit; the plain title without it."""
+    scale: float = 1.0
+    """From the stored value to that of the axis."""
+
+
+def _total(key: str) -> Callable[[Run], float | None]:
+    return lambda run: run.summary.get(key)
+
+
+def _queue(percentile: str) -> Callable[[Run], float | None]:
+    return lambda run: run.queues["percentiles"].get(percentile) if run.queues else None
+
+
+def _slowdown(key: str) -> Callable[[Run], float | None]:
+    return lambda run: run.slowdown(bins=1)["overall"].get(key)
+
+
+def _small_p95(run: Run) -> float | None:
+    bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
+    return min(bins, key=lambda row: row["size_bytes"])["p95"] if bins else None
+
+
+def _unfinished(run: Run) -> float | None:
+    summary = run.summary
+    return (
+        summary["flows"] - summary["flows_done"] if "flows" in summary and "flows_done" in summary else None
+    )
+
+
+METRICS: dict[str, Metric] = {
+    "slowdown_p50": Metric(title="slowdown, median", read=_slowdown("p50"), text=quantities.digits),
+    "slowdown_p95": Metric(title="slowdown, p95", read=_slowdown("p95"), text=quantities.digits),
+    "slowdown_p99": Metric(title="slowdown, p99", read=_slowdown("p99"), text=quantities.digits),
+    "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
+    "queue_p50": Metric(
+        title="queue, median",
+        read=_queue("p50"),
+        text=quantities.bytes_text,
+        axis="queue, median (KB)",
+        scale=1e-3,
+    ),
+    "queue_p95": Metric(
+        title="queue p95", read=_queue("p95"), text=quantities.bytes_text, axis="queue p95 (KB)", scale=1e-3
+    ),
+    "queue_p99": Metric(
+        title="queue p99", read=_queue("p99"), text=quantities.bytes_text, axis="queue p99 (KB)", scale=1e-3
+    ),
+    "queue_max": Metric(
+        title="queue max", read=_queue("max"), text=quantities.bytes_text, axis="queue max (KB)", scale=1e-3
+    ),
+    "pauses": Metric(title="pauses", read=_total("pauses"), text=quantities.count_text),
+    "paused_share": Metric(
+        title="paused (share of port time)",
+        read=_total("paused_share"),
+        text=quantities.share_text,
+        axis="share of port time paused (%)",
+        scale=100,
+    ),
+    "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
+    "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
+    "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
+    "wire_bytes": Metric(title="bytes on wire", read=_total("bytes_on_wire"), text=quantities.bytes_text),
+    "end": Metric(title="simulated", read=_total("end_ns"), text=quantities.time_text),
+    "seconds": Metric(title="CPU s", read=_total("cpu_seconds"), text=quantities.digits),
+    "packet_hops": Metric(title="packet-hops", read=_total("packet_hops"), text=quantities.count_text),
+    "speed": Metric(title="hops/s", read=_total("packet_hops_per_cpu_second"), text=quantities.count_text),
+}
+
+
+def metric(name: str) -> Metric:
+    """Return the metric called `name`."""
+    if name not in METRICS:
+        raise InputError(
+            f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'
+        )
+    return METRICS[name]

@@ -1,0 +1,86 @@
+"""Numbers as people read and write them: bytes, times, counts, shares.
+
+KB, MB and GB are powers of ten, as in a scenario.
+"""
+
+from __future__ import annotations
+
+import re
+
+from weftline.errors import InputError
+
+_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_QUANTITY = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*\Z")
+
+
+def parse_bytes(text: str) -> float:
+    """Return the bytes of ``"200KB"``."""
+    match = _QUANTITY.match(str(text))
+    try:
+        return float(match[1]) * _BYTES[match[2]]
+    except (TypeError, KeyError, ValueError):
+        raise InputError(f'expected a size with its unit such as "200KB", found {text!r}') from None
+
+
+def digits(value: float | None, *, figures: int = 3) -> str:
+    """Return `value` with about `figures` significant figures and no exponent; "–" for None or NaN."""
+    if value is None or value != value:
+        return "–"
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    decimals = 0
+    while magnitude < 10 ** (figures - 1) and decimals < 6:
+        magnitude *= 10
+        decimals += 1
+    if decimals == 0:
+        return f"{value:,.0f}"
+    return f"{value:.{decimals}f}"
+
+
+def _scaled(value: float | None, steps: list[tuple[float, str]], figures: int = 3) -> str:
+    if value is None or value != value:
+        return "–"
+    factor, unit = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    return f"{_short(value / factor, figures)} {unit}".rstrip()
+
+
+def _short(value: float, figures: int = 3) -> str:
+    text = digits(value, figures=figures)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def bytes_text(value: float | None, *, figures: int = 3) -> str:
+    """Return bytes as ``"22.9 KB"``."""
+    return _scaled(value, [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B")], figures)
+
+
+def time_text(ns: float | None, *, figures: int = 3) -> str:
+    """Return nanoseconds as ``"12.2 us"``."""
+    return _scaled(ns, [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns")], figures)
+
+
+def rate_text(bps: float | None, *, figures: int = 3) -> str:
+    """Return bit/s as ``"100 Gb/s"``."""
+    return _scaled(bps, [(1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "Kb/s"), (1, "b/s")], figures)
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Return a wall-clock span as ``"3.1 s"`` or ``"2:05 min"``."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{_short(seconds)} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
+    return f"{int(seconds // 3600)}:{int(seconds % 3600 // 60):02d} h"
+
+
+def count_text(value: float | None) -> str:
+    """Return a count as ``"6.1 M"``."""
+    return _scaled(value, [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1, "")])
+
+
+def share_text(value: float | None) -> str:
+    """Return a share as ``"5.34 %"``."""
+    return "–" if value is None else f"{_short(100 * value)} %"

@@ -1,0 +1,335 @@
+"""`weftline reproduce`: runs the points of an experiment, shows them beside the published numbers, checks
+the claims.
+
+Each point is kept under the hash of its resolved scenario and of weftline's version, so a stopped
+experiment goes on where it was, and two figures that share a point run it once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from weftline import claims, exhibits, experiments, page, quantities, report, runs, scenarios
+from weftline.errors import InputError, RunFailed
+from weftline.experiments import Choice, Experiment, FigureDefinition
+from weftline.lines import Line
+from weftline.page import Section
+from weftline.terminal import ProgressLine, Table, share_done
+
+
+@dataclass(kw_only=True)
+class Size:
+    """How much of an experiment is run."""
+
+    full: bool
+    says: str
+    settings: dict
+    seeds: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One run of an experiment."""
+
+    name: str
+    source: scenarios.Scenario
+    settings: tuple[tuple[str, str], ...]
+    seed: int
+    folder: Path
+
+
+def command(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit status."""
+    experiment = experiments.load(options.experiment)
+    size = chosen_size(
+        experiment,
+        full=options.full,
+        duration=options.duration,
+        hosts=options.hosts,
+        seeds=parse_seeds(options.seeds) if options.seeds else None,
+    )
+    out = Path(options.out) if options.out else Path("out") / experiment.out
+    plan = plan_points(experiment, size, out)
+    points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
+    quiet = options.quiet or options.json
+    if not quiet:
+        print(f"{experiment.title}\n{size.says}; {len(points)} runs")
+    failed = run_points(
+        points, jobs=options.jobs or cores(), line=ProgressLine(quiet=quiet), name=experiment.name
+    )
+    if failed is None:
+        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
+        return 1
+    panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
+    verdicts = check_claims(experiment, panels)
+    if options.json:
+        _print_json(experiment, size, plan, verdicts, failed)
+    elif not options.quiet:
+        _print_tables(panels, verdicts)
+    for point, why in failed:
+        print(f"failed: {point.name}: {why}", file=sys.stderr)
+    path = write_page(experiment, size, panels, verdicts, out / "report.html")
+    if not quiet:
+        print(f"page: {path}")
+    return 1 if failed else 0
+
+
+def chosen_size(
+    experiment: Experiment,
+    *,
+    full: bool = False,
+    duration: str | None = None,
+    hosts: int | None = None,
+    seeds: Sequence[int] | None = None,
+) -> Size:
+    """Return the settings of the small or the full size, with what the user chose instead.
+
+    Raises
+    ------
+    InputError
+        If the experiment cannot be run so long or with so many hosts.
+    """
+    size = experiment.sizes["full" if full else "small"]
+    settings = dict(size.get("set", {}))
+    hosts = hosts if hosts is not None else size.get("hosts")
+    duration = duration or size.get("duration")
+    if hosts is not None:
+        if str(hosts) not in experiment.hosts:
+            known = ", ".join(experiment.hosts) or "none: its network is fixed"
+            raise InputError(f"{experiment.name} cannot be run with {hosts} hosts; known: {known}")
+        settings.update(experiment.hosts[str(hosts)])
+    if duration is not None:
+        if not experiment.duration_keys:
+            raise InputError(f"{experiment.name} has no duration to choose: its flows are given")
+        settings.update(dict.fromkeys(experiment.duration_keys, duration))
+    said = [size["says"]] if size.get("says") else []
+    if hosts is not None:
+        said.append(f"{hosts} hosts")
+    if duration is not None:
+        said.append(f"{duration} of arrivals")
+    seeds = list(seeds or size.get("seeds", [1]))
+    said.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
+    label = "Full size" if full else "Small size"
+    return Size(full=full, says=f"{label}: {', '.join(said)}", settings=settings, seeds=seeds)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if not match:
+            raise InputError(f'--seeds {text}: expected seeds such as "1-5" or "1,2,7"')
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first >= 10_000:
+            raise InputError(f"--seeds {text}: {part.strip()} is not a range of at most 10000 seeds")
+        found += range(first, last + 1)
+    return list(dict.fromkeys(found))
+
+
+Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
+"""Figure, panel, label of the line and its points, one per seed."""
+
+
+def plan_points(experiment: Experiment, size: Size, out: Path) -> Plan:
+    """Return every line of every panel with its points; all scenarios are checked before the first run."""
+    source = scenarios.load(experiment.scenario)
+    plan: Plan = []
+    for figure in experiment.figures:
+        for choice in experiment.panels(figure):
+            for label in experiment.variants(figure, figure.lines):
+                full = (*choice, (figure.lines, label))
+                # The size comes first: what a variant says of itself stands above it.
+                changes = {**size.settings, **experiment.settings(figure, full)}
+                name = ", ".join(variant for _, variant in full)
+                plan.append(
+                    (figure, choice, label, [_point(source, changes, s, name, out) for s in size.seeds])
+                )
+    return plan
+
+
+def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path) -> Point:
+    settings = scenarios.settings(changes)
+    resolved = runs.resolve(source, settings, seed=seed)
+    folder = out / "points" / runs.content_hash(resolved)
+    return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder)
+
+
+def is_finished(point: Point) -> bool:
+    """Return whether a point has results; a stalled run ended too, and would end so again."""
+    return runs.status_of(point.folder) in ("done", "stalled")
+
+
+def run_points(
+    points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str
+) -> list[tuple[Point, str]] | None:
+    """Run what is not finished, `jobs` at a time.
+
+    Returns
+    -------
+    list of (Point, str) or None
+        The points that failed and why; None when the user interrupted.
+    """
+    states: dict[Path, dict] = {}
+    stop = threading.Event()
+    began = time.monotonic()
+    waiting = [point for point in points if not is_finished(point)]
+    failed: list[tuple[Point, str]] = []
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    futures: dict[Future, Point] = {}
+    try:
+        futures = {pool.submit(_run_point, point, states, stop): point for point in waiting}
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            failed += [(futures[f], why) for f in done if (why := f.result())]
+            line.show(
+                _overall_progress(name, len(points), len(waiting), len(pending), states, began), at_once=True
+            )
+    except KeyboardInterrupt:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        line.clear()
+        return None
+    pool.shutdown()
+    line.clear()
+    return failed
+
+
+def _run_point(point: Point, states: dict[Path, dict], stop: threading.Event) -> str | None:
+    """Run one point in a thread of the pool; the engine holds no lock of the interpreter while it runs."""
+
+    def progress(state: dict) -> None:
+        states[point.folder] = state
+        if stop.is_set():
+            raise KeyboardInterrupt
+
+    if stop.is_set():
+        return None
+    try:
+        runs.start(
+            point.source,
+            list(point.settings),
+            seed=point.seed,
+            threads=1,
+            out=point.folder,
+            force=True,
+            progress=progress,
+        )
+    except KeyboardInterrupt:
+        return None
+    except (InputError, RunFailed) as error:
+        return str(error)
+    finally:
+        states.pop(point.folder, None)
+    return None
+
+
+def _overall_progress(
+    name: str, points: int, waiting: int, pending: int, states: dict[Path, dict], began: float
+) -> str:
+    now = list(states.values())
+    done = waiting - pending + sum(share_done(state) for state in now)
+    seconds = time.monotonic() - began
+    parts = [f"{name}  {points - pending}/{points} runs"]
+    if now:
+        parts.append(f"{quantities.count_text(sum(s['hops_per_second'] for s in now))} packet-hops/s")
+    if done > 0.05 * waiting:
+        parts.append(f"{quantities.seconds_text(round(seconds * (waiting - done) / done))} left")
+    return "  ".join(parts)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list[exhibits.Panel]]:
+    """Return the panels of each figure, with the runs that there are."""
+    panels: dict[str, dict[Choice, list[Line]]] = {}
+    definitions = {figure.name: figure for figure in experiment.figures}
+    for figure, choice, label, points in plan:
+        found = [runs.Run.open(point.folder) for point in points if point.folder not in lost]
+        lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
+        if found:
+            lines.append(Line(label, found, figure.options.get("group")))
+    return [
+        [exhibits.panel(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
+        for name, found in panels.items()
+    ]
+
+
+def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Panel]]) -> list[claims.Verdict]:
+    """Check every claim whose panel was run."""
+    verdicts = []
+    for claim in experiment.claims:
+        wanted = claim.get("panel", {})
+        for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
+            chosen = dict(panel.choice)
+            if all(chosen.get(axis) == variant for axis, variant in wanted.items()):
+                against = claim.get("against", [])
+                needed = {claim["line"], *([against] if isinstance(against, str) else against)}
+                if needed <= {line.label for line in panel.lines}:
+                    verdicts.append(claims.check(claim, panel.lines, panel.published))
+                break
+    return verdicts
+
+
+def write_page(
+    experiment: Experiment,
+    size: Size,
+    panels: Sequence[Sequence[exhibits.Panel]],
+    verdicts: Sequence[claims.Verdict],
+    path: Path,
+) -> Path:
+    """Write the page of an experiment and return its path."""
+    sections = [Section(text=experiment.text)]
+    if verdicts:
+        note = "Each line is a sentence of the source as a bound on a number of a figure below."
+        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
+    for found in panels:
+        sections += exhibits.sections(found)
+    named = {
+        run.out: (", ".join(part for part in (p.title, line.label) if part), run)
+        for found in panels
+        for p in found
+        for line in p.lines
+        for run in line.runs
+    }
+    about = [("source", experiment.source), ("size", size.says), *report.about(list(named.values()))]
+    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
+
+
+def _print_tables(panels: Sequence[Sequence[exhibits.Panel]], verdicts: Sequence[claims.Verdict]) -> None:
+    tables: list[Table] = [table for found in panels for table in exhibits.tables(found)]
+    if verdicts:
+        tables.append(claims.table(verdicts))
+    for table in tables:
+        print()
+        print(table.text())
+
+
+def _print_json(experiment, size, plan: Plan, verdicts, failed) -> None:
+    points = {
+        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        for figure, choice, label, found in plan
+        for point in found
+    }
+    result = {
+        "experiment": experiment.name,
+        "size": size.says,
+        "points": points,
+        "claims": [claims.as_json(verdict) for verdict in verdicts],
+        "failed": {point.name: why for point, why in failed},
+    }
+    print(json.dumps(result, indent=2, ensure_ascii=False))

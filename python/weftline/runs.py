@@ -1,0 +1,274 @@
+"""A run and its results, from Python.
+
+`run` does one; `Run.open` takes up the folder of an earlier one. Tables come as Arrow (the PyCapsule
+interface), which pandas, polars, DuckDB and pyarrow take without copying; weftline itself needs none of
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from weftline import _native, scenarios
+from weftline.errors import InputError, RunFailed
+
+
+def run(
+    scenario: str | os.PathLike | Mapping,
+    *,
+    set: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    threads: int = 1,
+    out: str | os.PathLike | None = None,
+    force: bool = False,
+    controllers: Mapping[str, type] | None = None,
+    progress: Callable[[dict], None] | None = None,
+) -> Run:
+    """Run a scenario and return its results.
+
+    Parameters
+    ----------
+    scenario : path or dict
+        A TOML file, or the same content as a dict.
+    set : dict, optional
+        Values by dotted path that replace those of the scenario: ``{"workload.0.load": 0.7}``.
+    seed : int, optional
+        Seed of every random stream; the scenario's own without it.
+    threads : int
+        Threads of the engine. Results do not depend on it.
+    out : path, optional
+        Folder for the results; ``out/<name>-<hash>`` without it.
+    force : bool
+        Replace the results that `out` already holds.
+    controllers : dict of name to class, optional
+        Congestion controllers in Python, which the scenario names as ``python:NAME``; see
+        `weftline.Controller`.
+    progress : callable, optional
+        Called about ten times a second with a dict: ``now_ns``, ``until_ns`` (or None), ``flows_done``,
+        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``.
+
+    Raises
+    ------
+    InputError
+        If the scenario cannot be run as it is written, or `out` already holds results.
+    RunFailed
+        If the run could not be completed; what was computed stays in the folder.
+    """
+    source = scenarios.load(scenario)
+    changes = scenarios.settings(set)
+    if out is None:
+        # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
+        force = force or bool(controllers)
+        out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
+    return start(
+        source,
+        changes,
+        seed=seed,
+        threads=threads,
+        out=out,
+        force=force,
+        progress=progress,
+        controllers=controllers,
+    )
+
+
+def start(
+    source: scenarios.Scenario,
+    changes: list[tuple[str, str]],
+    *,
+    seed: int | None,
+    threads: int,
+    out: str | os.PathLike,
+    force: bool,
+    progress: Callable[[dict], None] | None = None,
+    controllers: Mapping[str, type] | None = None,
+) -> Run:
+    """Run a loaded scenario into a given folder."""
+    _native.run(
+        source.text,
+        source.file,
+        source.base_dir,
+        changes,
+        seed,
+        str(out),
+        force,
+        threads,
+        progress,
+        dict(controllers) if controllers else None,
+    )
+    return Run.open(out)
+
+
+def resolve(
+    source: scenarios.Scenario,
+    changes: list[tuple[str, str]],
+    *,
+    seed: int | None,
+    controllers: Mapping[str, type] | None = None,
+) -> str:
+    """Return the scenario with every default written out, as TOML."""
+    known = dict(controllers) if controllers else None
+    return _native.resolve(source.text, source.file, source.base_dir, changes, seed, known)
+
+
+def content_hash(resolved: str) -> str:
+    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline."""
+    return hashlib.sha256(f"{_native.version()}\n{resolved}".encode()).hexdigest()[:12]
+
+
+def default_folder(
+    source: scenarios.Scenario,
+    changes: list[tuple[str, str]],
+    *,
+    seed: int | None,
+    force: bool,
+    controllers: Mapping[str, type] | None = None,
+) -> tuple[Path, bool]:
+    """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may."""
+    resolved = resolve(source, changes, seed=seed, controllers=controllers)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
+    folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
+    return folder, force or (folder.exists() and status_of(folder) != "done")
+
+
+def status_of(folder: Path) -> str | None:
+    """Return the status that a run's folder says it has, None if it says nothing."""
+    try:
+        return json.loads((folder / "summary.json").read_text("utf-8")).get("status")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+class Run:
+    """The results of one run.
+
+    Attributes
+    ----------
+    out : Path
+        The run's folder.
+    summary : dict
+        Totals, percentiles, versions and fingerprint: ``summary.json``.
+    """
+
+    def __init__(self, out: str | os.PathLike, summary: dict) -> None:
+        self.out = Path(out)
+        self.summary = summary
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike) -> Run:
+        """Return the run whose results are in `folder`.
+
+        Raises
+        ------
+        InputError
+            If it is not the folder of a run, or its summary cannot be read.
+        """
+        path = Path(folder)
+        try:
+            text = (path / "summary.json").read_text("utf-8")
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"{path}: not the folder of a finished run (summary.json: {why}); "
+                "expected what `weftline run` prints as its folder"
+            ) from None
+        try:
+            summary = json.loads(text)
+            if not isinstance(summary, dict):
+                raise ValueError("expected an object")
+        except ValueError as error:
+            raise InputError(f"{path / 'summary.json'}: not the summary of a run: {error}") from None
+        return cls(path, summary)
+
+    @property
+    def flows(self):
+        """One row per flow, as an Arrow stream (see the columns in docs/results.md; times in ns)."""
+        return _native.table(str(self.out), "flows")
+
+    @property
+    def series(self):
+        """What `[measure]` asked for over time, as an Arrow stream: time_ns, entity, metric, value."""
+        return _native.table(str(self.out), "series")
+
+    def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
+        """Return FCT slowdown by flow size.
+
+        Parameters
+        ----------
+        bins : int
+            Number of bins that hold equally many flows, in order of size.
+        scheme : {"equal-count", "decades"}
+            "decades" has one bin for each power of ten of the size instead.
+        group : str, optional
+            Only the flows of this group.
+
+        Returns
+        -------
+        dict
+            ``bins``: a list with ``size_bytes`` (the largest size in the bin), ``count``, ``p50``, ``p95``,
+            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
+            least 1.
+        """
+        return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
+
+    @cached_property
+    def queues(self) -> dict | None:
+        """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""
+        try:
+            found = json.loads(_native.queues(str(self.out)))
+        except (InputError, RunFailed):
+            return None
+        return found if found and found.get("cdf") else None
+
+    def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list]:
+        """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured."""
+        try:
+            return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
+        except (InputError, RunFailed):
+            return {}
+
+    @cached_property
+    def scenario(self) -> dict:
+        """The resolved scenario."""
+        try:
+            return tomllib.loads((self.out / "scenario.toml").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.out / 'scenario.toml'}: cannot be read: {error}") from None
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return str(self.summary.get("name") or self.scenario.get("name") or self.out.name)
+
+    def __repr__(self) -> str:
+        return f"<weftline.Run {self.name!r} {self.summary.get('status')} in {str(self.out)!r}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from weftline.compare import facts
+
+        rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))
+        return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"
+
+
+def show_versions() -> None:
+    """Print the versions that a bug report needs."""
+    import platform
+    from importlib import metadata
+
+    print(f"weftline  {_native.version()}")
+    print(f"python    {platform.python_version()}")
+    print(f"platform  {platform.platform()}")
+    for package in ("pyarrow", "pandas", "polars", "duckdb", "vl-convert-python"):
+        try:
+            print(f"{package:<9} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            print(f"{package:<9} not installed")

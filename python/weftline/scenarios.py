@@ -1,0 +1,127 @@
+"""Scenarios on their way to the engine: read from a file or written from a Python dict.
+
+Every check of their content is done by the engine, which knows the schema; here is only what concerns files
+and the writing of TOML (toml.io, version 1.0).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weftline.errors import InputError
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """The text of a scenario and where it is from."""
+
+    text: str
+    file: str
+    """Name for error messages."""
+    base_dir: str
+    """Directory that relative file names in the scenario refer to."""
+
+
+def load(scenario: str | os.PathLike | Mapping) -> Scenario:
+    """Return the scenario of a path or of a dict.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it cannot be read, or it is not text.
+    """
+    if isinstance(scenario, Mapping):
+        return Scenario(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
+    path = Path(scenario)
+    return Scenario(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return the text of a file, or say what is wrong with the path."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        folder = path.parent
+        known = sorted(p.name for p in folder.glob("*.toml")) if folder.is_dir() else []
+        from weftline.errors import nearest
+
+        raise InputError(f"{path}: no such file; {nearest(path.name, known)}expected {what} (TOML)") from None
+    except IsADirectoryError:
+        inside = path / "scenario.toml"
+        hint = f"; did you mean {inside}?" if inside.is_file() else ""
+        raise InputError(f"{path}: is a directory, expected {what} (TOML){hint}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not UTF-8 text (byte {error.start}), expected {what} (TOML); is it the right file?"
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{str(path)!r}: not a path: {error}") from None
+
+
+def parse_set(argument: str) -> tuple[str, str]:
+    """Split a ``--set PATH=VALUE`` of the command line."""
+    path, equals, value = argument.partition("=")
+    if not equals or not path.strip():
+        raise InputError(f"--set {argument}: expected PATH=VALUE, such as --set workload.0.load=0.7")
+    return path.strip(), value.strip()
+
+
+def settings(changes: Mapping | None) -> list[tuple[str, str]]:
+    """Return dotted paths with their values as TOML, from a dict of Python values."""
+    return [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
+
+
+def value_to_toml(value: object) -> str:
+    """Write one value as TOML, tables inline."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | os.PathLike):
+        return _quoted(str(value))
+    if isinstance(value, int | float):
+        return repr(value) if value == value and abs(value) != float("inf") else str(float(value))
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{_key(k)} = {value_to_toml(v)}" for k, v in value.items())
+        return "{ " + inside + " }" if inside else "{}"
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return "[" + ", ".join(value_to_toml(v) for v in value) + "]"
+    if hasattr(value, "item"):  # a NumPy scalar
+        return value_to_toml(value.item())
+    raise InputError(f"a scenario cannot hold {value!r} of type {type(value).__name__}")
+
+
+def to_toml(scenario: Mapping) -> str:
+    """Write a scenario as TOML: plain keys first, then a section for each table and each table of a list."""
+    lines: list[str] = []
+    sections: list[str] = []
+    for key, value in scenario.items():
+        if isinstance(value, Mapping):
+            sections += ["", f"[{_key(key)}]", *_body(value)]
+        elif isinstance(value, list | tuple) and value and all(isinstance(v, Mapping) for v in value):
+            for table in value:
+                sections += ["", f"[[{_key(key)}]]", *_body(table)]
+        else:
+            lines.append(f"{_key(key)} = {value_to_toml(value)}")
+    return "\n".join(lines + sections).lstrip("\n") + "\n"
+
+
+def _body(table: Mapping) -> list[str]:
+    return [f"{_key(key)} = {value_to_toml(value)}" for key, value in table.items()]
+
+
+def _key(key: object) -> str:
+    text = str(key)
+    return text if _BARE_KEY.match(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    # TOML's basic strings take JSON's escapes; DEL is what JSON leaves bare and TOML does not.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
