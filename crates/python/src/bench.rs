@@ -84,8 +84,7 @@ pub fn bench(py: Python<'_>, name: &str, repeats: u32) -> PyResult<String> {
 }
 
 fn measure(name: &str, text: &str) -> PyResult<Measured> {
-    let scenario =
-        Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
+    let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
     let simulation = Simulation::new(scenario.config().map_err(input)?).map_err(failed)?;
     let counter = Instructions::start();
     let stopwatch = Stopwatch::start(1);

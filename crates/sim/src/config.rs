@@ -48,7 +48,9 @@ pub struct SwitchConfig {
 pub enum Forwarding {
     StoreAndForward,
     /// A packet may leave once this many of its bytes have arrived.
-    CutThrough { header: u32 },
+    CutThrough {
+        header: u32,
+    },
 }
 
 /// Marking thresholds for the ports of one rate.
@@ -130,7 +132,9 @@ pub enum Recovery {
     GoBackN,
     /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet counts as
     /// lost when one sent this many packets later has arrived.
-    SelectiveRepeat { reordering: u32 },
+    SelectiveRepeat {
+        reordering: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +177,10 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The first point of the grid at which every flow is done.
-    FlowsDone { grid: Time, stall: Time },
+    FlowsDone {
+        grid: Time,
+        stall: Time,
+    },
     At(Time),
 }
 

@@ -112,7 +112,10 @@ fn the_difference_that_the_compat_mode_makes_is_measured_over_20_salts() {
             let least = values.iter().copied().fold(f64::MAX, f64::min);
             let most = values.iter().copied().fold(0.0, f64::max);
             let share = 100.0 * (mean / authors[at] - 1.0);
-            println!("{scheme} {what}: authors {:.3}, 20 salts {mean:.3} ({least:.3} to {most:.3}), {share:+.1} %", authors[at]);
+            println!(
+                "{scheme} {what}: authors {:.3}, 20 salts {mean:.3} ({least:.3} to {most:.3}), {share:+.1} %",
+                authors[at]
+            );
         }
     }
 }

@@ -15,7 +15,10 @@ pub use spray::Spray;
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
     ("ecmp", "a hash of the flow, salted per switch, chooses among the shortest paths"),
-    ("destination", "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide"),
+    (
+        "destination",
+        "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide",
+    ),
     ("spray", "every packet takes a random one of the shortest paths"),
 ];
 

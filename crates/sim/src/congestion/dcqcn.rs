@@ -118,10 +118,8 @@ impl ControllerParameters for DcqcnParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
         let step = |given: Option<Rate>, mbps| {
-            given.map_or_else(
-                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
-                |rate| rate.0,
-            )
+            given
+                .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
         };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Dcqcn {
@@ -220,8 +218,7 @@ impl Dcqcn {
         self.alpha_cnp = false;
         control.rate = Rate(self.range.clamp(times(control.rate.0, self.rate_on_first)));
         self.target = control.rate.0;
-        control.timers[DECREASE] =
-            now.saturating_add(AFTER_ALPHA).saturating_add(self.decrease_interval);
+        control.timers[DECREASE] = now.saturating_add(AFTER_ALPHA).saturating_add(self.decrease_interval);
     }
 
     fn on_decrease_timer(&mut self, now: Time, control: &mut Control) {

@@ -57,12 +57,7 @@ impl ControllerParameters for DctcpParameters {
 
     fn read(p: &mut Parameters) -> DctcpParameters {
         DctcpParameters {
-            g: p.number(
-                "g",
-                1.0 / 16.0,
-                (0.0, 1.0),
-                "Weight of a new sample in alpha (DCTCP paper: 1/16).",
-            ),
+            g: p.number("g", 1.0 / 16.0, (0.0, 1.0), "Weight of a new sample in alpha (DCTCP paper: 1/16)."),
             rai: p.rate_or_auto(
                 "rai",
                 "Increase per window; auto: 615 Mb/s per 100 Gb/s of line rate (1 packet per 13 us).",

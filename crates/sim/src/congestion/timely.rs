@@ -102,10 +102,8 @@ impl ControllerParameters for TimelyParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
         let step = |given: Option<Rate>, mbps| {
-            given.map_or_else(
-                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
-                |rate| rate.0,
-            )
+            given
+                .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
         };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Timely {

@@ -215,8 +215,8 @@ fn must_wait_for_tail(net: &Partition, port: PortId, out: PortId, packet: &Packe
     if header == 0 || header >= size {
         return None;
     }
-    let tail = net.now + inward.transmission_time(size, net.compat)
-        - inward.transmission_time(header, net.compat);
+    let tail =
+        net.now + inward.transmission_time(size, net.compat) - inward.transmission_time(header, net.compat);
     let outward = net.ports[out as usize].transmission_time(size, net.compat);
     let start = tail.saturating_sub(outward);
     (start > net.now).then_some(start)

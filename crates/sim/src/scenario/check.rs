@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::network::Network;
 use super::section::Section;
-use crate::net::buffer::{BufferedPort, headroom};
-use crate::settings::{Settings, telemetry_bytes};
 use super::{Scenario, controller_of};
 use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
 use crate::congestion::Window;
+use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
+use crate::settings::{Settings, telemetry_bytes};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
 

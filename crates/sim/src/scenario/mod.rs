@@ -247,7 +247,8 @@ fn patience(root: &Section, net: Option<&Network>) -> Time {
         _ => switch::DEFAULT_BUFFER,
     };
     let lossless = root.peek("switch.pfc.enabled") != Some(Value::Flag(false));
-    let empties = slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0));
+    let empties =
+        slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0));
     Time(empties.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE)
 }
 

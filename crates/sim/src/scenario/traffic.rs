@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::settings::telemetry_bytes;
 use super::network::Network;
 use super::section::Section;
 use super::transport::{self, TransportContext};
 use crate::config::{Compat, TelemetryConfig, TransportConfig};
 use crate::parameters::Source;
+use crate::settings::telemetry_bytes;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;

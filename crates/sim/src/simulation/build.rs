@@ -17,8 +17,8 @@ use crate::net::switch::Switch;
 use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
-use crate::topology::{NextHopOrder, Routes};
 use crate::topology::max_base_rtt;
+use crate::topology::{NextHopOrder, Routes};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
@@ -62,8 +62,18 @@ impl Simulation {
         let flows = Flows::new(&config.traffic);
         let changes = Changes::new(topology, &config.failures, &first_port);
         let probes = Probes::new(&config.measure, config.until, &first_port);
-        let mut simulation =
-            Simulation { net, nodes, switches, hosts, routes, settings, flows, changes, probes, ended: Vec::new() };
+        let mut simulation = Simulation {
+            net,
+            nodes,
+            switches,
+            hosts,
+            routes,
+            settings,
+            flows,
+            changes,
+            probes,
+            ended: Vec::new(),
+        };
         simulation.changes.topology = config.topology;
         simulation.changes.schedule(&mut simulation.net);
         simulation.probes.schedule(&mut simulation.net);
@@ -96,7 +106,8 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         TelemetryConfig::None => (0, false),
         TelemetryConfig::Int { max_hops, path_id, .. } => (max_hops as usize, path_id),
     };
-    let dependencies = config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
+    let dependencies =
+        config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         compat: config.compat,
         rdma,
@@ -212,7 +223,12 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
             nic,
             packet,
         ),
-        balancer: Balancer::new(settings.balancer, config.compat, config.seed, Place { node, name, tier: spec.tier }),
+        balancer: Balancer::new(
+            settings.balancer,
+            config.compat,
+            config.seed,
+            Place { node, name, tier: spec.tier },
+        ),
         markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.rate)).collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }

@@ -3,8 +3,8 @@
 use super::{NodeIndex, Simulation};
 use crate::config::{Change, Compat, Failures};
 use crate::net::partition::{Action, Partition, Rank};
-use crate::topology::{NextHopOrder, Routes};
 use crate::topology::Topology;
+use crate::topology::{NextHopOrder, Routes};
 
 #[derive(Default)]
 pub struct Changes {

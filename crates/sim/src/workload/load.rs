@@ -143,8 +143,7 @@ impl Sizes {
             return SizeDistribution::named(name).map_err(|message| fail(message + hint));
         }
         let bytes = std::fs::read(&path).map_err(|e| fail(format!("{}: {e}", path.display())))?;
-        SizeDistribution::from_bytes(&bytes, &path.display().to_string())
-            .map_err(|e| fail(e.to_string()))
+        SizeDistribution::from_bytes(&bytes, &path.display().to_string()).map_err(|e| fail(e.to_string()))
     }
 }
 
