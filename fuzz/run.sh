@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Fuzzes every parser for SECONDS each (default: FUZZ_SECONDS or 60), or only the targets named after that:
+#
+#     fuzz/run.sh [SECONDS] [TARGET...]
+#
+# Needs a C++ compiler for libFuzzer; nothing else that the project does not need, no nightly toolchain. What the fuzzer
+# learns stays in the build folder and is used the next time. Exit status: 0 nothing found, 1 a crash, whose input is
+# kept and named.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+seconds=${1:-${FUZZ_SECONDS:-60}}
+[ $# -gt 0 ] && shift
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(scenario topology cdf trace parquet)
+
+# Sanitizers and coverage need switches that stable compilers keep for themselves; the explicit target keeps them away from build
+# scripts and macros.
+host=$(rustc -vV | sed -n 's/^host: //p')
+build=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
+export RUSTC_BOOTSTRAP=1
+export RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+-Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
+cargo build --release --quiet --locked --target "$host" --target-dir "$build"
+
+found=0
+for target in "${targets[@]}"; do
+    learnt="$build/corpus/$target"
+    crashes="$build/crashes/$target"
+    mkdir -p "$learnt" "$crashes"
+    options=(-max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=8192
+        -artifact_prefix="$crashes/" -print_final_stats=1)
+    [ -f "dictionaries/$target.dict" ] && options+=(-dict="dictionaries/$target.dict")
+    echo "== $target: $seconds s"
+    if ! "$build/$host/release/$target" "${options[@]}" "$learnt" "corpus/$target" >"$crashes/log" 2>&1; then
+        found=1
+        # The reason first, then the way there.
+        grep -aE -A25 'panicked at|ERROR:|SUMMARY' "$crashes/log" | head -n 60 || tail -n 60 "$crashes/log"
+        echo "== $target: CRASH; its input:" "$(ls -t "$crashes" | grep -v '^log$' | head -n 1 | sed "s|^|$crashes/|")"
+    else
+        grep -aE 'stat::number_of_executed_units|stat::peak_rss_mb|^Done' "$crashes/log" || true
+    fi
+done
+exit $found
