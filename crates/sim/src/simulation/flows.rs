@@ -74,6 +74,11 @@ impl Flows {
         self.announced - done
     }
 
+    /// Whether some flow is bound to start: its time is known, but has not come.
+    pub fn start_is_due(&self) -> bool {
+        self.arrivals.len() > self.free.len()
+    }
+
     /// When the next flow will be announced.
     pub fn next_start(&self) -> Option<Time> {
         self.upcoming.map(|arrival| arrival.spec.start)

@@ -168,7 +168,8 @@ impl Simulation {
                 if self.flows.all_done(done) {
                     self.probes.ending = Some(Ending::Done);
                 } else if self.flows.in_progress(done) > 0 {
-                    let comes = self.flows.next_start().is_some_and(|start| start <= now + *stall);
+                    let comes = self.flows.start_is_due()
+                        || self.flows.next_start().is_some_and(|start| start <= now + *stall);
                     if !comes && now.saturating_sub(*since) >= *stall {
                         self.probes.ending = Some(Ending::Stalled);
                     }
