@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 mod controllers;
 mod errors;
+mod interrupts;
 mod runs;
 mod scenarios;
 mod tables;
