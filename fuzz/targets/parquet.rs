@@ -1,24 +1,19 @@
-//! Traces in Parquet from arbitrary bytes, through a file as in the product. The decoder's own panics are caught by the
-//! product and become errors, so they are not findings; all others are.
+//! Traces in Parquet from arbitrary bytes, through a file as in the product, which turns panics of the decoder into errors.
 
 #![no_main]
 
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
 use weftline_results::trace;
 use weftline_sim::workload::Trace;
-
-static SETTLED: Once = Once::new();
 
 thread_local! {
     static FILE: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    SETTLED.call_once(forgive_the_decoder);
     let path = FILE.with_borrow_mut(|file| file.get_or_insert_with(scratch_file).clone());
     std::fs::write(&path, bytes).expect("the scratch file can be written");
     let Ok(rows) = trace::read(&path) else { return };
@@ -30,16 +25,4 @@ fn scratch_file() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let folder = if memory.is_dir() { memory } else { std::env::temp_dir() };
     folder.join(format!("weftline-fuzz-{}.parquet", std::process::id()))
-}
-
-/// Panics within the Arrow and Parquet crates unwind to where the product catches them; others abort, as findings.
-fn forgive_the_decoder() {
-    let abort = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let place = panic.location().map_or("", |location| location.file());
-        let decoder = ["/parquet-", "/arrow-"].iter().any(|name| place.contains(name));
-        if !decoder {
-            abort(panic);
-        }
-    }));
 }

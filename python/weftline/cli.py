@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
@@ -21,17 +23,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    _end_like_ctrl_c("SIGTERM", "SIGHUP")
     try:
         status = _command(arguments)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is wrong. Python would complain at exit without this.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        # The reader of our output has gone; nothing is wrong.
+        _drop_output()
         return DONE
+    except OSError as error:
+        # Without a file's name it is what we print that found no room, such as on a full disk.
+        _drop_output()
+        what = error.filename or "the output cannot be written"
+        print(f"failed: {what}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return FAILED
+
+
+def _drop_output() -> None:
+    """Send what is left to print nowhere; at exit Python would complain that it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _end_like_ctrl_c(*names: str) -> None:
+    """Let these signals, of a batch system or a closed terminal, end a run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in names:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _command(arguments: Sequence[str] | None) -> int:
@@ -78,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     run = command("run", _run, "run a scenario and write its results to a folder")
     _scenario_options(run)
     run.add_argument(
-        "--threads", type=_count, default=1, metavar="N", help="threads of the engine (default 1)"
+        "--threads", type=_threads, default=1, metavar="N", help="threads of the engine (default 1)"
     )
     run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
     run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
@@ -165,6 +189,10 @@ def _count(text: str) -> int:
     return _whole(text, 1, 10**6)
 
 
+def _threads(text: str) -> int:
+    return _whole(text, 1, 1024)
+
+
 def _seed(text: str) -> int:
     return _whole(text, 0, 2**63 - 1)
 
@@ -192,7 +220,8 @@ def _run(options: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         line.clear()
-        print(f"interrupted; what was computed is in {out}", file=sys.stderr)
+        begun = os.path.isdir(out)
+        print(f"interrupted; what was computed is in {out}" if begun else "interrupted", file=sys.stderr)
         return FAILED
     line.clear()
     if options.json:

@@ -23,9 +23,9 @@ COSTS = ("queue_p99", "pauses", "drops", "seconds", "speed")
 def ideal_text(lines: Sequence[Line]) -> str:
     """Return what slowdown means in these runs, as a sentence for the caption of a figure."""
     kinds = dict.fromkeys(
-        run.scenario.get("measure", {}).get("ideal", "alone") for line in lines for run in line.runs
+        str(run.scenario.get("measure", {}).get("ideal", "alone")) for line in lines for run in line.runs
     )
-    ideal = "; or ".join(_IDEALS.get(kind, str(kind)) for kind in kinds)
+    ideal = "; or ".join(_IDEALS.get(kind, kind) for kind in kinds)
     return f"Slowdown: completion time over the ideal one, at least 1. Ideal: {ideal}."
 
 

@@ -45,10 +45,8 @@ def _small_p95(run: Run) -> float | None:
 
 
 def _unfinished(run: Run) -> float | None:
-    summary = run.summary
-    return (
-        summary["flows"] - summary["flows_done"] if "flows" in summary and "flows_done" in summary else None
-    )
+    flows, done = run.summary.get("flows"), run.summary.get("flows_done")
+    return flows - done if flows is not None and done is not None else None
 
 
 METRICS: dict[str, Metric] = {

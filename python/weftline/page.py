@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from weftline.errors import RunFailed
+from weftline.errors import InputError, RunFailed
 from weftline.figures import Figure
 from weftline.terminal import Table
 
@@ -72,6 +72,8 @@ def write(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "</body>\n</html>\n", "utf-8")
+    except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        raise InputError(f"{path}: no page can be there: {error.strerror}; choose another --out") from None
     except OSError as error:
         raise RunFailed(f"{path}: the page cannot be written: {error.strerror or error}") from None
     return path

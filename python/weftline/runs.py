@@ -146,6 +146,33 @@ def status_of(folder: Path) -> str | None:
         return None
 
 
+# What tables and pages calculate with; the rest of a summary is passed on as it is.
+_NUMBERS = (
+    "flows",
+    "flows_done",
+    "end_ns",
+    "packet_hops",
+    "packet_hops_per_cpu_second",
+    "bytes_on_wire",
+    "drops",
+    "pauses",
+    "paused_share",
+    "ecn_marks",
+    "cpu_seconds",
+)
+
+
+def _checked(summary: object) -> dict:
+    """Return what summary.json holds if it can be the summary of a run, else raise ValueError."""
+    if not isinstance(summary, dict):
+        raise ValueError("expected an object")
+    for key in _NUMBERS:
+        value = summary.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise ValueError(f"{key}: expected a number, found {json.dumps(value)[:40]}")
+    return summary
+
+
 class Run:
     """The results of one run.
 
@@ -180,10 +207,8 @@ class Run:
                 "expected what `weftline run` prints as its folder"
             ) from None
         try:
-            summary = json.loads(text)
-            if not isinstance(summary, dict):
-                raise ValueError("expected an object")
-        except ValueError as error:
+            summary = _checked(json.loads(text))
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path / 'summary.json'}: not the summary of a run: {error}") from None
         return cls(path, summary)
 
@@ -237,10 +262,19 @@ class Run:
     @cached_property
     def scenario(self) -> dict:
         """The resolved scenario."""
+        path = self.out / "scenario.toml"
         try:
-            return tomllib.loads((self.out / "scenario.toml").read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.out / 'scenario.toml'}: cannot be read: {error}") from None
+            found = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{path}: cannot be read: {why}") from None
+        for keys in (("topology",), ("measure",), ("transport",), ("transport", "controller")):
+            place = found
+            for key in keys:
+                place = place.get(key, {})
+            if not isinstance(place, dict):
+                raise InputError(f"{path}: {'.'.join(keys)}: expected a table, found {place!r}")
+        return found
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ mod bench;
 mod controllers;
 mod errors;
 mod instructions;
+mod interrupts;
 mod runs;
 mod scenarios;
 mod tables;

@@ -7,13 +7,15 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use weftline_results::{About, Names, RunFolder, Stopwatch};
-use weftline_sim::measure::Progress;
+use weftline_results::{About, Names, Resources, RunFolder, Stopwatch};
+use weftline_sim::config::Config;
+use weftline_sim::measure::{Ending, Outcome, Progress};
 use weftline_sim::scenario::Scenario;
-use weftline_sim::simulation;
+use weftline_sim::simulation::Simulation;
 
 use crate::controllers::{self, Failure};
 use crate::errors::{failed, input, of_results, whole};
+use crate::interrupts::interruptible;
 use crate::scenarios::{self, Source};
 
 /// Runs a scenario into the folder `out` and returns its summary as JSON.
@@ -42,7 +44,7 @@ pub fn run(
     }
     let (external, failure) = controllers::external(controllers)?;
     py.detach(|| {
-        let scenario = source.load(&external)?;
+        let scenario = source.load(external, Ok)?;
         let mut watch = Watch::new(progress, &failure);
         simulate(&scenario, out, force, &mut watch)
     })
@@ -58,10 +60,14 @@ fn simulate(scenario: &Scenario, out: PathBuf, force: bool, watch: &mut Watch) -
         warnings: scenario.warnings.clone(),
     };
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
+    let (network, built) = match build(config) {
+        Ok(built) => built,
+        Err(error) => return Err(end_unbuilt(folder, error)),
+    };
     // The simulator runs on this thread alone.
     let stopwatch = Stopwatch::start(1);
-    let result = simulation::run(config, &mut folder, &mut |progress| watch.goes_on(progress));
-    let cost = stopwatch.read();
+    let result = network.run(&mut folder, &mut |progress| watch.goes_on(progress));
+    let cost = built.and(stopwatch.read());
     let broken = watch.failure.take();
     let outcome = match (result, broken) {
         (_, Some(text)) => return Err(failed(folder.fail(&text, &cost))),
@@ -74,6 +80,27 @@ fn simulate(scenario: &Scenario, out: PathBuf, force: bool, watch: &mut Watch) -
     }
     summary["out"] = json!(out.display().to_string());
     Ok(summary.to_string())
+}
+
+/// Builds the network of a run, and says what that cost. Ctrl-C ends it.
+fn build(config: Config) -> PyResult<(Simulation, Resources)> {
+    interruptible(move || {
+        let stopwatch = Stopwatch::start(1);
+        let network = Simulation::new(config).map_err(failed)?;
+        Ok((network, stopwatch.read()))
+    })
+}
+
+/// Ends the folder of a run that never began; returns what is to be raised.
+fn end_unbuilt(folder: RunFolder, error: PyErr) -> PyErr {
+    let cost = Resources::default();
+    if Python::attach(|py| is_interrupt(py, &error)) {
+        // That the folder cannot be written either is not what the user wants to hear now.
+        let _ = folder.finish(&Outcome::nothing(Ending::Interrupted), &cost);
+        return error;
+    }
+    let reason = Python::attach(|py| error.value(py).to_string());
+    failed(folder.fail(&reason, &cost))
 }
 
 /// Looks after a run while it goes on.

@@ -8,6 +8,7 @@ use weftline_sim::congestion::ExternalController;
 use weftline_sim::scenario::{self, Hooks, Scenario};
 
 use crate::errors::{input, whole};
+use crate::interrupts::interruptible;
 
 /// What every function that takes a scenario is given.
 pub struct Source {
@@ -22,10 +23,18 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn load(&self, controllers: &[ExternalController]) -> PyResult<Scenario> {
-        let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
-        let hooks = Hooks { read_parquet: Some(&read_parquet), controllers };
-        Scenario::load(&self.text, &self.file, &self.base_dir, &self.sets, self.seed, hooks).map_err(input)
+    /// The scenario, and what `derive` makes of it. Ctrl-C ends it.
+    pub fn load<T: Send + 'static>(
+        self,
+        controllers: Vec<ExternalController>,
+        derive: impl FnOnce(Scenario) -> PyResult<T> + Send + 'static,
+    ) -> PyResult<T> {
+        interruptible(move || {
+            let read_parquet = |path: &Path| trace::read(path).map_err(|e| e.to_string());
+            let hooks = Hooks { read_parquet: Some(&read_parquet), controllers: &controllers };
+            let loaded = Scenario::load(&self.text, &self.file, &self.base_dir, &self.sets, self.seed, hooks);
+            derive(loaded.map_err(input)?)
+        })
     }
 }
 
@@ -46,12 +55,13 @@ pub fn check(
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     py.detach(|| {
-        let scenario = source.load(&[])?;
-        let mut facts = scenario.check();
-        if let Some(facts) = facts.as_object_mut() {
-            facts.entry("warnings").or_insert_with(|| scenario.warnings.clone().into());
-        }
-        Ok(facts.to_string())
+        source.load(Vec::new(), |scenario| {
+            let mut facts = scenario.check();
+            if let Some(facts) = facts.as_object_mut() {
+                facts.entry("warnings").or_insert_with(|| scenario.warnings.clone().into());
+            }
+            Ok(facts.to_string())
+        })
     })
 }
 
@@ -69,7 +79,7 @@ pub fn resolve(
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     let (external, _) = crate::controllers::external(controllers)?;
-    py.detach(|| Ok(source.load(&external)?.resolved().to_string()))
+    py.detach(|| source.load(external, |scenario| Ok(scenario.resolved().to_string())))
 }
 
 /// The JSON Schema of the scenario file.

@@ -66,10 +66,15 @@ struct Reserve(PathBuf);
 impl Reserve {
     fn take(path: PathBuf) -> Result<Reserve, ResultsError> {
         let taken = fs::write(&path, vec![0; RESERVE_BYTES]);
+        // What was written before the disk was full goes with it.
         let reserve = Reserve(path);
-        taken
-            .map(|()| reserve)
-            .map_err(|e| ResultsError::failed(format!("no room for the results of a run: {e}")))
+        match taken {
+            Ok(()) => Ok(reserve),
+            Err(error) => {
+                let name = reserve.0.display();
+                Err(ResultsError::failed(format!("{name}: no room for the results of a run: {error}")))
+            }
+        }
     }
 }
 
@@ -209,6 +214,9 @@ impl Sink for RunFolder {
 
 /// An empty folder at `dir`, made or emptied of an earlier run.
 fn prepare(dir: &Path, overwrite: bool) -> Result<(), ResultsError> {
+    if dir.as_os_str().is_empty() {
+        return Err(ResultsError::input("--out: expected the name of a folder, found nothing"));
+    }
     let name = dir.display();
     let input = |e: std::io::Error| ResultsError::input(format!("{name}: {e}"));
     if dir.exists() && !dir.is_dir() {

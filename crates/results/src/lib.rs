@@ -14,6 +14,7 @@
 pub mod error;
 pub mod flow_table;
 pub mod folder;
+mod footer;
 pub mod names;
 pub mod parquet_read;
 pub mod queues;
@@ -27,7 +28,7 @@ pub mod trace;
 pub use error::ResultsError;
 pub use folder::{About, RunFolder};
 pub use names::Names;
-pub use resources::Stopwatch;
+pub use resources::{Resources, Stopwatch};
 
 #[cfg(test)]
 mod scratch;

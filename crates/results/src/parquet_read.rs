@@ -4,7 +4,8 @@
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
@@ -12,29 +13,82 @@ use arrow_array::{
     Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
     StringViewArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array, cast::AsArray,
 };
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::ResultsError;
+use crate::{ResultsError, footer};
 
 const ROWS_PER_BATCH: usize = 65_536;
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ResultsError> {
     let error = |why: String| ResultsError::input(format!("{}: {why}", path.display()));
-    let file = File::open(path).map_err(|e| error(e.to_string()))?;
-    if file.metadata().is_ok_and(|m| m.is_dir()) {
-        return Err(error("is a folder, expected a Parquet file".into()));
+    let mut file = File::open(path).map_err(|e| error(e.to_string()))?;
+    if file.metadata().is_ok_and(|m| !m.is_file()) {
+        return Err(error("is a folder or a device, expected a Parquet file".into()));
+    }
+    if !footer::is_sound(&mut file).map_err(|e| error(e.to_string()))? {
+        return Err(error("the Parquet file is damaged: its footer makes no sense".into()));
     }
     ParquetRecordBatchReaderBuilder::try_new(file)
         .map_err(|e| error(format!("not a complete Parquet file ({e})")))
 }
 
+thread_local! {
+    /// A decoder is at work on this thread.
+    static DECODING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a decoder; its panics on damaged bytes become none, and say nothing.
+fn unpanicked<T>(decode: impl FnOnce() -> T) -> Option<T> {
+    static SILENCER: Once = Once::new();
+    SILENCER.call_once(|| {
+        let tell = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !DECODING.get() {
+                tell(panic);
+            }
+        }));
+    });
+    let outer = DECODING.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(decode)).ok();
+    DECODING.set(outer);
+    result
+}
+
 /// Runs a decoder; its panics on damaged bytes become errors.
 fn guarded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ResultsError>) -> Result<T, ResultsError> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
+    unpanicked(decode).unwrap_or_else(|| {
         Err(ResultsError::input(format!("{}: the Parquet file is damaged", path.display())))
     })
+}
+
+/// A reader whose decoder's panics become errors. After one there is nothing more to read.
+struct Guarded<R> {
+    reader: R,
+    path: PathBuf,
+    broken: bool,
+}
+
+impl<R: RecordBatchReader> Iterator for Guarded<R> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken {
+            return None;
+        }
+        let read = unpanicked(|| self.reader.next());
+        self.broken = read.is_none();
+        let damaged =
+            || ArrowError::ParquetError(format!("{}: the Parquet file is damaged", self.path.display()));
+        read.unwrap_or_else(|| Some(Err(damaged())))
+    }
+}
+
+impl<R: RecordBatchReader> RecordBatchReader for Guarded<R> {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
 }
 
 /// Names of the columns.
@@ -73,7 +127,7 @@ pub fn stream(path: &Path) -> Result<FFI_ArrowArrayStream, ResultsError> {
             .build()
             .map_err(|e| ResultsError::input(format!("{}: {e}", path.display())))
     })?;
-    Ok(FFI_ArrowArrayStream::new(Box::new(reader)))
+    Ok(FFI_ArrowArrayStream::new(Box::new(Guarded { reader, path: path.to_path_buf(), broken: false })))
 }
 
 /// A stream of no rows.
@@ -213,5 +267,40 @@ mod tests {
         let error = columns(dir.path()).unwrap_err().to_string();
         assert!(error.contains("folder"), "{error}");
         assert!(columns(&dir.join("absent")).is_err());
+    }
+
+    #[test]
+    fn a_decoder_that_panics_ends_its_stream_with_an_error() {
+        struct Panics;
+        impl Iterator for Panics {
+            type Item = Result<RecordBatch, ArrowError>;
+            fn next(&mut self) -> Option<Self::Item> {
+                panic!("damaged bytes")
+            }
+        }
+        impl RecordBatchReader for Panics {
+            fn schema(&self) -> SchemaRef {
+                SchemaRef::new(arrow_schema::Schema::empty())
+            }
+        }
+        let mut reader = Guarded { reader: Panics, path: "flows.parquet".into(), broken: false };
+        let error = reader.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("flows.parquet: the Parquet file is damaged"), "{error}");
+        assert!(reader.next().is_none());
+    }
+
+    #[test]
+    fn a_schema_that_announces_more_than_there_is_is_refused() {
+        let dir = Scratch::new();
+        let path = dir.join("announces.parquet");
+        // version 1; a schema of one element, "s", with 2^30 children.
+        let metadata = [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0, 0];
+        let mut bytes = b"PAR1".to_vec();
+        bytes.extend(metadata);
+        bytes.extend((metadata.len() as u32).to_le_bytes());
+        bytes.extend(b"PAR1");
+        std::fs::write(&path, bytes).unwrap();
+        let error = columns(&path).unwrap_err().to_string();
+        assert!(error.contains("its footer makes no sense"), "{error}");
     }
 }

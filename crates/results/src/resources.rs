@@ -11,6 +11,17 @@ pub struct Resources {
     pub peak_memory_bytes: Option<u64>,
 }
 
+impl Resources {
+    /// The cost of this and then of `later`; the peak is the later one's, which is never less.
+    pub fn and(self, later: Resources) -> Resources {
+        Resources {
+            cpu_seconds: self.cpu_seconds + later.cpu_seconds,
+            wall_seconds: self.wall_seconds + later.wall_seconds,
+            peak_memory_bytes: later.peak_memory_bytes,
+        }
+    }
+}
+
 /// Whose CPU time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clock {

@@ -4,6 +4,7 @@ pub mod balance;
 pub mod config;
 pub mod congestion;
 pub mod engine;
+mod files;
 mod ideal;
 pub mod measure;
 pub mod net;

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 /// Every room, and which others its code may name (its tests may name any). From the ground up: arrows
 /// point to rooms that stand before.
 const MAY_KNOW: &[(&str, &str)] = &[
-    // Quantities and how a scheme declares its keys: known to all, knowing nothing.
+    // Quantities, how a scheme declares its keys, the reading of files: known to all, knowing nothing.
     ("units", ""),
     ("parameters", "units"),
+    ("files", "parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "units"),
@@ -20,8 +21,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
     ("congestion", "parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
-    ("topology", "parameters units"),
-    ("workload", "engine parameters topology units"),
+    ("topology", "files parameters units"),
+    ("workload", "engine files parameters topology units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "congestion topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
@@ -69,7 +70,7 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "python",
         "weftline-results weftline-sim",
-        "congestion measure parameters scenario simulation telemetry units",
+        "config congestion measure parameters scenario simulation telemetry units",
     ),
 ];
 

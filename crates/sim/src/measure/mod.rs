@@ -148,6 +148,26 @@ pub struct Outcome {
     pub jobs: Vec<(u32, Time, Time)>,
 }
 
+impl Outcome {
+    /// The outcome of a run that ended before anything happened.
+    pub fn nothing(ending: Ending) -> Outcome {
+        Outcome {
+            ending,
+            end: Time::ZERO,
+            flows: 0,
+            flows_done: 0,
+            events: 0,
+            packet_hops: 0,
+            bytes_on_wire: 0,
+            telemetry_bytes: 0,
+            fingerprint: 0,
+            ports: Vec::new(),
+            queues: Vec::new(),
+            jobs: Vec::new(),
+        }
+    }
+}
+
 /// How far a run is; passed to whoever watches it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {

@@ -182,6 +182,10 @@ fn missing_units_and_absurd_values_are_refused_with_their_reason() {
             "s.toml:11: transport.class: expected a whole number from 1 to 7, found 9",
         ]
     );
+    assert_eq!(
+        problems("[transport]\nrto = \"1ps\"\n"),
+        ["s.toml:7: transport.rto: expected a time from 1us to 1000000s, found 1ps"]
+    );
     let load = &problems_set(&[("workload.0.kind", "poisson"), ("workload.0.load", "1.7")])[0];
     assert!(load.starts_with("--set workload.0.load=1.7: expected a number from "), "{load}");
 }

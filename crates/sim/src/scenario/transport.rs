@@ -40,6 +40,10 @@ pub struct TransportContext<'a> {
 
 /// The least retransmission timeout that `auto` gives.
 const LEAST_AUTO_RTO: Time = Time::from_ms(1);
+/// Shorter ones end before any answer can come, and everything is sent again for ever.
+const LEAST_RTO: Time = Time::from_us(1);
+/// Eleven days; leaves the clock room for timeouts that are backed off.
+const MOST_RTO: Time = Time::from_ms(1_000_000_000);
 
 /// Beyond any path; keeps windows within 64 bits.
 const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
@@ -164,15 +168,17 @@ fn recovery(section: &mut Section) -> Recovery {
 /// A time, `auto` or `none`.
 fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
     let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
-    let auto = || LEAST_AUTO_RTO.max(cx.patience).max(Time((cx.base_rtt)(mtu).0.saturating_mul(10)));
+    let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
+    let auto = || ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
     let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";
     let named = |name: &str| if name == "none" { None } else { Some(auto()) };
     let rto = match section.get("rto") {
         None => named(default),
         Some(Value::Text(text)) if text == "auto" || text == "none" => named(&text),
         Some(Value::Text(text)) => match text.parse::<Time>() {
-            Ok(Time::ZERO) => {
-                section.complain("rto", "expected a time above zero".to_string());
+            Ok(time) if !(LEAST_RTO..=MOST_RTO).contains(&time) => {
+                section
+                    .complain("rto", format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {time}"));
                 None
             }
             Ok(time) => Some(time),

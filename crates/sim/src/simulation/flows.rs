@@ -79,6 +79,11 @@ impl Flows {
         self.arrivals.len() > self.free.len()
     }
 
+    /// Whether the run has more flows than can be numbered, and the last number was given.
+    pub fn too_many(&self) -> bool {
+        self.merged.too_many()
+    }
+
     /// When the next flow will be announced.
     pub fn next_start(&self) -> Option<Time> {
         self.upcoming.map(|arrival| arrival.spec.start)

@@ -17,6 +17,7 @@ use crate::settings::Settings;
 use crate::topology::Routes;
 use crate::transport::Ended;
 use crate::units::Time;
+use crate::workload::merge::MOST_FLOWS;
 use changes::Changes;
 use flows::Flows;
 use probes::Probes;
@@ -64,6 +65,21 @@ pub fn run(
 /// Events between two looks at the wall clock.
 const STRIDE: u32 = 16_384;
 const WATCH_EVERY: Duration = Duration::from_millis(100);
+/// The last moment that is simulated, 106 days: half of what the clock holds, so that no sum of a time and one that a
+/// person may write (up to 53 days) can wrap.
+const LATEST: Time = Time(1 << 63);
+
+fn too_late() -> String {
+    format!(
+        "simulated time passed {:.0} days, beyond which the clock does not reach: shorten compute and think times, or \
+         set run.until",
+        LATEST.as_seconds() / 86_400.0
+    )
+}
+
+fn too_many_flows() -> String {
+    format!("more than {MOST_FLOWS} flows: shorten a workload's duration, or lower its count or load")
+}
 
 impl Simulation {
     /// Runs to the end.
@@ -77,10 +93,16 @@ impl Simulation {
         let ending = 'run: loop {
             for _ in 0..STRIDE {
                 let Some(event) = self.net.next_event() else { break 'run Ending::Done };
+                if event.time > LATEST {
+                    return Err(self.gives_up(sink, too_late()));
+                }
                 self.handle(event.what);
                 if let Some(ending) = self.probes.ending.take() {
                     break 'run ending;
                 }
+            }
+            if self.flows.too_many() {
+                return Err(self.gives_up(sink, too_many_flows()));
             }
             if self.net.recorder.is_full() {
                 self.net.recorder.flush(sink)?;
@@ -92,9 +114,21 @@ impl Simulation {
                 }
             }
         };
+        if self.flows.too_many() {
+            return Err(self.gives_up(sink, too_many_flows()));
+        }
         self.finish();
         self.net.recorder.flush(sink)?;
         Ok(self.outcome(ending))
+    }
+
+    /// Hands on what was recorded and says why the run cannot go on.
+    #[cold]
+    fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
+        match self.net.recorder.flush(sink) {
+            Ok(()) => RunError::Impossible(why),
+            Err(error) => RunError::Sink(error),
+        }
     }
 
     fn progress(&self, started: Instant) -> Progress {

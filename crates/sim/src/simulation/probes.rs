@@ -149,9 +149,24 @@ impl Simulation {
         let now = self.net.now;
         self.take(&mut probe);
         if self.probes.ending.is_none() {
-            self.net.schedule_tick(now + probe.every, number);
+            let next = match probe.measure {
+                Measure::FlowsDone { .. } => self.after_idle_time(probe.every),
+                _ => now + probe.every,
+            };
+            self.net.schedule_tick(next, number);
         }
         self.probes.probes[number as usize] = probe;
+    }
+
+    /// The next point of the grid at which the end of the run can be near: while no flow is under way, the last one before
+    /// the next starts.
+    fn after_idle_time(&self, every: Time) -> Time {
+        let soonest = self.net.now + every;
+        let busy = self.flows.in_progress(self.net.recorder.flows_done) > 0;
+        match self.flows.next_start().filter(|_| !busy) {
+            Some(start) => soonest.max(Time(start.0.saturating_sub(1) / every.0 * every.0)),
+            None => soonest,
+        }
     }
 
     fn take(&mut self, probe: &mut Probe) {
@@ -170,7 +185,9 @@ impl Simulation {
                 } else if self.flows.in_progress(done) > 0 {
                     let comes = self.flows.start_is_due()
                         || self.flows.next_start().is_some_and(|start| start <= now + *stall);
-                    if !comes && now.saturating_sub(*since) >= *stall {
+                    if comes {
+                        *since = now;
+                    } else if now.saturating_sub(*since) >= *stall {
                         self.probes.ending = Some(Ending::Stalled);
                     }
                 } else {

@@ -1,12 +1,11 @@
 //! Topologies from files, in any of the formats that are understood.
 
-use std::io::Read;
 use std::path::Path;
 
-use super::lines::MOST_BYTES;
 use super::zoo::ZooOptions;
 use super::{Topology, TopologyError, gml, graphml, hpcc_text, toml_file};
-use crate::parameters::{Parameters, nearest};
+use crate::files;
+use crate::parameters::Parameters;
 
 /// The formats by name, and what each is.
 pub const FORMATS: &[(&str, &str)] = &[
@@ -48,7 +47,8 @@ impl FileSpec {
             return Err(TopologyError::key("file", "expected the name of a topology file"));
         }
         let format = self.format()?;
-        let bytes = read_bytes(&base_dir.join(&self.file)).map_err(|error| error.in_file(&self.file))?;
+        let bytes = files::read(&base_dir.join(&self.file), files::MOST_BYTES)
+            .map_err(|message| TopologyError::new(message).in_file(&self.file))?;
         self.parse(format, &bytes)
     }
 
@@ -86,36 +86,4 @@ impl FileSpec {
             }
         }
     }
-}
-
-fn read_bytes(path: &Path) -> Result<Vec<u8>, TopologyError> {
-    let file = std::fs::File::open(path).map_err(|error| {
-        let message = match error.kind() {
-            std::io::ErrorKind::NotFound => format!("no such file{}", neighbour(path)),
-            _ => format!("cannot be read: {error}"),
-        };
-        TopologyError::new(message)
-    })?;
-    let mut bytes = Vec::new();
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| TopologyError::new(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(TopologyError::new(format!("larger than the limit of {} MiB", MOST_BYTES >> 20)));
-    }
-    Ok(bytes)
-}
-
-/// The file of the same directory whose name is nearest.
-fn neighbour(path: &Path) -> String {
-    let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    let entries = path.parent().and_then(|dir| std::fs::read_dir(dir).ok());
-    let mut names: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .take(1000)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    let near = nearest(wanted, names.iter().map(String::as_str));
-    near.map_or(String::new(), |near| format!(": did you mean \"{near}\"?"))
 }

@@ -2,9 +2,6 @@
 
 use super::TopologyError;
 
-/// The largest file that is read, in bytes.
-pub const MOST_BYTES: u64 = 256 << 20;
-
 /// The bytes as text, without a byte-order mark; not UTF-8 or binary is an error with its line.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, TopologyError> {
     let line_of = |place: usize| bytes[..place].iter().filter(|&&b| b == b'\n').count() + 1;

@@ -116,7 +116,7 @@ fn a_file_that_is_not_there_is_told_with_its_nearest_neighbour() {
     let error = spec.build(base).unwrap_err().to_string();
     assert!(error.starts_with("format: cannot tell the format of \"net.dat\""), "{error}");
     let spec = file::FileSpec { file: "src".into(), format: "gml", ..Default::default() };
-    assert!(spec.build(base).unwrap_err().to_string().starts_with("src: cannot be read"));
+    assert!(spec.build(base).unwrap_err().to_string().starts_with("src: is a folder"));
 }
 
 /// Files of each format that are right, to be spoiled.

@@ -7,6 +7,7 @@
 use super::hosts::select;
 use super::sizes::SizeDistribution;
 use super::spec::{WorkloadContext, WorkloadError};
+use crate::files;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Rate};
@@ -142,7 +143,8 @@ impl Sizes {
             let hint = " or give a file with lines \"size cumulative\"";
             return SizeDistribution::named(name).map_err(|message| fail(message + hint));
         }
-        let bytes = std::fs::read(&path).map_err(|e| fail(format!("{}: {e}", path.display())))?;
+        let bytes = files::read(&path, files::MOST_BYTES)
+            .map_err(|message| fail(format!("{}: {message}", path.display())))?;
         SizeDistribution::from_bytes(&bytes, &path.display().to_string()).map_err(|e| fail(e.to_string()))
     }
 }

@@ -6,6 +6,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+/// The most flows that a run can number.
+pub const MOST_FLOWS: FlowId = FlowId::MAX - 1;
+
 /// A flow on its way into the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
@@ -51,6 +54,11 @@ impl Merged {
     pub fn peek_start(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((start, _))| *start)
     }
+
+    /// Whether there are more flows than can be numbered; those beyond the last number do not come.
+    pub fn too_many(&self) -> bool {
+        self.next_id == MOST_FLOWS && !self.heap.is_empty()
+    }
 }
 
 impl Iterator for Merged {
@@ -59,6 +67,9 @@ impl Iterator for Merged {
     /// The next flow. A flow with dependencies comes at its own start, which may be after what it waits for has
     /// ended: whoever counts the ends must count those that come before it.
     fn next(&mut self) -> Option<Arrival> {
+        if self.next_id == MOST_FLOWS {
+            return None;
+        }
         let mut top = self.heap.peek_mut()?;
         let Reverse((start, source)) = *top;
         let pending = &mut self.sources[source as usize];
@@ -74,8 +85,7 @@ impl Iterator for Merged {
                 PeekMut::pop(top);
             }
         }
-        self.next_id =
-            self.next_id.checked_add(1).expect("a run has fewer than 2^32 flows: it is sized first");
+        self.next_id += 1;
         Some(arrival)
     }
 }
@@ -227,6 +237,17 @@ mod tests {
 
     fn merged(traffic: &Traffic) -> Vec<Arrival> {
         Merged::new(traffic).collect()
+    }
+
+    #[test]
+    fn flows_beyond_the_last_number_do_not_come_and_are_told() {
+        let mut merged = Merged::new(&traffic(vec![source("incast", 4, &[("receiver", text("0"))])]));
+        merged.next_id = MOST_FLOWS - 1;
+        assert_eq!(merged.next().map(|arrival| arrival.id), Some(MOST_FLOWS - 1));
+        assert!(merged.too_many() && merged.next().is_none());
+        let mut enough = Merged::new(&traffic(vec![source("incast", 2, &[("receiver", text("0"))])]));
+        enough.next_id = MOST_FLOWS - 1;
+        assert!(enough.next().is_some() && !enough.too_many());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub enum Pattern {
     Trace(TraceSpec),
 }
 
-/// Reads a Parquet file of flows; the error says what is wrong with it.
+/// Reads a Parquet file of flows; the error names the file and says what is wrong with it.
 pub type ReadParquet<'a> = &'a dyn Fn(&Path) -> Result<Vec<TraceRow>, String>;
 
 /// What a workload must know of the run that it becomes part of.

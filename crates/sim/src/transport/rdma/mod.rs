@@ -115,7 +115,7 @@ impl Rdma {
         if let Some(rto) = settings.config.rto {
             if !pair.rto_armed {
                 pair.rto_armed = true;
-                pair.rto_deadline = now + pair.backed_off(rto);
+                pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
                 pair.rto_event = pair.rto_deadline;
                 cx.set_timer(pair.rto_deadline, slot * TOKENS + RETRANSMIT as u32);
             }
@@ -297,7 +297,7 @@ impl Rdma {
         let expired = now >= pair.rto_deadline;
         if expired {
             pair.give_up_in_flight();
-            pair.rto_deadline = now + pair.backed_off(rto);
+            pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
             pair.controller.on_timeout(now, &mut pair.control);
         }
         pair.rto_event = pair.rto_deadline;

@@ -9,11 +9,15 @@ mod hpcc;
 
 use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::files;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The largest text file of flows that is read, in bytes: about a hundred million flows.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// The host that a trace means by an id.
 pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
@@ -341,11 +345,12 @@ impl TraceSpec {
                 let Some(read) = cx.read_parquet else {
                     return Err(fail(format!("{file}: this build does not read Parquet: convert it to CSV")));
                 };
-                let rows = read(&path).map_err(|message| fail(format!("{file}: {message}")))?;
+                let rows = read(&path).map_err(fail)?;
                 Trace::from_rows(rows, &file, &host)
             }
             Some(format) => {
-                let bytes = std::fs::read(&path).map_err(|e| fail(format!("{file}: {e}")))?;
+                let bytes =
+                    files::read(&path, MOST_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
                 let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
                 read(&bytes, &file, &host)
             }

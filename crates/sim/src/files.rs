@@ -1,0 +1,71 @@
+//! Files that a person names: read whole, up to a limit, or said what is wrong with them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use crate::parameters::nearest;
+
+/// The largest topology file or table of sizes that is read, in bytes.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// The bytes of a file of at most `most` bytes. Errors: what is wrong, without the file's name.
+pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => format!("no such file{}", neighbour(path)),
+        _ => format!("cannot be read: {error}"),
+    })?;
+    let too_large = || format!("larger than the limit of {} MiB", most >> 20);
+    if file.metadata().is_ok_and(|metadata| metadata.len() > most) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => "is a folder, expected a file".to_string(),
+        _ => format!("cannot be read: {error}"),
+    })?;
+    // Pipes and devices have no length before they are read.
+    if bytes.len() as u64 > most {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+/// The file of the same directory whose name is nearest.
+fn neighbour(path: &Path) -> String {
+    let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    let entries = path.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    let mut names: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .take(1000)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    let near = nearest(wanted, names.iter().map(String::as_str));
+    near.map_or(String::new(), |near| format!(": did you mean \"{near}\"?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_said_and_a_near_name_offered() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let error = |name: &str| read(&here.join(name), 1 << 20).unwrap_err();
+        assert_eq!(error("Cargo.tolm"), "no such file: did you mean \"Cargo.toml\"?");
+        assert_eq!(error("src"), "is a folder, expected a file");
+        assert!(read(&here.join("Cargo.toml"), 1 << 20).unwrap().starts_with(b"[package]"));
+    }
+
+    #[test]
+    fn more_than_the_limit_is_refused_also_where_there_is_no_length() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(read(&here.join("Cargo.toml"), 10).unwrap_err(), "larger than the limit of 0 MiB");
+        let endless = Path::new("/dev/zero");
+        if endless.exists() {
+            assert_eq!(read(endless, 1 << 20).unwrap_err(), "larger than the limit of 1 MiB");
+        }
+    }
+}

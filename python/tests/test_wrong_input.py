@@ -1,0 +1,184 @@
+"""What a hostile user tries: every command ends soon, with one clear message and the right exit status."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+
+from weftline import _native
+
+SCENARIO = """\
+name = "small"
+[topology]
+kind = "star"
+hosts = 4
+[transport]
+kind = "rdma"
+controller = { kind = "hpcc" }
+[[workload]]
+kind = "poisson"
+size = "20KB"
+load = 0.5
+duration = "100us"
+"""
+# Seconds of work in one phase of a run.
+LONG_TO_READ = ["workload.0.duration=1000000s"]
+LONG_TO_RUN = ["workload.0.duration=3s"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.toml").write_text(SCENARIO)
+    assert weftline("run", "small.toml", "--out", "run", "--quiet", cwd=folder).returncode == 0
+    return folder / "run"
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "weftline", *arguments]
+
+
+def weftline(*arguments, **options):
+    options = {"capture_output": True, "text": True, "timeout": 60, **options}
+    return subprocess.run(command(*arguments), **options)
+
+
+def sets(changes):
+    return [part for change in changes for part in ("--set", change)]
+
+
+def interrupted(arguments, number, *, once):
+    """Signal a command a second after `once()` holds; return its status, errors, and seconds to its end."""
+    # Whoever runs the tests may ignore these signals, and children inherit that.
+    heed = partial(signal.signal, number, signal.SIG_DFL)
+    process = subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
+    deadline = time.monotonic() + 30
+    while not once() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(1)
+    began = time.monotonic()
+    process.send_signal(number)
+    try:
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, errors, time.monotonic() - began
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_run_within_a_second_and_its_results_are_readable(here, name):
+    number = getattr(signal, name, None) or pytest.skip("not on this system")
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_RUN)]
+    status, errors, seconds = interrupted(arguments, number, once=(here / "cut/flows.parquet").exists)
+    assert (status, errors) == (1, "interrupted; what was computed is in cut\n")
+    assert seconds < 1
+    summary = json.loads((here / "cut/summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert pyarrow.read_table(here / "cut/flows.parquet").num_rows >= summary["flows_done"] > 0
+
+
+def test_ctrl_c_ends_the_reading_of_a_scenario_within_a_second(here):
+    status, errors, seconds = interrupted(
+        ["check", "small.toml", *sets(LONG_TO_READ)], signal.SIGINT, once=lambda: True
+    )
+    assert (status, errors.strip()) == (1, "interrupted")
+    assert seconds < 1
+
+
+def test_ctrl_c_while_the_network_is_built_leaves_a_folder_that_says_so(here):
+    arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_READ)]
+    status, errors, seconds = interrupted(arguments, signal.SIGINT, once=(here / "cut/flows.parquet").exists)
+    assert (status, errors) == (1, "interrupted; what was computed is in cut\n")
+    assert seconds < 1
+    assert json.loads((here / "cut/summary.json").read_text())["status"] == "interrupted"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["list"], ["schema"], ["check", "small.toml"]])
+def test_output_that_cannot_be_written_is_said_in_one_line(here, arguments):
+    with open("/dev/full", "w") as full:
+        done = weftline(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr == "failed: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_trace_that_never_comes_can_be_given_up(here):
+    os.mkfifo(here / "flows.csv")
+    text = SCENARIO[: SCENARIO.index("[[workload]]")] + '[[workload]]\nkind = "trace"\nfile = "flows.csv"\n'
+    (here / "replay.toml").write_text(text)
+    status, errors, seconds = interrupted(["check", "replay.toml"], signal.SIGINT, once=lambda: True)
+    assert (status, errors.strip()) == (1, "interrupted")
+    assert seconds < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("summary.json", '{"flows": "x"}', 'flows: expected a number, found "x"'),
+        ("summary.json", '{"status": "done", "end_ns": true}', "end_ns: expected a number, found true"),
+        ("summary.json", "[]", "expected an object"),
+        ("summary.json", "[" * 100_000, "not the summary of a run"),
+        ("summary.json", "", "not the summary of a run"),
+        ("scenario.toml", "topology = 4\n", "scenario.toml: topology: expected a table, found 4"),
+        ("scenario.toml", "[transport]\ncontroller = 1\n", "transport.controller: expected a table"),
+        ("scenario.toml", "[[[", "scenario.toml: cannot be read"),
+        ("scenario.toml", None, "scenario.toml: cannot be read: No such file"),
+        ("flows.parquet", "PAR1", "flows.parquet: not a complete Parquet file"),
+        ("flows.parquet", None, "flows.parquet"),
+    ],
+)
+@pytest.mark.parametrize("do", [["compare"], ["compare", "--json"], ["report"]])
+def test_a_spoiled_folder_is_refused_with_its_file(finished, tmp_path, name, content, expected, do):
+    folder = shutil.copytree(finished, tmp_path / "spoiled")
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    done = weftline(do[0], str(folder), *do[1:])
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert expected in done.stderr
+
+
+def test_a_damaged_table_ends_its_stream_with_an_error(finished, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    folder = shutil.copytree(finished, tmp_path / "damaged")
+    whole = (folder / "flows.parquet").read_bytes()
+    for place in range(4, len(whole) - 8, 7):
+        bytes_ = bytearray(whole)
+        bytes_[place] ^= 0xFF
+        (folder / "flows.parquet").write_bytes(bytes_)
+        with contextlib.suppress(_native.InputError, pyarrow.ArrowException, OSError):
+            pyarrow.RecordBatchReader.from_stream(_native.table(str(folder), "flows")).read_all()
+
+
+def test_a_page_where_none_can_be_is_wrong_input(finished, tmp_path):
+    done = weftline("report", str(finished), "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "no page can be there" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_an_empty_name_of_a_folder_is_wrong_input(here):
+    done = weftline("run", "small.toml", "--out", "")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --out: expected the name of a folder, found nothing\n",
+    )
