@@ -224,6 +224,9 @@ def _run(options: argparse.Namespace) -> int:
         print(f"interrupted; what was computed is in {out}" if begun else "interrupted", file=sys.stderr)
         return FAILED
     line.clear()
+    if not options.quiet:
+        for warning in run.summary.get("warnings", []):
+            print(f"warning: {warning}", file=sys.stderr)
     if options.json:
         _print_json({**run.summary, "out": str(run.out)})
     elif not options.quiet:

@@ -39,25 +39,36 @@ pub fn run(
     controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
-    if whole::<u16>(&threads, "threads", "a whole number from 1 to 65535")? == 0 {
+    let threads = whole::<u16>(&threads, "threads", "a whole number from 1 to 65535")?;
+    if threads == 0 {
         return Err(input("threads: expected a whole number from 1, found 0"));
     }
     let (external, failure) = controllers::external(controllers)?;
     py.detach(|| {
         let scenario = source.load(external, Ok)?;
         let mut watch = Watch::new(progress, &failure);
-        simulate(&scenario, out, force, &mut watch)
+        simulate(&scenario, usize::from(threads), out, force, &mut watch)
     })
 }
 
 /// Builds, runs and ends the folder, whatever happens.
-fn simulate(scenario: &Scenario, out: PathBuf, force: bool, watch: &mut Watch) -> PyResult<String> {
+fn simulate(
+    scenario: &Scenario,
+    threads: usize,
+    out: PathBuf,
+    force: bool,
+    watch: &mut Watch,
+) -> PyResult<String> {
+    let mut warnings = scenario.warnings.clone();
+    if threads.max(scenario.threads) > 1 {
+        warnings.push("threads: this version runs on one; results do not depend on their number".into());
+    }
     let config = scenario.config().map_err(input)?;
     let about = About {
         name: scenario.name.clone(),
         seed: scenario.seed,
         scenario: scenario.resolved().to_string(),
-        warnings: scenario.warnings.clone(),
+        warnings,
     };
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
     let (network, built) = match build(config) {
