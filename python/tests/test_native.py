@@ -97,6 +97,16 @@ def test_flows_can_be_taken_by_polars(done):
     assert frame["group"].unique().to_list() == ["web"]
 
 
+def test_flows_can_be_read_by_pandas_and_duckdb(done):
+    pandas = pytest.importorskip("pandas")
+    duckdb = pytest.importorskip("duckdb")
+    frame = pandas.read_parquet(done / "flows.parquet")
+    assert set(frame["group"]) == {"web"}
+    assert frame["fct_ns"].min() > 0
+    (count,) = duckdb.sql(f"select count(*) from '{done / 'flows.parquet'}' where slowdown >= 1").fetchone()
+    assert count == len(frame)
+
+
 def test_percentiles_come_as_json(done):
     found = json.loads(native.slowdown(str(done), 5, "equal-count"))
     assert sum(b["count"] for b in found["bins"]) == found["overall"]["count"]
