@@ -103,7 +103,8 @@ def test_flows_can_be_read_by_pandas_and_duckdb(done):
     frame = pandas.read_parquet(done / "flows.parquet")
     assert set(frame["group"]) == {"web"}
     assert frame["fct_ns"].min() > 0
-    (count,) = duckdb.sql(f"select count(*) from '{done / 'flows.parquet'}' where slowdown >= 1").fetchone()
+    query = f"select count(*) from '{done / 'flows.parquet'}' where slowdown >= 1"
+    ((count,),) = duckdb.sql(query).fetchall()
     assert count == len(frame)
 
 
