@@ -12,6 +12,8 @@ pub struct Settings {
     pub compat: Compat,
     /// By the index that flows carry.
     pub rdma: Vec<RdmaSettings>,
+    /// By the same index: which of a host's transports takes the flow.
+    pub transport_of: Vec<u8>,
     pub int_layout: IntLayout,
     pub int_hops: usize,
     pub path_ids: bool,

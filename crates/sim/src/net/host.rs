@@ -27,7 +27,7 @@ pub struct Surroundings<'a> {
 
 impl Host {
     #[inline]
-    fn context<'a>(&self, around: &'a mut Surroundings) -> HostContext<'a> {
+    fn context<'a>(&self, transport: u8, around: &'a mut Surroundings) -> HostContext<'a> {
         HostContext {
             net: around.net,
             settings: around.settings,
@@ -36,6 +36,7 @@ impl Host {
             host: self.id,
             node: self.node,
             first_port: self.first_port,
+            transport,
         }
     }
 
@@ -55,9 +56,9 @@ impl Host {
                 }
             }
             _ => {
-                let transport = usize::from(packet.transport);
-                let mut cx = self.context(around);
-                if let Some(port) = self.transports[transport].receive(id, &mut cx) {
+                let transport = packet.transport;
+                let mut cx = self.context(transport, around);
+                if let Some(port) = self.transports[usize::from(transport)].receive(id, &mut cx) {
                     self.kick(port, around);
                 }
             }
@@ -65,25 +66,26 @@ impl Host {
     }
 
     pub fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, around: &mut Surroundings) {
-        let mut cx = self.context(around);
-        // Every transport kind of this version is RDMA; its settings tell flows apart.
-        if let Some(port) = self.transports[0].start_flow(flow, spec, &mut cx) {
+        let transport = around.settings.transport_of[usize::from(spec.transport)];
+        let mut cx = self.context(transport, around);
+        if let Some(port) = self.transports[usize::from(transport)].start_flow(flow, spec, &mut cx) {
             self.kick(port, around);
         }
     }
 
-    pub fn timer(&mut self, token: u32, around: &mut Surroundings) {
-        let mut cx = self.context(around);
-        if let Some(port) = self.transports[0].on_timer(token, &mut cx) {
+    /// A timer of one of the transports.
+    pub fn timer(&mut self, transport: u8, token: u32, around: &mut Surroundings) {
+        let mut cx = self.context(transport, around);
+        if let Some(port) = self.transports[usize::from(transport)].on_timer(token, &mut cx) {
             self.kick(port, around);
         }
     }
 
-    /// A NIC's wake-up for paced packets.
+    /// A NIC's wake-up for paced packets of one of the transports.
     #[inline]
-    pub fn wake(&mut self, port: PortId, serial: u32, around: &mut Surroundings) {
-        let cx = self.context(around);
-        if self.transports[0].on_wake(port, serial, &cx) {
+    pub fn wake(&mut self, transport: u8, port: PortId, serial: u32, around: &mut Surroundings) {
+        let cx = self.context(transport, around);
+        if self.transports[usize::from(transport)].on_wake(port, serial, &cx) {
             self.kick(port, around);
         }
     }
@@ -115,15 +117,21 @@ impl Host {
         }
     }
 
+    /// Asks the transports for a packet, in their order.
     #[inline]
     fn pull(&mut self, port: PortId, around: &mut Surroundings) -> Option<PacketId> {
-        let mut cx = self.context(around);
-        self.transports.iter_mut().find_map(|transport| transport.next_packet(port, &mut cx))
+        for transport in 0..self.transports.len() {
+            let mut cx = self.context(transport as u8, around);
+            if let Some(id) = self.transports[transport].next_packet(port, &mut cx) {
+                return Some(id);
+            }
+        }
+        None
     }
 
     #[inline]
     fn wants(&self, port: PortId, around: &mut Surroundings) -> bool {
-        let cx = self.context(around);
+        let cx = self.context(0, around);
         self.transports.iter().any(|transport| transport.wants(port, &cx))
     }
 
@@ -136,9 +144,9 @@ impl Host {
 
     /// The run ends.
     pub fn finish(&mut self, around: &mut Surroundings) {
-        let mut cx = self.context(around);
-        for transport in &mut self.transports {
-            transport.finish(&mut cx);
+        for transport in 0..self.transports.len() {
+            let mut cx = self.context(transport as u8, around);
+            self.transports[transport].finish(&mut cx);
         }
     }
 }

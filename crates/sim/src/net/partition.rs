@@ -19,10 +19,10 @@ pub enum Action {
     Forward { port: PortId, packet: PacketId },
     /// The transmitter of this port becomes free and something waits.
     Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet due; stale unless `serial` is the NIC's.
-    Wake { port: PortId, serial: u32 },
+    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
+    Wake { port: PortId, serial: u32, transport: u8 },
     /// A timer of a transport at a host; `token` is the transport's own.
-    Timer { host: u32, token: u32 },
+    Timer { host: u32, token: u32, transport: u8 },
     /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
     StartFlow { arrival: u32, stage: u8 },
     /// The network changes: index into the configured failures.

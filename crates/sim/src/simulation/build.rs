@@ -24,6 +24,8 @@ use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
 
+/// Place of the RDMA stack among a host's transports.
+const RDMA: u8 = 0;
 /// Limits of the packed event keys.
 const MOST_NODES: usize = 1 << 24;
 const MOST_PORTS: usize = u16::MAX as usize;
@@ -110,6 +112,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         compat: config.compat,
+        transport_of: vec![RDMA; rdma.len()],
         rdma,
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
@@ -190,7 +193,7 @@ fn nodes(config: &Config, ports: &[Port], first_port: &[u32]) -> (Vec<NodeIndex>
                     node: node as u32,
                     first_port: first_port[node],
                     ports: own.len() as u16,
-                    transports: vec![TransportState::Rdma(Rdma::new(own.len(), 0))],
+                    transports: vec![TransportState::Rdma(Rdma::new(own.len()))],
                 });
             }
             NodeKind::Switch => {

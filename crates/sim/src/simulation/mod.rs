@@ -150,16 +150,16 @@ impl Simulation {
                 self.net.ports[port as usize].departure_pending = false;
                 self.kick(port);
             }
-            Action::Wake { port, serial } => {
+            Action::Wake { port, serial, transport } => {
                 let node = self.net.ports[port as usize].node;
                 if let NodeIndex::Host(host) = self.nodes[node as usize] {
                     let (host, mut around) = self.host(host);
-                    host.wake(port, serial, &mut around);
+                    host.wake(transport, port, serial, &mut around);
                 }
             }
-            Action::Timer { host, token } => {
+            Action::Timer { host, token, transport } => {
                 let (host, mut around) = self.host(host);
-                host.timer(token, &mut around);
+                host.timer(transport, token, &mut around);
             }
             Action::Forward { port, packet } => {
                 let node = self.net.ports[port as usize].node;

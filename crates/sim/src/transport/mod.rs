@@ -8,7 +8,7 @@ pub mod rdma;
 
 use crate::measure::FlowRecord;
 use crate::net::PortId;
-use crate::net::partition::Partition;
+use crate::net::partition::{Action, Partition};
 use crate::packet::PacketId;
 use crate::settings::Settings;
 use crate::topology::Routes;
@@ -25,6 +25,8 @@ pub struct HostContext<'a> {
     pub host: u32,
     pub node: u32,
     pub first_port: PortId,
+    /// The transport's own number at its host.
+    pub transport: u8,
 }
 
 /// A flow ended, as one of its two hosts knows it.
@@ -43,7 +45,13 @@ impl HostContext<'_> {
 
     /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
-        let action = crate::net::partition::Action::Timer { host: self.host, token };
+        let action = Action::Timer { host: self.host, token, transport: self.transport };
+        self.net.schedule_timer(at, self.node, action);
+    }
+
+    /// Sets the wake-up of a NIC for paced packets; `serial` comes back.
+    pub fn set_wake(&mut self, at: Time, port: PortId, serial: u32) {
+        let action = Action::Wake { port, serial, transport: self.transport };
         self.net.schedule_timer(at, self.node, action);
     }
 

@@ -47,12 +47,10 @@ pub struct Rdma {
     received: FxHashMap<FlowId, u64>,
     /// Compat mode: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
-    /// This transport's number in packets.
-    number: u8,
 }
 
 impl Rdma {
-    pub fn new(nics: usize, number: u8) -> Rdma {
+    pub fn new(nics: usize) -> Rdma {
         Rdma {
             nics: (0..nics).map(|_| Nic::default()).collect(),
             pairs: Vec::new(),
@@ -60,7 +58,6 @@ impl Rdma {
             receivers: FxHashMap::default(),
             received: FxHashMap::default(),
             flows_to: FxHashMap::default(),
-            number,
         }
     }
 
@@ -101,7 +98,7 @@ impl Rdma {
             class: settings.config.class,
             wire_class: settings.config.class,
             flags: last,
-            transport: self.number,
+            transport: cx.transport,
             profile: pair.transport as u8,
             ..Packet::default()
         };

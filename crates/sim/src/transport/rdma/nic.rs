@@ -3,7 +3,6 @@
 use super::super::HostContext;
 use crate::config::Compat;
 use crate::net::PortId;
-use crate::net::partition::Action;
 use crate::units::Time;
 
 /// What the NIC must know of a queue pair to pass it over or choose it; 16 bytes, scanned in a row.
@@ -167,8 +166,7 @@ impl Nic {
     fn arm(&mut self, at: Time, port: PortId, cx: &mut HostContext) {
         self.wake_serial = self.wake_serial.wrapping_add(1);
         self.wake_at = Some(at);
-        let action = Action::Wake { port, serial: self.wake_serial };
-        cx.net.schedule_timer(at, cx.node, action);
+        cx.set_wake(at, port, self.wake_serial);
     }
 
     /// A wake-up has come: whether it is the one in force, which it then no longer is.
