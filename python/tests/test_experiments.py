@@ -63,7 +63,7 @@ def test_figures_share_their_points(engine, tmp_path):
 def test_the_page_says_which_size_was_run(engine, tmp_path):
     main(["reproduce", "hpcc-testbed", "--quiet", "--duration", "3ms", "--seeds", "1-3"])
     page = (tmp_path / "out/experiments/hpcc-testbed/report.html").read_text()
-    assert "Small size: 32 hosts at 25 Gb/s, 3ms of arrivals, 3 seeds" in page
+    assert "Small size: 32 hosts at 25 Gb/s, 3 ms of arrivals, 3 seeds" in page
 
 
 def test_a_failing_point_is_named_and_the_others_are_shown(engine, capsys, monkeypatch):

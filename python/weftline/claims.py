@@ -4,8 +4,8 @@
                       `percentile` of `line` over that of `against`; of several, the least favourable counts
     kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
 
-`below` and `above` are the bounds. The published number is computed in the same way from the published
-curves where there are any, else it is what the claim says.
+`below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
+the same way from the published curves where there are any, else it is what the claim says.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[st
             ratios.append(math.exp(math.fsum(logs) / len(logs)))
     if not ratios:
         return None
-    return max(ratios) if "below" in claim else min(ratios)
+    return max(ratios) if "below" in claim or "most" in claim else min(ratios)
 
 
 def _value_at(curve: Curve, share: float) -> float:
@@ -135,7 +135,8 @@ def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable
 
 
 def _within(claim: dict, value: float) -> bool:
-    return value < claim.get("below", math.inf) and value > claim.get("above", -math.inf)
+    below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
+    return above < value < below and value <= claim.get("most", math.inf)
 
 
 def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
@@ -144,6 +145,8 @@ def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
         parts.append(f"> {write(claim['above'])}")
     if "below" in claim:
         parts.append(f"< {write(claim['below'])}")
+    if "most" in claim:
+        parts.append(f"≤ {write(claim['most'])}")
     if not parts:
-        raise InputError(f'claim "{claim["text"]}": expected "below" or "above"')
+        raise InputError(f'claim "{claim["text"]}": expected "below", "above" or "most"')
     return ", ".join(parts)

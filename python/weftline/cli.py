@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 KINDS = ("transports", "controllers", "queues", "balancers", "topologies", "workloads", "experiments")
@@ -80,9 +82,22 @@ def _command(arguments: Sequence[str] | None) -> int:
         return FAILED
 
 
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest command when one is misspelt."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.match(r"argument COMMAND: invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if found:
+            from weftline.errors import nearest
+
+            known = found[2].replace("'", "").split(", ")
+            message = f'unknown command "{found[1]}": {nearest(found[1], known)}known: {", ".join(known)}'
+        super().error(message)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="weftline",
         description="A packet-level simulator for datacenter fabrics.",
         epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 failed, 2 wrong input.",
@@ -318,6 +333,8 @@ def _compare(options: argparse.Namespace) -> int:
         _print_json(compare.as_json(found))
     else:
         print(compare.table(found).text())
+    for said in report.endings(found):
+        print(f"warning: {said}", file=sys.stderr)
     if options.out:
         page = report.write(found, Path(options.out))
         print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)
@@ -400,12 +417,14 @@ def _fact(key: str, value: object) -> tuple[str, str]:
 
 
 def _plain(value: object) -> str:
+    from weftline import quantities
+
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
+    if isinstance(value, int) or (isinstance(value, float) and abs(value) >= 1000):
+        return f"{value:,.0f}"
     if isinstance(value, float):
-        return f"{value:,.6g}"
+        return quantities.digits(value)
     if isinstance(value, list):
         return ", ".join(_plain(v) for v in value) or "none"
     return "–" if value is None else str(value)

@@ -106,6 +106,7 @@ def _draw_over_time(p: Panel, title: str) -> figures.Figure:
         scale=options.get("scale", 1.0),
         combine=options.get("combine", "sum"),
         entities=options.get("entities", ""),
+        log=options.get("log", False),
     )
 
 

@@ -34,8 +34,8 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set",
     "figure": "name title kind panels lines only set published caption percentiles metric axis scale combine"
-    " entities group",
-    "claim": "text kind figure panel line against percentile sizes metric below above published",
+    " entities group log",
+    "claim": "text kind figure panel line against percentile sizes metric below above most published",
 }
 
 Choice = tuple[tuple[str, str], ...]

@@ -80,7 +80,7 @@ def slowdown(
     x = {
         "field": "x",
         "type": "quantitative",
-        "title": "flow size, in steps of equally many flows",
+        "title": "flow size (bytes), equally many flows a step",
         "scale": {"domain": [0, 100], "nice": False},
         "axis": {"values": list(range(10, 101, 10)), "labelExpr": _size_labels(sizes), "labelAngle": -45},
     }
@@ -131,6 +131,8 @@ def queue_cdf(
     spec = _base(rows, [line.label for line in lines], marks=bool(published))
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, bool(published), step=True)}
     note = f"{caption} All sampled ports together, idle ones included.".strip()
+    if published:
+        note = f"{note} Lines are measured here, hollow markers are published."
     names = ("p50", "p95", "p99", "p999", "max")
     rows_text = [
         [line.label, *(quantities.bytes_text(line.runs[0].queues["percentiles"].get(n)) for n in names)]
@@ -150,6 +152,7 @@ def over_time(
     scale: float = 1.0,
     combine: str = "sum",
     entities: str = "",
+    log: bool = False,
     caption: str = "",
 ) -> Figure:
     """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
@@ -166,6 +169,8 @@ def over_time(
         How the entities make one line; "each" gives each its own.
     entities : str
         Only entities whose name starts with this.
+    log : bool
+        A logarithmic axis that has a place for 0, for lines that differ by powers of ten.
     """
     rows: list[dict] = []
     labels: list[str] = []
@@ -178,8 +183,14 @@ def over_time(
             named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
         labels += list(named)
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
-    x = {"field": "x", "type": "quantitative", "title": "time (us)", "axis": {"format": ",~f"}}
+    unit = "us"
+    if max((row["x"] for row in rows), default=0) > 5000:
+        unit, rows = "ms", [row | {"x": row["x"] / 1000} for row in rows]
+    x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
+    if log:
+        y |= {"scale": {"type": "symlog", "constant": 1}}
+        y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
     spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
@@ -269,7 +280,8 @@ def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points
         {"field": y["field"], "type": "quantitative", "title": y["title"]},
         {"field": "published"},
     ]
-    line = {"type": "line", "strokeWidth": 1.8, "clip": True}
+    # A shape in the encoding would put a point on every value; the layer below draws those that are wanted.
+    line = {"type": "line", "strokeWidth": 1.8, "clip": True, "point": False}
     if step:
         line["interpolate"] = "step-after"
     order = {"order": {"field": "y", "type": "quantitative"}} if step else {}

@@ -86,8 +86,9 @@ def _section(section: Section, numbers) -> str:
     for figure in section.figures:
         tables = "".join(table_html(table) for table in figure.tables)
         more = f"<details><summary>Numbers</summary>{tables}</details>" if tables else ""
+        title = "" if figure.title == section.title else f"<h3>{escape(figure.title)}</h3>"
         parts.append(
-            f"<figure><h3>{escape(figure.title)}</h3>"
+            f"<figure>{title}"
             f'<div class="plot" data-figure="{next(numbers)}" role="img" '
             f'aria-label="{escape(figure.title)}"></div><figcaption>{escape(figure.caption)}</figcaption>{more}</figure>'
         )

@@ -22,6 +22,11 @@ def parse_bytes(text: str) -> float:
         raise InputError(f'expected a size with its unit such as "200KB", found {text!r}') from None
 
 
+def spaced(text: str) -> str:
+    """Return ``"10ms"`` as ``"10 ms"``."""
+    return re.sub(r"(?<=[0-9])(?=[A-Za-z])", " ", text.strip())
+
+
 def digits(value: float | None, *, figures: int = 3) -> str:
     """Return `value` with about `figures` significant figures and no exponent; "–" for None or NaN."""
     if value is None or value != value:

@@ -34,7 +34,7 @@ def write(
 def result_sections(lines: Sequence[Line]) -> list[Section]:
     """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
     finished = [line for line in lines if line.has_flows]
-    sections = [Section(text=_endings(lines), tables=[compare.table(lines)] if lines else [])]
+    sections = [Section(text="\n\n".join(endings(lines)), tables=[compare.table(lines)] if lines else [])]
     if finished:
         sections.append(
             Section(
@@ -84,7 +84,8 @@ def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[
 
 def command_line() -> str:
     """Return the command as it was typed, near enough."""
-    return shlex.join([os.path.basename(sys.argv[0]) or "python", *sys.argv[1:]])
+    name = os.path.basename(sys.argv[0]) or "python"
+    return shlex.join(["weftline" if name == "__main__.py" else name, *sys.argv[1:]])
 
 
 def _versions_text(versions: object) -> str:
@@ -101,12 +102,11 @@ def _subtitle(lines: Sequence[Line]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _endings(lines: Sequence[Line]) -> str:
-    """A sentence for each run that did not end as it should."""
-    said = [
+def endings(lines: Sequence[Line]) -> list[str]:
+    """Return a sentence for each run that did not end as it should."""
+    return [
         f"{line.label}: the run in {run.out} is {run.summary.get('status')}; what it has is shown."
         for line in lines
         for run in line.runs
         if run.summary.get("status") not in ("done", None)
     ]
-    return "\n\n".join(said)

@@ -111,12 +111,16 @@ def chosen_size(
     if duration is not None:
         if not experiment.duration_keys:
             raise InputError(f"{experiment.name} has no duration to choose: its flows are given")
+        if not re.fullmatch(r"\s*[0-9.]+\s*(ps|ns|us|ms|s)\s*", duration):
+            raise InputError(
+                f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
+            )
         settings.update(dict.fromkeys(experiment.duration_keys, duration))
     said = [size["says"]] if size.get("says") else []
     if hosts is not None:
         said.append(f"{hosts} hosts")
     if duration is not None:
-        said.append(f"{duration} of arrivals")
+        said.append(f"{quantities.spaced(duration)} of arrivals")
     seeds = list(seeds or size.get("seeds", [1]))
     said.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
     label = "Full size" if full else "Small size"
