@@ -140,7 +140,9 @@ def test_progress_is_told_and_can_stop_the_run(tmp_path):
 
     with pytest.raises(LookupError, match="enough"):
         start(tmp_path / "run", sets=ENDLESS, progress=progress)
-    assert {"now_ns", "until_ns", "flows_done", "flows", "packet_hops", "hops_per_second", "seconds"} == set(told[0])
+    assert {"now_ns", "until_ns", "flows_done", "flows", "packet_hops", "hops_per_second", "seconds"} == set(
+        told[0]
+    )
     assert told[0]["packet_hops"] < told[1]["packet_hops"]
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "interrupted"
 
@@ -174,7 +176,6 @@ class Steady:
     def on_ack(self, ack):
         assert ack.rtt_ns > 0 and ack.acknowledged <= ack.next_byte
         assert ack.hops == []
-
 
 
 def lone(out, kind, **more):
@@ -244,7 +245,13 @@ def test_a_parquet_trace_of_other_tools_is_replayed(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    columns = {"src": [0, 1], "dst": [2, 3], "size_bytes": [1000.0, 2000.0], "start_ns": [0, 10], "group": ["a", "b"]}
+    columns = {
+        "src": [0, 1],
+        "dst": [2, 3],
+        "size_bytes": [1000.0, 2000.0],
+        "start_ns": [0, 10],
+        "group": ["a", "b"],
+    }
     parquet.write_table(pyarrow.table(columns), tmp_path / "trace.parquet")
     text = STAR.split("[[workload]]")[0] + '[[workload]]\nkind = "trace"\nfile = "trace.parquet"\n'
 

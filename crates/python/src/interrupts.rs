@@ -18,9 +18,7 @@ const STACK_BYTES: usize = 8 << 20;
 /// goes on until it is done or the process ends.
 ///
 /// To be called without the interpreter attached. Errors: what Ctrl-C raised, and those of `work`.
-pub fn interruptible<T: Send + 'static>(
-    work: impl FnOnce() -> PyResult<T> + Send + 'static,
-) -> PyResult<T> {
+pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> PyResult<T> + Send + 'static) -> PyResult<T> {
     let (tell, told) = sync_channel(1);
     let run = move || {
         // Nobody listens any more after Ctrl-C.

@@ -6,8 +6,10 @@
 
 use pyo3::prelude::*;
 
+mod bench;
 mod controllers;
 mod errors;
+mod instructions;
 mod interrupts;
 mod runs;
 mod scenarios;
@@ -17,6 +19,8 @@ mod tables;
 mod _native {
     use super::*;
 
+    #[pymodule_export]
+    use bench::bench;
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

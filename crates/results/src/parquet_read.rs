@@ -58,8 +58,9 @@ fn unpanicked<T>(decode: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs a decoder; its panics on damaged bytes become errors.
 fn guarded<T>(path: &Path, decode: impl FnOnce() -> Result<T, ResultsError>) -> Result<T, ResultsError> {
-    unpanicked(decode)
-        .unwrap_or_else(|| Err(ResultsError::input(format!("{}: the Parquet file is damaged", path.display()))))
+    unpanicked(decode).unwrap_or_else(|| {
+        Err(ResultsError::input(format!("{}: the Parquet file is damaged", path.display())))
+    })
 }
 
 /// A reader whose decoder's panics become errors. After one there is nothing more to read.
@@ -78,7 +79,8 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
         }
         let read = unpanicked(|| self.reader.next());
         self.broken = read.is_none();
-        let damaged = || ArrowError::ParquetError(format!("{}: the Parquet file is damaged", self.path.display()));
+        let damaged =
+            || ArrowError::ParquetError(format!("{}: the Parquet file is damaged", self.path.display()));
         read.unwrap_or_else(|| Some(Err(damaged())))
     }
 }

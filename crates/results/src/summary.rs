@@ -3,11 +3,11 @@
 //! ```text
 //! name, seed, status (done | interrupted | stalled | failed), reason (of a failure), warnings, fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
-//! drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns, paused_share
+//! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
-//! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, ecn_marks, pauses, paused_ns} }
+//! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
@@ -104,6 +104,8 @@ fn sum(a: PortTotals, b: &PortTotals) -> PortTotals {
         bytes_dropped: a.bytes_dropped + b.bytes_dropped,
         packets_lost: a.packets_lost + b.packets_lost,
         bytes_lost: a.bytes_lost + b.bytes_lost,
+        packets_stranded: a.packets_stranded + b.packets_stranded,
+        bytes_stranded: a.bytes_stranded + b.bytes_stranded,
         ecn_marks: a.ecn_marks + b.ecn_marks,
         pauses: a.pauses + b.pauses,
         paused: a.paused.saturating_add(b.paused),
@@ -117,6 +119,8 @@ fn counters(port: &PortTotals) -> Value {
         "bytes_dropped": port.bytes_dropped,
         "packets_lost": port.packets_lost,
         "bytes_lost": port.bytes_lost,
+        "packets_stranded": port.packets_stranded,
+        "bytes_stranded": port.bytes_stranded,
         "ecn_marks": port.ecn_marks,
         "pauses": port.pauses,
         "paused_ns": port.paused.as_ns(),
@@ -124,7 +128,9 @@ fn counters(port: &PortTotals) -> Value {
 }
 
 fn ports(names: &Names, outcome: &Outcome) -> Value {
-    let told = |port: &PortTotals| port.packets_dropped + port.packets_lost + port.pauses > 0;
+    let told = |port: &PortTotals| {
+        port.packets_dropped + port.packets_lost + port.packets_stranded + port.pauses > 0
+    };
     let entries = outcome
         .ports
         .iter()

@@ -48,7 +48,9 @@ pub struct SwitchConfig {
 pub enum Forwarding {
     StoreAndForward,
     /// A packet may leave once this many of its bytes have arrived.
-    CutThrough { header: u32 },
+    CutThrough {
+        header: u32,
+    },
 }
 
 /// Marking thresholds for the ports of one rate.
@@ -67,7 +69,7 @@ pub struct PfcConfig {
     pub reserve: Bytes,
     /// Headroom per port in units of rate times delay.
     pub headroom_factor: u32,
-    /// Two packets and a pause frame on top (for what is in flight on very short links).
+    /// Three packets and a pause frame on top (for what is in flight on very short links).
     pub headroom_extra: bool,
     /// Resume when the shared part is this far below the threshold.
     pub resume_offset: Bytes,
@@ -89,6 +91,8 @@ pub enum BalancerConfig {
     Ecmp { salt: u64 },
     /// Every packet takes a random one of the shortest paths.
     Spray,
+    /// The destination's number chooses, one digit a tier.
+    Destination,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +112,8 @@ pub struct RdmaConfig {
     pub ack_least: u32,
     /// Traffic class of data and acknowledgements, 1 to 7.
     pub class: u8,
-    /// Which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
+    /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
+    /// Elsewhere always that of the data, in whose class acknowledgements travel.
     pub ack_priority: bool,
     pub recovery: Recovery,
     /// One NACK per missing packet in this time.
@@ -127,7 +132,9 @@ pub enum Recovery {
     GoBackN,
     /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet counts as
     /// lost when one sent this many packets later has arrived.
-    SelectiveRepeat { reordering: u32 },
+    SelectiveRepeat {
+        reordering: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +177,10 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The first point of the grid at which every flow is done.
-    FlowsDone { grid: Time, stall: Time },
+    FlowsDone {
+        grid: Time,
+        stall: Time,
+    },
     At(Time),
 }
 

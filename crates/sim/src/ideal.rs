@@ -1,8 +1,9 @@
 //! The time a flow takes alone, in closed form: what slowdowns are measured against.
 //!
 //! *Alone* is exact for a flow that nothing throttles: packets leave back to back, every hop stores (or cuts through)
-//! and forwards, the last acknowledgement comes back over the same links. The other definitions are those of the
-//! authors that weftline is compared with; they leave parts out and are named as theirs.
+//! and forwards, and every packet is acknowledged over the same links, the last acknowledgement behind those before
+//! it. The other definitions are those of the authors that weftline is compared with; they leave parts out and are
+//! named as theirs.
 
 use crate::config::{Compat, IdealFct};
 use crate::net::PortId;
@@ -30,7 +31,7 @@ pub fn ideal_fct(
         return Time::ZERO;
     }
     match settings.ideal {
-        IdealFct::Alone => alone(&path, rdma, spec.size, settings.compat),
+        IdealFct::Alone => alone(&path, ports, rdma, spec.size, settings.compat),
         IdealFct::Hpcc => hpcc(&path, rdma, spec.size),
         IdealFct::Phost => phost(&path, rdma, spec.size),
     }
@@ -52,48 +53,72 @@ fn walk<'p>(routes: &Routes, ports: &'p [Port], first_port: PortId, spec: &FlowS
 }
 
 /// When the last byte of `size` payload bytes has been acknowledged, to the picosecond.
-fn alone(path: &[&Port], rdma: &RdmaSettings, size: u64, compat: Compat) -> Time {
+fn alone(path: &[&Port], ports: &[Port], rdma: &RdmaSettings, size: u64, compat: Compat) -> Time {
     let mtu = u64::from(rdma.config.mtu);
     let packets = size.div_ceil(mtu);
-    let last = rdma.data_bytes(size - (packets - 1) * mtu);
-    // Start of the last packet at each hop: behind its own arrival, and behind the full packets before it.
-    let full = (packets > 1).then(|| rdma.data_bytes(mtu));
-    let mut tail = Time::ZERO;
-    let mut head = Time::ZERO;
-    let mut full_head = Time::ZERO;
-    let mut full_tail = Time::ZERO;
-    let mut slowest = Time::ZERO;
+    let (full, last) = (rdma.data_bytes(mtu), rdma.data_bytes(size - (packets - 1) * mtu));
+    let mut train = Train { full_packets: packets - 1, ..Train::default() };
     for port in path {
-        let tx = |bytes| port.transmission_time(bytes, compat);
-        let mut start = head.max(tail.saturating_sub(tx(last)));
-        if let Some(bytes) = full {
-            // Equal packets leave a hop at the pace of the slowest hop so far.
-            let first_start = full_head.max(full_tail.saturating_sub(tx(bytes)));
-            slowest = slowest.max(tx(bytes));
-            let end_of_full = first_start + tx(bytes) + Time(slowest.0 * (packets - 2));
-            start = start.max(end_of_full);
-            (full_head, full_tail) = reaches(port, first_start, bytes, compat);
-        }
-        (head, tail) = reaches(port, start, last, compat);
+        train = train.cross(port, full, last, compat);
     }
+    // Every packet is acknowledged when all of it is there; acknowledgements too follow each other back to back.
+    let mut acks = Train { first: train.first.whole(), last: train.last.whole(), ..train };
     let ack = u64::from(rdma.ack_bytes);
-    let (mut ack_head, mut ack_tail) = (tail, tail);
     for port in path.iter().rev() {
-        let start = ack_head.max(ack_tail.saturating_sub(port.transmission_time(ack, compat)));
-        (ack_head, ack_tail) = reaches(port, start, ack, compat);
+        acks = acks.cross(&ports[port.peer as usize], ack, ack, compat);
     }
-    ack_tail
+    acks.last.tail
+}
+
+/// Equal packets, and a last one that may be smaller, as they reach a hop. The equal ones come at one pace: that of
+/// the slowest hop so far.
+#[derive(Clone, Copy, Default)]
+struct Train {
+    full_packets: u64,
+    first: Arrival,
+    pace: Time,
+    last: Arrival,
+}
+
+/// When a packet may be forwarded, and when all of it is there.
+#[derive(Clone, Copy, Default)]
+struct Arrival {
+    head: Time,
+    tail: Time,
+}
+
+impl Arrival {
+    fn whole(self) -> Arrival {
+        Arrival { head: self.tail, ..self }
+    }
+}
+
+impl Train {
+    /// The train at the far end of the link behind `port`.
+    fn cross(self, port: &Port, full: u64, last: u64, compat: Compat) -> Train {
+        let tx = |bytes| port.transmission_time(bytes, compat);
+        // Neither before its head has come, nor so early that its end would leave before it has come.
+        let earliest = |packet: Arrival, bytes| packet.head.max(packet.tail.saturating_sub(tx(bytes)));
+        let mut start = earliest(self.last, last);
+        let mut next = Train { pace: self.pace.max(tx(full)), ..self };
+        if self.full_packets > 0 {
+            let first = earliest(self.first, full);
+            let all_gone = first + Time(next.pace.0 * (self.full_packets - 1)) + tx(full);
+            start = start.max(all_gone);
+            next.first = reaches(port, first, full, compat);
+        }
+        next.last = reaches(port, start, last, compat);
+        next
+    }
 }
 
 /// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
-fn reaches(port: &Port, start: Time, bytes: u64, compat: Compat) -> (Time, Time) {
+fn reaches(port: &Port, start: Time, bytes: u64, compat: Compat) -> Arrival {
     let tail = start + port.transmission_time(bytes, compat) + port.delay;
     let header = u64::from(port.peer_cuts_through);
-    if header > 0 && header < bytes {
-        (start + port.transmission_time(header, compat) + port.delay, tail)
-    } else {
-        (tail, tail)
-    }
+    let cuts = header > 0 && header < bytes;
+    let head = if cuts { start + port.transmission_time(header, compat) + port.delay } else { tail };
+    Arrival { head, tail }
 }
 
 /// Base RTT (a full payload in one direction) and all bytes with plain headers at the slowest link, in whole ns.

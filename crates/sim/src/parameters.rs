@@ -24,8 +24,14 @@ pub enum Kind {
     Time,
     Bytes,
     Rate,
-    Number { least: f64, most: f64 },
-    Integer { least: i64, most: i64 },
+    Number {
+        least: f64,
+        most: f64,
+    },
+    Integer {
+        least: i64,
+        most: i64,
+    },
     Flag,
     Text,
     List,
@@ -177,12 +183,7 @@ impl<'a> Parameters<'a> {
 
     /// Free text. A whole number is taken as the text that it is written as, because host ids and names that look
     /// like numbers are typed without quotes. None: not given, and no `default`.
-    pub fn text(
-        &mut self,
-        key: &'static str,
-        default: Option<&str>,
-        help: &'static str,
-    ) -> Option<String> {
+    pub fn text(&mut self, key: &'static str, default: Option<&str>, help: &'static str) -> Option<String> {
         let default = default.map(str::to_string);
         let value = match self.source.get(key) {
             None => default.clone(),

@@ -16,8 +16,8 @@ pub struct Settings {
     pub int_hops: usize,
     pub path_ids: bool,
     pub ideal: IdealFct,
-    /// Packets can be lost (PFC off, failures): receivers must remember the flows that ended.
-    pub lossy: bool,
+    /// Packets may be sent twice: receivers must remember which flows have ended.
+    pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
 }
@@ -50,17 +50,8 @@ impl RdmaSettings {
         bdp: u64,
     ) -> RdmaSettings {
         let needs = config.controller.needs();
-        let (int, hops) = match telemetry {
-            TelemetryConfig::Int { max_hops, all, .. } => (all || needs.int, max_hops),
-            TelemetryConfig::None => (false, 0),
-        };
-        let mut telemetry_bytes = 0;
-        if int {
-            telemetry_bytes += hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES;
-        }
-        if needs.timestamp {
-            telemetry_bytes += TIMESTAMP_BYTES;
-        }
+        let int = matches!(telemetry, TelemetryConfig::Int { all, .. } if all || needs.int);
+        let telemetry_bytes = telemetry_bytes(config, telemetry);
         let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
         // The authors size every window by the largest bandwidth-delay product of the network.
         let whole_network = (compat == Compat::HpccNs3).then_some(bdp);
@@ -68,11 +59,13 @@ impl RdmaSettings {
             (Window::None, Some(_)) => Window::Fixed,
             (window, _) => window,
         };
+        // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
+        let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
         RdmaSettings {
             int,
             telemetry_bytes,
             ack_bytes,
-            ack_class: if config.ack_priority { 0 } else { config.class },
+            ack_class: if ignores_pause { 0 } else { config.class },
             base_rtt: config.base_rtt.unwrap_or(base_rtt),
             window_bytes: config.window.map(|w| w.0).or(whole_network),
             window,
@@ -93,25 +86,21 @@ impl RdmaSettings {
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: TelemetryConfig) -> u64 {
-        let TelemetryOverhead(overhead) = telemetry.into();
-        transports
-            .iter()
-            .map(|TransportConfig::Rdma(rdma)| u64::from(rdma.mtu + rdma.header + overhead))
-            .max()
-            .unwrap_or(0)
+        let bytes = transports.iter().map(|TransportConfig::Rdma(rdma)| {
+            u64::from(rdma.mtu + rdma.header + telemetry_bytes(rdma, telemetry))
+        });
+        bytes.max().unwrap_or(0)
     }
 }
 
-/// Most telemetry bytes that a packet may carry.
-struct TelemetryOverhead(u32);
-
-impl From<TelemetryConfig> for TelemetryOverhead {
-    fn from(telemetry: TelemetryConfig) -> TelemetryOverhead {
-        TelemetryOverhead(match telemetry {
-            TelemetryConfig::None => TIMESTAMP_BYTES,
-            TelemetryConfig::Int { max_hops, .. } => {
-                max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES + TIMESTAMP_BYTES
-            }
-        })
-    }
+/// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
+pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
+    let needs = rdma.controller.needs();
+    let int = match telemetry {
+        TelemetryConfig::Int { max_hops, all, .. } if all || needs.int => {
+            max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
+        }
+        _ => 0,
+    };
+    int + if needs.timestamp { TIMESTAMP_BYTES } else { 0 }
 }

@@ -85,10 +85,10 @@ impl Rate {
         self.0 as f64 / 1e9
     }
 
-    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond.
+    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond; the longest time where it is longer.
     pub fn transmission_time(self, bytes: u64) -> Time {
         const PICOBITS: u128 = 8_000_000_000_000;
-        Time((bytes as u128 * PICOBITS).div_ceil(self.0 as u128) as u64)
+        u64::try_from((bytes as u128 * PICOBITS).div_ceil(self.0 as u128)).map_or(Time::MAX, Time)
     }
 
     /// Bytes that pass in `span` at this rate, rounded down.
@@ -115,14 +115,8 @@ const BYTE_UNITS: &[(&str, f64)] = &[
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
 ];
-const RATE_UNITS: &[(&str, f64)] = &[
-    ("bps", 1.0),
-    ("Kbps", 1e3),
-    ("kbps", 1e3),
-    ("Mbps", 1e6),
-    ("Gbps", 1e9),
-    ("Tbps", 1e12),
-];
+const RATE_UNITS: &[(&str, f64)] =
+    &[("bps", 1.0), ("Kbps", 1e3), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
 
 /// Splits "10.5us" into 10.5 and its factor; the value may be negative or absurd, the caller decides.
 fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Result<f64, UnitError> {
@@ -132,9 +126,8 @@ fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Res
         .unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let unit = unit.trim();
-    let names = || {
-        units.iter().map(|(name, _)| *name).filter(|n| n.is_ascii()).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        || units.iter().map(|(name, _)| *name).filter(|n| n.is_ascii()).collect::<Vec<_>>().join(", ");
     let number: f64 = digits.replace('_', "").parse().map_err(|_| {
         UnitError(format!("expected {what} with its unit such as \"{example}\", found \"{text}\""))
     })?;
@@ -202,13 +195,8 @@ fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::R
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let units = [
-            ("s", 1_000_000_000_000),
-            ("ms", 1_000_000_000),
-            ("us", 1_000_000),
-            ("ns", 1_000),
-            ("ps", 1),
-        ];
+        let units =
+            [("s", 1_000_000_000_000), ("ms", 1_000_000_000), ("us", 1_000_000), ("ns", 1_000), ("ps", 1)];
         in_units(self.0, &units, f)
     }
 }
@@ -273,5 +261,6 @@ mod tests {
         assert_eq!(Rate::from_gbps(100).transmission_time(1048), Time(83_840));
         assert_eq!(Rate::from_gbps(400).transmission_time(1048), Time(20_960));
         assert_eq!(Rate(3).transmission_time(1), Time(2_666_666_666_667));
+        assert_eq!(Rate(1).transmission_time(u64::MAX), Time::MAX);
     }
 }

@@ -29,8 +29,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // What a run tells, to whoever keeps it.
     ("measure", "engine units workload"),
     // Decisions at a port: which packet next, which way. They see packets, not the network.
-    ("queue", "config engine packet units"),
-    ("balance", "config engine packet units"),
+    ("queue", "config engine packet parameters units"),
+    ("balance", "config engine packet parameters units"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
@@ -48,8 +48,12 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance config congestion engine ideal measure net packet queue settings telemetry topology transport units \
          workload",
     ),
-    // What a person writes becomes what the simulator is built from; it never runs it.
-    ("scenario", "congestion config measure parameters telemetry topology units workload"),
+    // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
+    // keys that they offer, and for what follows from them (headroom, bytes of telemetry).
+    (
+        "scenario",
+        "balance config congestion measure net parameters queue settings telemetry topology transport units workload",
+    ),
 ];
 
 /// Libraries that only these places may name: what they parse is nobody else's business.

@@ -1,17 +1,24 @@
 //! Load balancers: which of the equally good ports a packet leaves by. One file each.
 
+mod destination;
 mod ecmp;
 mod spray;
 
 use crate::config::{BalancerConfig, Compat};
 use crate::packet::Packet;
+use crate::parameters::Parameters;
 
+pub use destination::Destination;
 pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
 pub use spray::Spray;
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
     ("ecmp", "a hash of the flow, salted per switch, chooses among the shortest paths"),
+    (
+        "destination",
+        "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide",
+    ),
     ("spray", "every packet takes a random one of the shortest paths"),
 ];
 
@@ -26,15 +33,40 @@ pub enum Balancer {
     Ecmp(Ecmp),
     Murmur(MurmurEcmp),
     Spray(Spray),
+    Destination(Destination),
+}
+
+/// Reads the settings of the balancer named `kind`; none where [`KINDS`] has no such name.
+pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
+    match kind {
+        "ecmp" => {
+            let help = "another salt, another placing of the flows on the paths";
+            let salt = p.integer("salt", 0, (0, i64::MAX), help);
+            Some(BalancerConfig::Ecmp { salt: salt as u64 })
+        }
+        "spray" => Some(BalancerConfig::Spray),
+        "destination" => Some(BalancerConfig::Destination),
+        _ => None,
+    }
+}
+
+/// The switch that a balancer works in.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub node: u32,
+    pub name: &'a str,
+    /// As the topology counts: 1 next to the hosts.
+    pub tier: u8,
 }
 
 impl Balancer {
-    /// The balancer of one switch, known by its node id and name.
-    pub fn new(config: BalancerConfig, compat: Compat, seed: u64, node: u32, name: &str) -> Balancer {
+    /// The balancer of one switch.
+    pub fn new(config: BalancerConfig, compat: Compat, seed: u64, at: Place) -> Balancer {
         match (config, compat) {
-            (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(node)),
-            (BalancerConfig::Ecmp { salt }, Compat::None) => Balancer::Ecmp(Ecmp::new(salt, node)),
-            (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, name)),
+            (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(at.node)),
+            (BalancerConfig::Ecmp { salt }, Compat::None) => Balancer::Ecmp(Ecmp::new(salt, at.node)),
+            (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),
+            (BalancerConfig::Destination, _) => Balancer::Destination(Destination::new(at.tier)),
         }
     }
 }
@@ -46,6 +78,7 @@ impl LoadBalancer for Balancer {
             Balancer::Ecmp(b) => b.choose(packet, candidates),
             Balancer::Murmur(b) => b.choose(packet, candidates),
             Balancer::Spray(b) => b.choose(packet, candidates),
+            Balancer::Destination(b) => b.choose(packet, candidates),
         }
     }
 }

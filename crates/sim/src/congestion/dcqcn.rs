@@ -34,9 +34,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "alpha = (1 - g) alpha + g [mark], every alpha interval\n\
                 rate = rate (1 - alpha/2), stage = 0, every decrease interval with a mark\n\
                 rate = rate/2 + target/2, every increase interval; target += R_AI at stage F, R_HAI beyond",
-    validation: "Timers, stages and alpha equal hand-computed cases in the order of operations of the HPCC authors' \
-                 simulator. Not yet compared with it where packets are marked, which can be exact only where no mark is drawn \
-                 at random (dumbbell with a window).",
+    validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond where no mark is drawn at \
+                 random (lone flows; four flows that join a bottleneck, with a window). Elsewhere the authors' mean, p50, p95 \
+                 and p99 lie within the 0.5th and 99.5th percentile of ours over 200 seeds (tests/distributions.rs).",
 };
 
 /// Published steps are per 25 Gb/s of line rate.
@@ -118,10 +118,8 @@ impl ControllerParameters for DcqcnParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
         let step = |given: Option<Rate>, mbps| {
-            given.map_or_else(
-                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
-                |rate| rate.0,
-            )
+            given
+                .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
         };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Dcqcn {
@@ -220,8 +218,7 @@ impl Dcqcn {
         self.alpha_cnp = false;
         control.rate = Rate(self.range.clamp(times(control.rate.0, self.rate_on_first)));
         self.target = control.rate.0;
-        control.timers[DECREASE] =
-            now.saturating_add(AFTER_ALPHA).saturating_add(self.decrease_interval);
+        control.timers[DECREASE] = now.saturating_add(AFTER_ALPHA).saturating_add(self.decrease_interval);
     }
 
     fn on_decrease_timer(&mut self, now: Time, control: &mut Control) {

@@ -31,8 +31,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "alpha = (1 - g) alpha + g F\n\
                 rate = rate (1 - alpha/2) at a mark, once per window\n\
                 rate = rate + R_AI per window otherwise",
-    validation: "Cuts, alpha and increase equal hand-computed cases, in the order of operations of the HPCC authors' \
-                 simulator. Not yet compared with it where packets are marked.",
+    validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond on lone flows, a 16-to-1 \
+                 incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
+                 (tests/reference.rs).",
 };
 
 /// Published step: a packet of 1 000 B per 13 us at 100 Gb/s.
@@ -56,12 +57,7 @@ impl ControllerParameters for DctcpParameters {
 
     fn read(p: &mut Parameters) -> DctcpParameters {
         DctcpParameters {
-            g: p.number(
-                "g",
-                1.0 / 16.0,
-                (0.0, 1.0),
-                "Weight of a new sample in alpha (DCTCP paper: 1/16).",
-            ),
+            g: p.number("g", 1.0 / 16.0, (0.0, 1.0), "Weight of a new sample in alpha (DCTCP paper: 1/16)."),
             rai: p.rate_or_auto(
                 "rai",
                 "Increase per window; auto: 615 Mb/s per 100 Gb/s of line rate (1 packet per 13 us).",

@@ -29,10 +29,7 @@ impl ExternalController {
 
 impl fmt::Debug for ExternalController {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_struct("ExternalController")
-            .field("name", &self.name)
-            .field("needs", &self.needs)
-            .finish()
+        f.debug_struct("ExternalController").field("name", &self.name).field("needs", &self.needs).finish()
     }
 }
 

@@ -45,8 +45,7 @@ struct Sender {
 
 impl Sender {
     fn new(kind: &str, size: u64, port_sent: u64) -> Sender {
-        let config =
-            ControllerConfig::read(kind, &mut Parameters::new(&mut Nothing::default())).unwrap();
+        let config = ControllerConfig::read(kind, &mut Parameters::new(&mut Nothing::default())).unwrap();
         let flow = FlowContext { base_rtt: Time::from_ns(BASE_RTT_NS), window_bytes: W0, ..flow() };
         let (controller, control) = config.start(&flow, 5);
         Sender {
@@ -76,9 +75,7 @@ impl Sender {
         let window = match self.config.windowed() {
             Window::None => u64::MAX,
             Window::Fixed => W0,
-            Window::FollowsRate => {
-                (W0 as u128 * self.control.rate.0 as u128 / LINE as u128).max(1) as u64
-            }
+            Window::FollowsRate => (W0 as u128 * self.control.rate.0 as u128 / LINE as u128).max(1) as u64,
         };
         self.next - self.acknowledged < window
     }

@@ -334,12 +334,7 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
 
 /// The least rate of every scheme here (HPCC authors' run.py; their sample configuration has 100 Mb/s).
 fn min_rate(p: &mut Parameters) -> Rate {
-    positive_rate(
-        p,
-        "min_rate",
-        Rate::from_gbps(1),
-        "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).",
-    )
+    positive_rate(p, "min_rate", Rate::from_gbps(1), "Least rate of a flow (HPCC authors' run.py: 1 Gb/s).")
 }
 
 /// Whether and how a window goes with the rate (the `+win` variants of the HPCC paper).

@@ -94,8 +94,7 @@ fn visit_of_cross_traffic(config: &ControllerConfig, kmin: u64) -> String {
             internals.clear();
             controller.internals(&mut internals);
             let (rate, queue) = (control.rate.as_gbps(), port.queue as f64 / 1e3);
-            table +=
-                &format!("{:6.1} {rate:7.3} {queue:7.1} {:11.3}\n", port.now.as_us(), internals[0].1);
+            table += &format!("{:6.1} {rate:7.3} {queue:7.1} {:11.3}\n", port.now.as_us(), internals[0].1);
         }
     }
     table
@@ -240,8 +239,7 @@ fn every_name_reads_and_has_its_text() {
         ["hpcc", "dcqcn", "timely", "dctcp", "none"]
     );
     for doc in DOCS {
-        let config =
-            ControllerConfig::read(doc.name, &mut Parameters::new(&mut Nothing::default())).unwrap();
+        let config = ControllerConfig::read(doc.name, &mut Parameters::new(&mut Nothing::default())).unwrap();
         assert_eq!(config.name(), doc.name);
         for text in [doc.title, doc.text, doc.source, doc.equations, doc.validation] {
             assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", doc.name);
@@ -286,8 +284,7 @@ fn absurd_parameters_are_refused_with_the_reason() {
 #[test]
 fn needs_are_those_of_the_published_runs() {
     let needs = |kind| {
-        let config =
-            ControllerConfig::read(kind, &mut Parameters::new(&mut Nothing::default())).unwrap();
+        let config = ControllerConfig::read(kind, &mut Parameters::new(&mut Nothing::default())).unwrap();
         (config.windowed(), config.needs_int(), config.needs_timestamp(), config.ack_priority_default())
     };
     assert_eq!(needs("hpcc"), (Window::FollowsRate, true, false, false));
@@ -352,21 +349,9 @@ fn anything() -> impl Strategy<Value = Anything> {
         0..2_u16,
         prop::bool::weighted(0.9),
     )
-        .prop_map(
-            |(after, acknowledged, next_byte, marked, rtt, hops, records, path_id, telemetry)| {
-                Anything {
-                    after,
-                    acknowledged,
-                    next_byte,
-                    marked,
-                    rtt,
-                    hops,
-                    records,
-                    path_id,
-                    telemetry,
-                }
-            },
-        )
+        .prop_map(|(after, acknowledged, next_byte, marked, rtt, hops, records, path_id, telemetry)| {
+            Anything { after, acknowledged, next_byte, marked, rtt, hops, records, path_id, telemetry }
+        })
 }
 
 fn any_controller() -> impl Strategy<Value = ControllerConfig> {

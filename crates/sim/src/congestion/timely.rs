@@ -35,8 +35,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 rtt < T_low or gradient <= 0: rate + R_AI (R_HAI after five in a row)\n\
                 rtt > T_high: rate (1 - beta (1 - T_high / rtt))\n\
                 else rate max(0, 1 - beta gradient)",
-    validation: "Every branch, the one above T_high included, equals hand-computed cases in the order of operations of \
-                 the HPCC authors' simulator. Not yet compared with it where the rate is cut.",
+    validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond, with and without a window, on \
+                 a 16-to-1 incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC \
+                 acting (tests/reference.rs). The branch above T_high is checked by hand.",
 };
 
 /// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).
@@ -101,10 +102,8 @@ impl ControllerParameters for TimelyParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
         let step = |given: Option<Rate>, mbps| {
-            given.map_or_else(
-                || in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate),
-                |rate| rate.0,
-            )
+            given
+                .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
         };
         let range = RateRange::new(self.min_rate, flow.line_rate);
         Timely {

@@ -5,8 +5,9 @@
 //! while a pause travels. Without PFC, a queue may hold a multiple of the free buffer (Choudhury and Hahne, 1998).
 //!
 //! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1), after the Broadcom MMU.
-//! Differs from the source outside the compat mode: headroom has two packets and a pause frame on top, because
-//! rate times delay alone is too small on very short links.
+//! Differs from the source outside the compat mode: headroom has three packets and a pause frame on top, because
+//! rate times delay alone is too small on very short links: the packet that calls for the pause, one that is being sent
+//! the other way and holds up the pause frame, and one that the paused sender has begun.
 
 use super::PFC_FRAME_BYTES;
 use crate::config::PfcConfig;
@@ -144,10 +145,10 @@ impl SharedBuffer {
     }
 }
 
-/// Headroom of a port: what arrives while a pause travels and takes effect.
-fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
+/// Headroom of a port in bytes: what arrives while a pause travels and takes effect. `packet` is the largest.
+pub fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
     let in_flight = port.rate.bytes_in(port.delay).0 * u64::from(pfc.headroom_factor);
-    let extra = if pfc.headroom_extra { 2 * packet + u64::from(PFC_FRAME_BYTES) } else { 0 };
+    let extra = if pfc.headroom_extra { 3 * packet + u64::from(PFC_FRAME_BYTES) } else { 0 };
     in_flight + extra
 }
 

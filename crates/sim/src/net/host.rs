@@ -82,8 +82,8 @@ impl Host {
     /// A NIC's wake-up for paced packets.
     #[inline]
     pub fn wake(&mut self, port: PortId, serial: u32, around: &mut Surroundings) {
-        let mut cx = self.context(around);
-        if self.transports[0].on_wake(port, serial, &mut cx) {
+        let cx = self.context(around);
+        if self.transports[0].on_wake(port, serial, &cx) {
             self.kick(port, around);
         }
     }

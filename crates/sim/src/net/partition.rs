@@ -4,8 +4,8 @@ use super::PortId;
 use super::port::Port;
 use crate::config::{Compat, TelemetryConfig};
 use crate::engine::queue::{Event, EventQueue};
-use crate::measure::recorder::Recorder;
 use crate::measure::PortTotals;
+use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::telemetry::int::IntStacks;
 use crate::units::Time;
@@ -92,8 +92,9 @@ impl Partition {
             TelemetryConfig::None => 1,
             TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
         };
-        // A busy port has an event about every 100 ns; a slot of the queue should hold a few.
-        let slot = Time((400_000 / ports.len().max(1) as u64).max(256));
+        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
+        // microsecond or so that packets spend on a link.
+        let slot = Time((1_000_000 / ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
         Partition {
             now: Time::ZERO,
             compat,

@@ -82,8 +82,7 @@ impl Switch {
         }
         let port = &mut net.ports[out as usize];
         if port.is_idle(net.now) && port.queue.lets_through(class, port.paused) {
-            self.departs(net, out, id);
-            return net.transmit(out, id, false);
+            return self.send(net, out, id);
         }
         if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
             let gone = &net.packets[dropped];
@@ -107,12 +106,28 @@ impl Switch {
             return;
         }
         let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
-        self.departs(net, port_id, id);
-        let more = !net.ports[port_id as usize].queue.is_empty();
-        net.transmit(port_id, id, more);
+        self.send(net, port_id, id);
     }
 
-    /// What a switch does to a packet that leaves: releases its buffer, marks it, lets its sender go on, writes telemetry.
+    /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
+    /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
+    #[inline]
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+        let (ingress, class) = (net.packets[id].ingress, net.packets[id].class);
+        self.departs(net, port_id, id);
+        let resumes = class != 0 && self.buffer.may_resume(ingress, class);
+        let same_port = self.first_port + u32::from(ingress) == port_id;
+        if resumes && !same_port {
+            self.send_pfc(net, ingress, class, PacketKind::Resume);
+        }
+        let more = !net.ports[port_id as usize].queue.is_empty();
+        net.transmit(port_id, id, more);
+        if resumes && same_port {
+            self.send_pfc(net, ingress, class, PacketKind::Resume);
+        }
+    }
+
+    /// What a switch does to a packet that leaves: releases its buffer, marks it, writes telemetry.
     #[inline]
     fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
@@ -136,9 +151,6 @@ impl Switch {
                 rate_kbps: port.rate_kbps,
             };
             net.stacks.push(packet.telemetry, self.path_id, hop);
-        }
-        if class != 0 && self.buffer.may_resume(ingress, class) {
-            self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
     }
 
@@ -170,16 +182,27 @@ impl Switch {
         }
     }
 
-    /// The link behind a port went down: what waits for it is lost, and pauses are forgotten.
+    /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders that were
+    /// paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
+        let mut freed = Vec::new();
         while let Some(id) = net.ports[port_id as usize].queue.dequeue(0, &mut net.packets) {
             let packet = net.packets[id];
             if packet.class != 0 {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
+                freed.push((packet.ingress, packet.class));
             }
             net.strand_packet(port_id, id);
         }
         self.buffer.forget_pauses(net.ports[port_id as usize].local);
+        freed.sort_unstable();
+        freed.dedup();
+        for (ingress, class) in freed {
+            let reachable = net.ports[(self.first_port + u32::from(ingress)) as usize].up;
+            if self.buffer.may_resume(ingress, class) && reachable {
+                self.send_pfc(net, ingress, class, PacketKind::Resume);
+            }
+        }
     }
 }
 
@@ -192,8 +215,8 @@ fn must_wait_for_tail(net: &Partition, port: PortId, out: PortId, packet: &Packe
     if header == 0 || header >= size {
         return None;
     }
-    let tail = net.now + inward.transmission_time(size, net.compat)
-        - inward.transmission_time(header, net.compat);
+    let tail =
+        net.now + inward.transmission_time(size, net.compat) - inward.transmission_time(header, net.compat);
     let outward = net.ports[out as usize].transmission_time(size, net.compat);
     let start = tail.saturating_sub(outward);
     (start > net.now).then_some(start)

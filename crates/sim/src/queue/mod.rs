@@ -49,6 +49,15 @@ pub const KINDS: &[(&str, &str)] = &[
     ("priority", "eight classes, the lower number first; first come, first served within a class"),
 ];
 
+/// The discipline named `kind`; none where [`KINDS`] has no such name.
+pub fn read(kind: &str) -> Option<QueueConfig> {
+    match kind {
+        "fifo" => Some(QueueConfig::Fifo),
+        "priority" => Some(QueueConfig::Priority),
+        _ => None,
+    }
+}
+
 macro_rules! each {
     ($queue:expr, $q:ident => $call:expr) => {
         match $queue {

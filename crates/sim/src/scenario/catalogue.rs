@@ -93,7 +93,12 @@ fn workload_keys(section: &mut Section, kind: &str) {
 }
 
 fn transport_context() -> transport::TransportContext<'static> {
-    transport::TransportContext { compat: Compat::None, base_rtt: &|_| Time::ZERO, controllers: &[] }
+    transport::TransportContext {
+        compat: Compat::None,
+        base_rtt: &|_| Time::ZERO,
+        patience: Time::ZERO,
+        controllers: &[],
+    }
 }
 
 /// How the value of a key is written, in words.

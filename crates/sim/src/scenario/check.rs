@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::network::Network;
 use super::section::Section;
-use super::traffic::telemetry_bytes;
 use super::{Scenario, controller_of};
 use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
 use crate::congestion::Window;
+use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
+use crate::settings::{Settings, telemetry_bytes};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
 
@@ -17,8 +18,6 @@ use crate::units::{Bytes, Rate, Time};
 const HOPS_PER_SECOND: f64 = 6e6;
 /// Flows whose paths are looked up; the rest is taken to be like them.
 const MOST_SIZED_FLOWS: u64 = 2_000_000;
-/// Bytes of a pause frame (HPCC authors' simulator: 14 + 20 + 9).
-const PAUSE_FRAME: u64 = 43;
 
 /// Everything that can be said before the run, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario) -> Value {
@@ -143,9 +142,9 @@ fn pfc_facts(scenario: &Scenario) -> Value {
         scenario.network.topology.links.iter().map(|link| (link.rate, link.delay)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let packet = largest_packet(&scenario.transports, scenario.telemetry);
+    let packet = Settings::largest_packet(&scenario.transports, scenario.telemetry);
     let headroom = |&(rate, delay): &(Rate, Time)| {
-        let bytes = headroom(&scenario.switch, rate, delay, packet);
+        let bytes = headroom(&BufferedPort { rate, delay }, &scenario.switch.pfc, packet);
         json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "headroom_bytes": bytes })
     };
     json!({
@@ -153,20 +152,6 @@ fn pfc_facts(scenario: &Scenario) -> Value {
         "buffer_bytes": scenario.switch.buffer.0,
         "headroom": kinds.iter().map(headroom).collect::<Vec<_>>(),
     })
-}
-
-/// Headroom of a port in bytes.
-fn headroom(switch: &SwitchConfig, rate: Rate, delay: Time, packet: u64) -> u64 {
-    let span = Time(delay.0.saturating_mul(u64::from(switch.pfc.headroom_factor)));
-    let extra = if switch.pfc.headroom_extra { 2 * packet + PAUSE_FRAME } else { 0 };
-    rate.bytes_in(span).0.saturating_add(extra)
-}
-
-fn largest_packet(transports: &[TransportConfig], telemetry: TelemetryConfig) -> u64 {
-    let bytes = transports.iter().map(|TransportConfig::Rdma(rdma)| {
-        u64::from(rdma.mtu + rdma.header + telemetry_bytes(rdma, telemetry))
-    });
-    bytes.max().unwrap_or(0)
 }
 
 /// With PFC on, says so if what every port reserves does not fit a switch's buffer.
@@ -179,10 +164,11 @@ pub fn headroom_fits(
 ) {
     let Some(network) = network.filter(|_| switch.pfc.enabled && section.is_clean()) else { return };
     let topology = &network.topology;
-    let packet = largest_packet(transports, telemetry);
+    let packet = Settings::largest_packet(transports, telemetry);
     let mut taken = vec![0u64; topology.nodes.len()];
     for link in &topology.links {
-        let bytes = headroom(switch, link.rate, link.delay, packet).saturating_add(switch.pfc.reserve.0);
+        let port = BufferedPort { rate: link.rate, delay: link.delay };
+        let bytes = headroom(&port, &switch.pfc, packet).saturating_add(switch.pfc.reserve.0);
         for node in [link.a, link.b] {
             taken[node as usize] = taken[node as usize].saturating_add(bytes);
         }

@@ -144,7 +144,9 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let net = network.as_ref();
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
-    let cx = transport::TransportContext { compat, base_rtt: &base_rtt, controllers: hooks.controllers };
+    let patience = patience(root, net);
+    let cx =
+        transport::TransportContext { compat, base_rtt: &base_rtt, patience, controllers: hooks.controllers };
     let transport =
         within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
@@ -231,6 +233,23 @@ fn seed(root: &mut Section) -> u64 {
 fn controller_of(transport: &TransportConfig) -> &ControllerConfig {
     let TransportConfig::Rdma(rdma) = transport;
     &rdma.controller
+}
+
+/// No timeout needs to be longer.
+const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
+
+/// How long a packet may have to wait in queues: until the slowest link has emptied a whole buffer; four times that with
+/// PFC. Looks ahead at `[switch]`, whose defaults depend on the transport; what is wrong there is said there.
+fn patience(root: &Section, net: Option<&Network>) -> Time {
+    let slowest = net.and_then(|net| net.topology.links.iter().map(|link| link.rate).min());
+    let buffer = match root.peek("switch.buffer") {
+        Some(Value::Text(text)) => text.parse().unwrap_or(switch::DEFAULT_BUFFER),
+        _ => switch::DEFAULT_BUFFER,
+    };
+    let lossless = root.peek("switch.pfc.enabled") != Some(Value::Flag(false));
+    let empties =
+        slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0));
+    Time(empties.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE)
 }
 
 /// Distinct rates of links, those that they take by failures included, ascending.

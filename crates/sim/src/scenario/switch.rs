@@ -4,25 +4,21 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
+use crate::balance;
 use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
 use crate::units::{Bytes, Rate};
 
-pub const QUEUES: &[(&str, &str)] = &[
-    ("fifo", "eight classes: class 0 first, the others round robin, first come first served within a class"),
-    ("priority", "eight classes, the lower number first"),
-];
-
-pub const BALANCERS: &[(&str, &str)] = &[
-    ("ecmp", "a hash of the flow, salted per switch, chooses among the shortest paths"),
-    ("spray", "every packet takes a random one of the shortest paths"),
-];
+pub use crate::balance::KINDS as BALANCERS;
+pub use crate::queue::KINDS as QUEUES;
 
 pub const FORWARDING: &[(&str, &str)] = &[
     ("store-and-forward", "a packet leaves after its last byte has arrived"),
     ("cut-through", "a packet may leave once its header has arrived"),
 ];
 
+/// Of the published runs.
+pub const DEFAULT_BUFFER: Bytes = Bytes(32 << 20);
 /// More than any switch has; larger values are slips of the unit.
 const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
 
@@ -61,7 +57,7 @@ pub struct SwitchContext<'a> {
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let help = "shared packet memory of a switch (published: 32 MiB)";
-    let buffer = section.parameters().bytes("buffer", Bytes(32 << 20), help);
+    let buffer = section.parameters().bytes("buffer", DEFAULT_BUFFER, help);
     if buffer == Bytes(0) || buffer > LARGEST_BUFFER {
         let message = format!("{buffer} is not a buffer: expected more than 0 and at most {LARGEST_BUFFER}");
         section.complain("buffer", message);
@@ -80,7 +76,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing);
     section.absorb("balancer", balancing);
-    let queue = if queue_kind == Some("priority") { QueueConfig::Priority } else { QueueConfig::Fifo };
+    let queue = queue_kind.and_then(crate::queue::read).unwrap_or(QueueConfig::Fifo);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue }
 }
 
@@ -203,21 +199,16 @@ fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
     let help = "threshold = free pool >> shift at the NIC's rate, one less for every doubling above it \
                 (published: 3, an alpha of 1/8)";
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
-    let help = "headroom for two packets and a pause frame more, for what is in flight on very short links (the \
+    let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
     let headroom_extra = section.flag_or_auto("headroom_extra", compat == Compat::None, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
 fn balancer(section: &mut Section) -> BalancerConfig {
-    match section.kind("balancer", Some("ecmp"), BALANCERS, "how a switch chooses among the shortest paths") {
-        Some("spray") => BalancerConfig::Spray,
-        _ => {
-            let help = "another salt, another placing of the flows on the paths";
-            let salt = section.parameters().integer("salt", 0, (0, i64::MAX), help);
-            BalancerConfig::Ecmp { salt: salt as u64 }
-        }
-    }
+    let help = "how a switch chooses among the shortest paths";
+    let kind = section.kind("balancer", Some("ecmp"), BALANCERS, help).unwrap_or("ecmp");
+    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
 }
 
 #[cfg(test)]

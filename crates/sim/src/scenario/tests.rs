@@ -301,7 +301,7 @@ fn a_workload_may_have_a_transport_of_its_own() {
     let scenario = load(&format!("{STAR}{more}"));
     assert_eq!(scenario.transports.len(), 2);
     let TransportConfig::Rdma(own) = &scenario.transports[1];
-    assert_eq!((own.controller.name(), own.mtu, own.class, own.ack_priority), ("timely", 1500, 2, true));
+    assert_eq!((own.controller.name(), own.mtu, own.class, own.ack_priority), ("timely", 1500, 2, false));
     assert_eq!(load(scenario.resolved()).transports, scenario.transports);
     let found = problems("[[workload]]\nkind = \"incast\"\ntransport = { clas = 2 }\n");
     assert!(
@@ -335,11 +335,16 @@ fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
     let ecn = scenario.switch.ecn[0];
     assert_eq!((ecn.kmin, ecn.kmax, ecn.pmax), (Bytes(300_000), Bytes(300_000), 1.0));
     let TransportConfig::Rdma(rdma) = &scenario.transports[0];
-    assert_eq!(rdma.rto, Some(Time::from_ms(1)));
+    // Four times 32 MiB at 100 Gb/s.
+    assert_eq!(rdma.rto, Some(Time(4 * 2_684_354_560)));
     let far =
         load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
     let TransportConfig::Rdma(rdma) = &far.transports[0];
     // Base RTT: 4 ms of links and two payloads of 1000 B at 100 Gb/s.
+    assert_eq!(rdma.rto, Some(Time::from_ms(10_000)), "the 60 GB buffer takes longer to empty");
+    let far = [("switch.pfc.enabled", "false"), ("topology.host_link.delay", "1ms")];
+    let far = load_with(STAR, &far).ok().unwrap();
+    let TransportConfig::Rdma(rdma) = &far.transports[0];
     assert_eq!(rdma.rto, Some(Time(10 * (4_000_000_000 + 160_000))));
 }
 
@@ -351,10 +356,16 @@ fn acknowledgements_pass_pauses_where_the_authors_let_them() {
         ("timely", "true", true),
         ("hpcc", "true", false),
     ] {
-        let sets = [("transport.controller.kind", kind), ("transport.controller.window", window)];
-        let scenario = load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
-        let TransportConfig::Rdma(rdma) = &scenario.transports[0];
-        assert_eq!(rdma.ack_priority, passes, "{kind} with window = {window}");
+        for (like, compat) in [("none", false), ("hpcc-ns3", true)] {
+            let sets = [
+                ("transport.controller.kind", kind),
+                ("transport.controller.window", window),
+                ("compat.like", like),
+            ];
+            let scenario = load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            let TransportConfig::Rdma(rdma) = &scenario.transports[0];
+            assert_eq!(rdma.ack_priority, passes && compat, "{kind} with window = {window}, like {like}");
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use super::network::Network;
 use super::section::Section;
 use super::transport::{self, TransportContext};
-use crate::config::{Compat, RdmaConfig, TelemetryConfig, TransportConfig};
+use crate::config::{Compat, TelemetryConfig, TransportConfig};
 use crate::parameters::Source;
-use crate::telemetry::int::IntRecord;
+use crate::settings::telemetry_bytes;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
@@ -209,16 +209,4 @@ fn group_index(groups: &mut Vec<String>, name: &str) -> u16 {
         groups.len() - 1
     });
     u16::try_from(index).unwrap_or(u16::MAX)
-}
-
-/// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
-pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
-    const TIMESTAMP_BYTES: u32 = 8;
-    let int = match telemetry {
-        TelemetryConfig::Int { max_hops, all, .. } if all || rdma.controller.needs_int() => {
-            max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
-        }
-        _ => 0,
-    };
-    int + if rdma.controller.needs_timestamp() { TIMESTAMP_BYTES } else { 0 }
 }

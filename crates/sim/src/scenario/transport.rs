@@ -11,8 +11,7 @@ use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
 
-pub const TRANSPORTS: &[(&str, &str)] =
-    &[("rdma", "RDMA queue pairs: rate and window per flow, acknowledged packet by packet (RoCEv2)")];
+pub use crate::transport::KINDS as TRANSPORTS;
 
 pub const RECOVERIES: &[(&str, &str)] = &[
     ("go-back-n", "after a gap everything from the missing packet on is sent again"),
@@ -33,6 +32,8 @@ pub struct TransportContext<'a> {
     pub compat: Compat,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// How long queues may hold a packet before it counts as lost.
+    pub patience: Time,
     /// Controllers from outside this crate, by name.
     pub controllers: &'a [ExternalController],
 }
@@ -63,9 +64,14 @@ pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
     let ack_least = small(section, "ack_least", (60, 1, 1000), help);
     let help = "traffic class of data and acknowledgements (published: 3)";
     let class = section.parameters().integer("class", 3, (1, 7), help) as u8;
-    let help = "acknowledgements leave the NIC even while data is paused; auto: true for DCQCN without window and \
-                for TIMELY, as published";
-    let ack_priority = section.flag_or_auto("ack_priority", acks_pass, help);
+    let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
+                window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
+                overrun its headroom";
+    let compat = cx.compat == Compat::HpccNs3;
+    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && compat, help);
+    if ack_priority && !compat {
+        section.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
+    }
     let recovery = recovery(section);
     let help = "one NACK per missing packet in this time (published: 500 us)";
     let nack_interval = section.parameters().time("nack_interval", Time::from_us(500), help);
@@ -162,7 +168,8 @@ fn recovery(section: &mut Section) -> Recovery {
 /// A time, `auto` or `none`.
 fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
     let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
-    let auto = || Time((cx.base_rtt)(mtu).0.saturating_mul(10)).clamp(LEAST_AUTO_RTO, MOST_RTO);
+    let derived = || Time((cx.base_rtt)(mtu).0.saturating_mul(10)).max(cx.patience);
+    let auto = || derived().clamp(LEAST_AUTO_RTO, MOST_RTO);
     let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";
     let named = |name: &str| if name == "none" { None } else { Some(auto()) };
     let rto = match section.get("rto") {
@@ -170,7 +177,8 @@ fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32
         Some(Value::Text(text)) if text == "auto" || text == "none" => named(&text),
         Some(Value::Text(text)) => match text.parse::<Time>() {
             Ok(time) if !(LEAST_RTO..=MOST_RTO).contains(&time) => {
-                section.complain("rto", format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {time}"));
+                section
+                    .complain("rto", format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {time}"));
                 None
             }
             Ok(time) => Some(time),
@@ -185,7 +193,9 @@ fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32
         }
     };
     let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \
-                \"auto\": 1 ms or ten base RTTs, whichever is more";
+                \"auto\": the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's buffer \
+                (four times that with PFC, whose pauses queue packets behind packets): sooner, packets that only wait \
+                would be sent again";
     let shown = rto.map_or("none".to_string(), |time| time.to_string());
     let declared = Declared { key: "rto", kind: Kind::Text, default: Some(default.to_string()), help };
     section.declare(declared, Some(Value::Text(shown)));

@@ -50,7 +50,8 @@ impl Simulation {
         let mut hash = mix64(self.net.recorder.hash ^ self.net.packet_hops);
         for (port, totals) in self.net.ports.iter().zip(&self.net.totals) {
             let sent = port.bytes_sent ^ port.packets_sent.rotate_left(40);
-            let events = totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
+            let events =
+                totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
             hash = mix64(hash ^ mix64(sent ^ mix64(events)));
         }
         mix64(hash ^ self.net.recorder.delivered)

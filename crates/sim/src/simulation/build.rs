@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::flows::Flows;
 use super::probes::Probes;
 use super::{NodeIndex, RunError, Simulation};
-use crate::balance::Balancer;
+use crate::balance::{Balancer, Place};
 use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
@@ -17,8 +17,8 @@ use crate::net::switch::Switch;
 use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
-use crate::topology::{NextHopOrder, Routes};
 use crate::topology::max_base_rtt;
+use crate::topology::{NextHopOrder, Routes};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
@@ -26,6 +26,7 @@ use crate::units::{Rate, Time};
 
 /// Limits of the packed event keys.
 const MOST_NODES: usize = 1 << 24;
+const MOST_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
     /// Builds the network and announces the first flows.
@@ -33,6 +34,12 @@ impl Simulation {
         let topology = &config.topology;
         if topology.nodes.len() >= MOST_NODES {
             let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+            return Err(RunError::Impossible(message));
+        }
+        let lists = topology.ports();
+        if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+            let (name, ports) = (&topology.nodes[node].name, lists[node].len());
+            let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
             return Err(RunError::Impossible(message));
         }
         let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
@@ -55,8 +62,18 @@ impl Simulation {
         let flows = Flows::new(&config.traffic);
         let changes = Changes::new(topology, &config.failures, &first_port);
         let probes = Probes::new(&config.measure, config.until, &first_port);
-        let mut simulation =
-            Simulation { net, nodes, switches, hosts, routes, settings, flows, changes, probes, ended: Vec::new() };
+        let mut simulation = Simulation {
+            net,
+            nodes,
+            switches,
+            hosts,
+            routes,
+            settings,
+            flows,
+            changes,
+            probes,
+            ended: Vec::new(),
+        };
         simulation.changes.topology = config.topology;
         simulation.changes.schedule(&mut simulation.net);
         simulation.probes.schedule(&mut simulation.net);
@@ -89,7 +106,8 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         TelemetryConfig::None => (0, false),
         TelemetryConfig::Int { max_hops, path_id, .. } => (max_hops as usize, path_id),
     };
-    let dependencies = config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
+    let dependencies =
+        config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         compat: config.compat,
         rdma,
@@ -97,7 +115,10 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         int_hops,
         path_ids,
         ideal: config.measure.ideal,
-        lossy: !config.switch.pfc.enabled || !config.failures.events.is_empty(),
+        // Outside the compat mode there are timeouts, and balancers that reorder.
+        duplicates: config.compat == Compat::None
+            || !config.switch.pfc.enabled
+            || !config.failures.events.is_empty(),
         dependencies,
     }
 }
@@ -182,7 +203,8 @@ fn nodes(config: &Config, ports: &[Port], first_port: &[u32]) -> (Vec<NodeIndex>
 }
 
 fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
-    let name = &config.topology.nodes[node as usize].name;
+    let spec = &config.topology.nodes[node as usize];
+    let name = &spec.name;
     let buffered: Vec<BufferedPort> =
         own.iter().map(|port| BufferedPort { rate: port.rate, delay: port.delay }).collect();
     let packet = Settings::largest_packet(&config.transports, config.telemetry);
@@ -201,7 +223,12 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
             nic,
             packet,
         ),
-        balancer: Balancer::new(settings.balancer, config.compat, config.seed, node, name),
+        balancer: Balancer::new(
+            settings.balancer,
+            config.compat,
+            config.seed,
+            Place { node, name, tier: spec.tier },
+        ),
         markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.rate)).collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }

@@ -3,8 +3,8 @@
 use super::{NodeIndex, Simulation};
 use crate::config::{Change, Compat, Failures};
 use crate::net::partition::{Action, Partition, Rank};
-use crate::topology::{NextHopOrder, Routes};
 use crate::topology::Topology;
+use crate::topology::{NextHopOrder, Routes};
 
 #[derive(Default)]
 pub struct Changes {
@@ -67,12 +67,13 @@ impl Changes {
 
     pub fn schedule(&self, net: &mut Partition) {
         for (index, failure) in self.failures.events.iter().enumerate() {
-            let place = index as u64;
+            // With a detection delay of zero, routes follow right after their change.
+            let place = 2 * index as u64;
             let index = index as u32;
             net.schedule(failure.at, 0, Rank::Change, place, Action::Change { index });
             if !matches!(failure.change, Change::LinkRate(..)) {
                 let known = failure.at + self.failures.detection;
-                net.schedule(known, 0, Rank::Change, place, Action::Reroute { index });
+                net.schedule(known, 0, Rank::Change, place + 1, Action::Reroute { index });
             }
         }
     }

@@ -27,7 +27,11 @@ impl NamedPort {
 
 enum Measure {
     /// Ends the run when all flows are done, or nothing has moved for too long.
-    FlowsDone { stall: Time, delivered: u64, since: Time },
+    FlowsDone {
+        stall: Time,
+        delivered: u64,
+        since: Time,
+    },
     At,
     QueueHistogram(Vec<(NamedPort, QueueHistogram)>),
     QueueSeries(Vec<NamedPort>),

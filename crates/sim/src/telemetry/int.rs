@@ -136,7 +136,7 @@ impl IntStacks {
         self.records[id as usize * self.max_hops + place] = IntRecord {
             time: (hop.now.ns() & TIME) as u32,
             sent: (sent & SENT) as u32,
-            queue: hop.queue_bytes as u32 / self.layout.queue_unit & QUEUE,
+            queue: (hop.queue_bytes as u32 / self.layout.queue_unit) & QUEUE,
             rate_kbps: hop.rate_kbps,
         };
     }

@@ -106,8 +106,10 @@ pub enum TransportState {
 }
 
 /// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] =
-    &[("rdma", "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed")];
+pub const KINDS: &[(&str, &str)] = &[(
+    "rdma",
+    "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
+)];
 
 macro_rules! each {
     ($state:expr, $t:ident => $call:expr) => {

@@ -31,11 +31,7 @@ impl AllToAllSpec {
         }
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let sizes = self.sizes.resolve(cx)?;
         let flow = FlowSpec { start: window.start, ..cx.flow() };

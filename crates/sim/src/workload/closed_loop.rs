@@ -48,19 +48,11 @@ impl ClosedLoopSpec {
                 (1, 1_000_000),
                 "Requests that a client keeps outstanding.",
             ) as u64,
-            requests: p.integer(
-                "requests",
-                100,
-                (1, 1_000_000_000),
-                "Requests in each slot of a client.",
-            ) as u64,
+            requests: p.integer("requests", 100, (1, 1_000_000_000), "Requests in each slot of a client.")
+                as u64,
             think_time: p.time("think_time", Time::ZERO, "From an answer to the next request."),
             thinking: p.choice("thinking", "fixed", THINKING, "How long a client thinks."),
-            service_time: p.time(
-                "service_time",
-                Time::ZERO,
-                "From the arrival of a request to its answer.",
-            ),
+            service_time: p.time("service_time", Time::ZERO, "From the arrival of a request to its answer."),
         };
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
@@ -68,11 +60,7 @@ impl ClosedLoopSpec {
         spec
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let clients = participants(&self.clients, "clients", 1, cx)?;
         let servers = participants(&self.servers, "servers", 1, cx)?;
         if let Some(client) = clients.iter().find(|&&client| servers.iter().all(|&s| s == client)) {
@@ -235,10 +223,7 @@ mod tests {
     #[test]
     fn a_client_that_is_the_only_server_is_refused() {
         let keys = [("clients", text("0-3")), ("servers", text("2"))];
-        assert_eq!(
-            source_error("closed-loop", 4, &keys).to_string(),
-            "host 2 has no server but itself"
-        );
+        assert_eq!(source_error("closed-loop", 4, &keys).to_string(), "host 2 has no server but itself");
         let many = [("requests", Value::Integer(1_000_000_000))];
         assert!(source_error("closed-loop", 4, &many).to_string().contains("the limit is 50000000"));
     }

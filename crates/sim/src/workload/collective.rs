@@ -63,11 +63,7 @@ impl CollectiveSpec {
         }
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let n = hosts.len() as u64;
         let least = if self.operation == Operation::Tree { 1 } else { n };
@@ -213,8 +209,7 @@ impl Collective {
             }
             // The root has the sums when both its children have sent them; others when they come down.
             Operation::Tree => match (at.host - 1) / 2 {
-                0 => waits
-                    .extend([1, 2].into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c))),
+                0 => waits.extend([1, 2].into_iter().filter(|&c| c < n).map(|c| self.order_of(job, 0, c))),
                 parent => waits.push(self.order_of(job, 1, parent)),
             },
             Operation::AtOnce => {

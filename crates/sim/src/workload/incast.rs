@@ -39,8 +39,7 @@ pub struct IncastSpec {
 
 impl IncastSpec {
     pub fn read(p: &mut Parameters) -> IncastSpec {
-        let hosts_help =
-            "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
+        let hosts_help = "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
         let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
         let spec = IncastSpec {
             sizes: Sizes::read_fixed(p, Bytes(500_000)),
@@ -64,11 +63,7 @@ impl IncastSpec {
         spec
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         if self.arrivals != "once" && !window.bounded && self.count == 0 {
             return Err(WorkloadError::new("duration", "give a duration such as \"2ms\", or a count"));
         }
@@ -83,8 +78,7 @@ impl IncastSpec {
         };
         let senders = if self.senders == 0 { others } else { self.senders as usize };
         if senders == 0 || senders > others {
-            let message =
-                format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
+            let message = format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
             return Err(WorkloadError::new("senders", message));
         }
         let sizes = self.sizes.resolve(cx)?;
@@ -197,13 +191,7 @@ impl FlowSource for Incast {
             match self.pending.peek() {
                 Some(Reverse((start, ..))) if !event_due || *start <= self.next_event => {
                     let Reverse((start, _, (src, dst, size))) = self.pending.pop()?;
-                    return (start < self.end).then_some(FlowSpec {
-                        src,
-                        dst,
-                        size,
-                        start,
-                        ..self.flow
-                    });
+                    return (start < self.end).then_some(FlowSpec { src, dst, size, start, ..self.flow });
                 }
                 _ if event_due => self.begin_event(),
                 _ => return None,
@@ -229,10 +217,7 @@ mod tests {
         let flows = drain(&*source("incast", 17, &keys));
         assert_eq!(flows.len(), 16);
         for (i, flow) in flows.iter().enumerate() {
-            assert_eq!(
-                (flow.src, flow.dst, flow.size, flow.start),
-                (i as u32, 16, 500_000, Time::ZERO)
-            );
+            assert_eq!((flow.src, flow.dst, flow.size, flow.start), (i as u32, 16, 500_000, Time::ZERO));
         }
     }
 

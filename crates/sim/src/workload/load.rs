@@ -145,8 +145,7 @@ impl Sizes {
         }
         let bytes = files::read(&path, files::MOST_BYTES)
             .map_err(|message| fail(format!("{}: {message}", path.display())))?;
-        SizeDistribution::from_bytes(&bytes, &path.display().to_string())
-            .map_err(|e| fail(e.to_string()))
+        SizeDistribution::from_bytes(&bytes, &path.display().to_string()).map_err(|e| fail(e.to_string()))
     }
 }
 

@@ -105,9 +105,7 @@ struct Waiting {
 
 impl Dependents {
     pub fn new(traffic: &Traffic) -> Dependents {
-        Dependents {
-            sources: traffic.sources.iter().map(|s| Waiting::new(&s.dependencies())).collect(),
-        }
+        Dependents { sources: traffic.sources.iter().map(|s| Waiting::new(&s.dependencies())).collect() }
     }
 
     /// Orders, within the same source, of the flows that wait for this one.
@@ -155,8 +153,7 @@ impl Jobs {
         let mut jobs = Jobs::default();
         for source in &traffic.sources {
             let before = jobs.left.len() as u32;
-            let ends: Vec<_> =
-                source.jobs().into_iter().map(|(order, job)| (order, before + job)).collect();
+            let ends: Vec<_> = source.jobs().into_iter().map(|(order, job)| (order, before + job)).collect();
             for &(_, job) in &ends {
                 if job as usize >= jobs.left.len() {
                     jobs.left.resize(job as usize + 1, 0);
@@ -258,10 +255,8 @@ mod tests {
         let stagger =
             |start: &str| [("stagger", text("2us")), ("receiver", text("0")), ("start", text(start))];
         let sources = vec![source("incast", 4, &stagger("0us")), source("incast", 4, &stagger("2us"))];
-        let flows: Vec<_> = merged(&traffic(sources))
-            .iter()
-            .map(|a| (a.id, a.spec.start.ns(), a.source, a.order))
-            .collect();
+        let flows: Vec<_> =
+            merged(&traffic(sources)).iter().map(|a| (a.id, a.spec.start.ns(), a.source, a.order)).collect();
         let expected = [
             (0, 0, 0, 0),
             (1, 2000, 0, 1),
@@ -303,10 +298,7 @@ mod tests {
         let mut jobs = Jobs::new(&traffic(vec![ring(), source("permutation", 2, &[]), ring()]));
         assert_eq!(jobs.len(), 4);
         // Two steps of two flows a job.
-        assert_eq!(
-            (0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(),
-            [2, 2, 2, 2, 3, 3, 3, 3].map(Some)
-        );
+        assert_eq!((0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(), [2, 2, 2, 2, 3, 3, 3, 3].map(Some));
         assert_eq!(jobs.of(1, 0), None);
         assert_eq!(jobs.flow_ended(2, 0), None);
         assert_eq!(jobs.flow_ended(2, 3), None);
@@ -315,10 +307,8 @@ mod tests {
 
     #[test]
     fn sizing_up_counts_flows_and_bytes_and_leaves_the_sources_alone() {
-        let traffic = traffic(vec![
-            source("permutation", 8, &[]),
-            source("incast", 8, &[("start", text("1ms"))]),
-        ]);
+        let traffic =
+            traffic(vec![source("permutation", 8, &[]), source("incast", 8, &[("start", text("1ms"))])]);
         let size = traffic.size_up();
         assert_eq!((size.flows, size.bytes), (15, 8 * 1_000_000 + 7 * 500_000));
         assert_eq!((size.last_start, size.complete), (Time::from_us(1000), true));

@@ -13,10 +13,8 @@ use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
 
-const PARTNERS: &[(&str, &str)] = &[
-    ("random", "a random permutation in which no host is its own partner"),
-    ("shift", "`shift` places on"),
-];
+const PARTNERS: &[(&str, &str)] =
+    &[("random", "a random permutation in which no host is its own partner"), ("shift", "`shift` places on")];
 
 /// Keys of a permutation.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,23 +35,14 @@ impl PermutationSpec {
                 .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
                 .unwrap_or_default(),
             partners: p.choice("partners", "random", PARTNERS, "How each host's partner is found."),
-            shift: p.integer(
-                "shift",
-                0,
-                (0, i64::MAX),
-                "Places for `shift`; 0: half of the hosts and one.",
-            ) as u64,
-            repeat: p.integer("repeat", 1, (1, 1_000_000_000), "Flows of every host to its partner.")
+            shift: p.integer("shift", 0, (0, i64::MAX), "Places for `shift`; 0: half of the hosts and one.")
                 as u64,
+            repeat: p.integer("repeat", 1, (1, 1_000_000_000), "Flows of every host to its partner.") as u64,
             every: p.time("every", Time::ZERO, "Time between them."),
         }
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let n = hosts.len();
         let places = match self.partners {

@@ -41,28 +41,17 @@ impl PoissonSpec {
     pub fn read(p: &mut Parameters) -> PoissonSpec {
         PoissonSpec {
             sizes: Sizes::read_table(p, "websearch"),
-            load: Load::read(
-                p,
-                0.5,
-                "Share of the hosts' link rate (or of `capacity`) that the flows take.",
-            ),
-            hosts: p
-                .text("hosts", Some("all"), "Sending hosts, such as \"0-15,20\".")
-                .unwrap_or_default(),
+            load: Load::read(p, 0.5, "Share of the hosts' link rate (or of `capacity`) that the flows take."),
+            hosts: p.text("hosts", Some("all"), "Sending hosts, such as \"0-15,20\".").unwrap_or_default(),
             to: p
                 .text("to", Some("hosts"), "Receiving hosts, or \"hosts\": the sending ones.")
                 .unwrap_or_default(),
             destinations: p.choice("destinations", "uniform", DESTINATIONS, "Who receives a flow."),
-            count: p.integer("count", 0, (0, i64::MAX), "Most flows of this workload; 0: no limit.")
-                as u64,
+            count: p.integer("count", 0, (0, i64::MAX), "Most flows of this workload; 0: no limit.") as u64,
         }
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         if !window.bounded && self.count == 0 {
             return Err(WorkloadError::new("duration", "give a duration such as \"2ms\", or a count"));
         }
@@ -111,10 +100,9 @@ impl PoissonSpec {
                 Ok(Receivers::Partner(places.iter().map(|&place| from[place as usize]).collect()))
             }
             "permutation" => Err(WorkloadError::new("to", "a permutation is among the sending hosts")),
-            "inter-rack" if cx.racks.len() != cx.hosts as usize => Err(WorkloadError::new(
-                "destinations",
-                "this topology does not say which hosts share a rack",
-            )),
+            "inter-rack" if cx.racks.len() != cx.hosts as usize => {
+                Err(WorkloadError::new("destinations", "this topology does not say which hosts share a rack"))
+            }
             "inter-rack" => {
                 let rack = |host: HostId| cx.racks[host as usize];
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| rack(a) == rack(b)));
@@ -127,10 +115,7 @@ impl PoissonSpec {
             _ => {
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| a == b));
                 if let Some(host) = lonely {
-                    return Err(WorkloadError::new(
-                        "to",
-                        format!("host {host} has no receiver but itself"),
-                    ));
+                    return Err(WorkloadError::new("to", format!("host {host} has no receiver but itself")));
                 }
                 let mut place = vec![None; cx.hosts as usize];
                 for (i, &host) in to.iter().enumerate() {
@@ -273,8 +258,7 @@ mod tests {
         let mut count = vec![0f64; 64];
         flows.iter().for_each(|f| count[(f.src * 8 + f.dst) as usize] += 1.0);
         let mean = flows.len() as f64 / 56.0;
-        let chi: f64 =
-            (0..64).filter(|i| i / 8 != i % 8).map(|i| (count[i] - mean).powi(2) / mean).sum();
+        let chi: f64 = (0..64).filter(|i| i / 8 != i % 8).map(|i| (count[i] - mean).powi(2) / mean).sum();
         // 55 degrees of freedom: the 99.9th percentile is 93.2.
         assert!(chi < 93.2, "{chi}");
         assert!((0..8).all(|i| count[i * 9] == 0.0));
@@ -310,9 +294,8 @@ mod tests {
     #[test]
     fn whole_nanoseconds_in_compat_mode() {
         let spec = spec("poisson", &[("count", Value::Integer(200))]);
-        let flows = with_hosts(8, |cx| {
-            drain(&*spec.source(&WorkloadContext { whole_ns: true, ..*cx }).unwrap())
-        });
+        let flows =
+            with_hosts(8, |cx| drain(&*spec.source(&WorkloadContext { whole_ns: true, ..*cx }).unwrap()));
         assert!(flows.iter().all(|flow| flow.start.0 % 1000 == 0));
     }
 
@@ -344,17 +327,13 @@ mod tests {
     fn what_cannot_be_sent_is_an_error_that_names_its_key() {
         assert_eq!(source_error("poisson", 8, &[]).key, "duration");
         let duration = ("duration", text("1ms"));
-        let error =
-            |key, value: &str| source_error("poisson", 8, &[(key, text(value)), duration.clone()]);
+        let error = |key, value: &str| source_error("poisson", 8, &[(key, text(value)), duration.clone()]);
         assert_eq!(error("hosts", "3").to_string(), "needs at least 2 hosts, found 1");
         assert_eq!(error("hosts", "3-9").to_string(), "unknown host 8: the topology has hosts 0 to 7");
         assert!(error("sizes", "websaerch").to_string().contains("did you mean \"websearch\""));
         assert!(error("sizes", "no/such.cdf").to_string().contains("no/such.cdf"));
         let lonely = [("hosts", text("1")), ("to", text("1")), duration.clone()];
-        assert_eq!(
-            source_error("poisson", 8, &lonely).to_string(),
-            "host 1 has no receiver but itself"
-        );
+        assert_eq!(source_error("poisson", 8, &lonely).to_string(), "host 1 has no receiver but itself");
         let rack = [("hosts", text("0-3")), ("destinations", text("inter-rack")), duration.clone()];
         assert_eq!(source_error("poisson", 8, &rack).key, "destinations");
         let both = [("size", text("1KB")), ("sizes", text("imc10")), duration];

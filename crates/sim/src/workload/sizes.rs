@@ -172,9 +172,7 @@ fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {
     }
     match bytes.parse::<u64>() {
         Ok(unit) if (1..=1_000_000).contains(&unit) => Ok(unit),
-        _ => {
-            Err(format!("expected \"unit\" and a number of bytes from 1 to 1000000, found \"{bytes}\""))
-        }
+        _ => Err(format!("expected \"unit\" and a number of bytes from 1 to 1000000, found \"{bytes}\"")),
     }
 }
 
@@ -271,8 +269,7 @@ mod tests {
     fn mean_packets_agrees_with_counting_them() {
         assert_eq!(SizeDistribution::constant(2500).mean_packets(1000), 3.0);
         assert_eq!(SizeDistribution::constant(2000).mean_packets(1000), 2.0);
-        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)]
-        {
+        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)] {
             let sizes = SizeDistribution::named(name).unwrap();
             let n = 200_000;
             let counted =
@@ -310,15 +307,8 @@ mod tests {
         assert!(error("").contains("no points"));
         assert!(error("-1 0\n").contains("not negative"));
         assert!(error("1 nan\n").contains("not negative"));
-        assert!(
-            SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b")
-                .unwrap_err()
-                .to_string()
-                .contains("b:2")
-        );
-        assert!(
-            SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\"")
-        );
+        assert!(SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b").unwrap_err().to_string().contains("b:2"));
+        assert!(SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\""));
     }
 
     proptest! {

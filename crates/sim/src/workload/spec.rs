@@ -149,8 +149,7 @@ impl WorkloadSpec {
     pub fn read(kind: &str, p: &mut Parameters) -> Option<WorkloadSpec> {
         let (name, _) = *KINDS.iter().find(|(name, _)| *name == kind)?;
         let group = p.text("group", Some(name), "Name under which results gather these flows.");
-        let start =
-            p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
+        let start = p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
         let duration = p.time_or_auto(
             "duration",
             "Flows start within this time of `start`; auto: until the pattern itself ends.",
@@ -184,8 +183,7 @@ impl WorkloadSpec {
         if self.start >= LAST_START {
             return Err(WorkloadError::new("start", format!("is later than {LAST_START}")));
         }
-        let end =
-            self.duration.map_or(LAST_START, |span| self.start.saturating_add(span).min(LAST_START));
+        let end = self.duration.map_or(LAST_START, |span| self.start.saturating_add(span).min(LAST_START));
         let window = Window { start: self.start, end, bounded: self.duration.is_some() };
         match &self.pattern {
             Pattern::Poisson(spec) => spec.source(cx, window),
@@ -213,10 +211,7 @@ mod tests {
         let flow = Value::Table(flow.map(|(key, value)| (key.to_string(), value)).to_vec());
         vec![
             ("poisson", vec![count.clone(), ("sizes", text("imc10"))]),
-            (
-                "poisson",
-                vec![count.clone(), ("size", text("20KB")), ("destinations", text("inter-rack"))],
-            ),
+            ("poisson", vec![count.clone(), ("size", text("20KB")), ("destinations", text("inter-rack"))]),
             ("permutation", vec![("repeat", Value::Integer(3))]),
             ("permutation", vec![("sizes", text("websearch"))]),
             ("all-to-all", vec![("stagger", text("1us"))]),
@@ -235,10 +230,7 @@ mod tests {
             let mut keys: Vec<_> = nothing.declared.iter().map(|declared| declared.key).collect();
             assert!(["group", "start", "duration"].iter().all(|key| keys.contains(key)), "{kind}");
             keys.sort();
-            assert!(
-                keys.windows(2).all(|pair| pair[0] != pair[1]),
-                "{kind} declares a key twice: {keys:?}"
-            );
+            assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "{kind} declares a key twice: {keys:?}");
             assert!(nothing.declared.iter().all(|declared| declared.help.ends_with('.')), "{kind}");
         }
         assert!(WorkloadSpec::read("posson", &mut Parameters::new(&mut Nothing::default())).is_none());
@@ -259,8 +251,7 @@ mod tests {
     fn every_source_keeps_its_promises_and_its_clones_repeat_it() {
         for (kind, values) in examples() {
             let mut given = Given { values, ..Given::default() };
-            let spec =
-                WorkloadSpec::read(kind, &mut Parameters::new(&mut given)).expect("a known kind");
+            let spec = WorkloadSpec::read(kind, &mut Parameters::new(&mut given)).expect("a known kind");
             let spec = WorkloadSpec { start: Time::from_us(3), ..spec };
             let (first, again, later) = with_hosts(16, |cx| {
                 let cx = WorkloadContext { group: 2, transport: 1, ..*cx };
@@ -273,9 +264,7 @@ mod tests {
             });
             assert_eq!(first, again, "{kind}");
             assert_eq!(first[1..], later, "{kind}");
-            assert!(
-                first.iter().all(|f| f.start >= Time::from_us(3) && f.group == 2 && f.transport == 1)
-            );
+            assert!(first.iter().all(|f| f.start >= Time::from_us(3) && f.group == 2 && f.transport == 1));
         }
     }
 
@@ -289,9 +278,7 @@ mod tests {
         assert_eq!(one("poisson", "size", text("0B")), "size: a flow needs at least one byte");
         assert_eq!(one("poisson", "capacity", text("0bps")), "capacity: must be more than zero");
         assert_eq!(one("poisson", "duration", text("0s")), "duration: must be more than zero");
-        assert!(
-            one("collective", "duration", text("1s")).contains("ends after its requests or repeats")
-        );
+        assert!(one("collective", "duration", text("1s")).contains("ends after its requests or repeats"));
         assert_eq!(
             one("closed-loop", "request_size", text("0B")),
             "request_size: a flow needs at least one byte"

@@ -2,12 +2,12 @@
 #![allow(dead_code)]
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
-use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
+use weftline_sim::measure::{FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
-use weftline_sim::topology::Topology;
+use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
 
@@ -151,7 +151,7 @@ pub fn reference() -> Option<PathBuf> {
 }
 
 /// Rows of a gzipped CSV of whole numbers, without its header.
-pub fn rows(path: &std::path::Path) -> Vec<Vec<u64>> {
+pub fn rows(path: &Path) -> Vec<Vec<u64>> {
     let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
@@ -175,4 +175,62 @@ pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
         })
         .collect();
     Some((topology, flows, folder))
+}
+
+/// Settings outside the compat mode: ideal times exact, no marking, PFC with headroom, no telemetry that nobody reads,
+/// a retransmission timeout. Tests change what they are about.
+pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -> Config {
+    let mut config = published(controller_name, topology, flows, Bytes(32 << 20), 1);
+    config.compat = Compat::None;
+    config.measure = MeasureConfig::default();
+    config.switch.pfc.headroom_extra = true;
+    config.until = Until::FlowsDone { grid: Time::from_us(1), stall: Time::from_ms(20) };
+    rdma_of(&mut config).rto = Some(Time::from_us(500));
+    config
+}
+
+/// The first transport's settings.
+pub fn rdma_of(config: &mut Config) -> &mut RdmaConfig {
+    let TransportConfig::Rdma(rdma) = &mut config.transports[0];
+    rdma
+}
+
+pub fn flow(src: u32, dst: u32, size: u64, start: Time) -> FlowSpec {
+    FlowSpec { src, dst, size, start, ..FlowSpec::default() }
+}
+
+pub fn link(rate: Rate, delay: Time) -> LinkSpec {
+    LinkSpec { rate, delay }
+}
+
+/// Port of `node` on the link between it and `neighbour`.
+pub fn port_towards(topology: &Topology, node: NodeId, neighbour: NodeId) -> u32 {
+    let ports = &topology.ports()[node as usize];
+    ports.iter().position(|port| port.1 == neighbour).expect("the nodes are linked") as u32
+}
+
+pub fn link_between(topology: &Topology, a: NodeId, b: NodeId) -> LinkId {
+    let joins = |l: &&weftline_sim::topology::Link| (l.a, l.b) == (a, b) || (l.a, l.b) == (b, a);
+    let at = topology.links.iter().position(|l| joins(&l)).expect("the nodes are linked");
+    at as LinkId
+}
+
+pub fn node_named(topology: &Topology, name: &str) -> NodeId {
+    topology.nodes.iter().position(|node| node.name == name).expect("a node of this name") as NodeId
+}
+
+/// Totals of one port.
+pub fn totals_of(outcome: &Outcome, node: NodeId, port: u32) -> PortTotals {
+    outcome.ports.iter().find(|p| (p.0, p.1) == (node, port)).expect("a port").2
+}
+
+/// A quantity of all ports added up.
+pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
+    outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
+}
+
+/// Completion times in the order of flow ids; every flow must have ended.
+pub fn completion_times(kept: &Kept) -> Vec<Time> {
+    let fct = |flow: &FlowRecord| flow.finish.unwrap_or_else(|| panic!("no end: {flow:?}")) - flow.start;
+    kept.flows.iter().map(fct).collect()
 }

@@ -20,11 +20,7 @@ impl Run {
     }
     fn ack_on_path(&mut self, path_id: u16, acknowledged: u64, next_byte: u64, hops: &[Hop]) -> u64 {
         let records: Vec<_> = hops.iter().map(|h| record(h.0, h.1, h.2, Rate::from_gbps(h.3))).collect();
-        self.view(
-            acknowledged,
-            next_byte,
-            IntView { hops: hops.len() as u32, records: &records, path_id },
-        )
+        self.view(acknowledged, next_byte, IntView { hops: hops.len() as u32, records: &records, path_id })
     }
     fn view(&mut self, acknowledged: u64, next_byte: u64, telemetry: IntView) -> u64 {
         self.control.repace = false;
@@ -111,10 +107,7 @@ fn a_new_path_discards_the_records_and_keeps_load_and_reference() {
     let before = run.ack(11_000, 20_000, &[(1_087, 1_024, 64_320, 100), (3_087, 4_096, 0, 400)]);
     let internals = run.internals();
     // Other switches, other counters: nothing may be concluded from the difference.
-    assert_eq!(
-        run.ack_on_path(9, 20_001, 30_000, &[(900, 9_999_872, 0, 100), (3_000, 0, 0, 400)]),
-        before
-    );
+    assert_eq!(run.ack_on_path(9, 20_001, 30_000, &[(900, 9_999_872, 0, 100), (3_000, 0, 0, 400)]), before);
     assert!(!run.control.repace);
     assert_eq!(run.internals(), internals);
     assert_eq!(run.hpcc.last_update_seq, 30_000);

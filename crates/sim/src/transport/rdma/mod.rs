@@ -29,6 +29,7 @@ use nic::{Choice, Nic};
 use pair::QueuePair;
 use receiver::{Answer, Receiver};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.
 const TOKENS: u32 = 4;
@@ -42,6 +43,8 @@ pub struct Rdma {
     pairs: Vec<QueuePair>,
     free: Vec<u32>,
     receivers: FxHashMap<FlowId, Receiver>,
+    /// Length of the flows received in full, where duplicates may still come.
+    received: FxHashMap<FlowId, u64>,
     /// Compat mode: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
     /// This transport's number in packets.
@@ -55,6 +58,7 @@ impl Rdma {
             pairs: Vec::new(),
             free: Vec::new(),
             receivers: FxHashMap::default(),
+            received: FxHashMap::default(),
             flows_to: FxHashMap::default(),
             number,
         }
@@ -123,23 +127,26 @@ impl Rdma {
     /// A data packet has arrived: answers it where it must be answered.
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
-        let receiver = self.receivers.entry(packet.flow).or_default();
-        let before = receiver.expected;
-        let settings = settings_of(cx, packet.profile);
-        let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
-        let delivered = receiver.expected - before;
-        let expected = receiver.expected;
-        if delivered > 0 {
-            cx.net.recorder.deliver(packet.flow, packet.group, delivered);
-            if receiver.is_complete() {
-                if cx.settings.dependencies {
-                    cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
+        let entry = self.receivers.entry(packet.flow);
+        let new = matches!(entry, Entry::Vacant(_));
+        let received = if new { self.received.get(&packet.flow) } else { None };
+        let (answer, expected) = match received {
+            Some(&length) => (Receiver::duplicate(cx.settings.compat), length),
+            None => {
+                let receiver = entry.or_default();
+                let before = receiver.expected;
+                let settings = settings_of(cx, packet.profile);
+                let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
+                let (expected, complete) = (receiver.expected, receiver.is_complete());
+                if expected > before {
+                    cx.net.recorder.deliver(packet.flow, packet.group, expected - before);
+                    if complete {
+                        self.received_all(packet.flow, expected, cx);
+                    }
                 }
-                if !cx.settings.lossy {
-                    self.receivers.remove(&packet.flow);
-                }
+                (answer, expected)
             }
-        }
+        };
         let kind = match answer {
             Answer::Nothing => {
                 cx.net.discard(id);
@@ -169,6 +176,17 @@ impl Rdma {
         cx.net.telemetry_bytes += u64::from(settings.telemetry_bytes);
         cx.enqueue_control(port, id);
         Some(port)
+    }
+
+    /// Every byte of a flow has arrived: its receiver is forgotten, but for its length where duplicates may come.
+    fn received_all(&mut self, flow: FlowId, length: u64, cx: &mut HostContext) {
+        if cx.settings.dependencies {
+            cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
+        }
+        self.receivers.remove(&flow);
+        if cx.settings.duplicates {
+            self.received.insert(flow, length);
+        }
     }
 
     /// An acknowledgement has come back.

@@ -70,13 +70,7 @@ impl Nic {
 
     /// The queue pair to serve now. `moved` learns of gates that got another number.
     #[inline]
-    pub fn choose(
-        &mut self,
-        now: Time,
-        paused: u8,
-        compat: Compat,
-        moved: impl FnMut(u32, u32),
-    ) -> Choice {
+    pub fn choose(&mut self, now: Time, paused: u8, compat: Compat, moved: impl FnMut(u32, u32)) -> Choice {
         let count = self.gates.len();
         if count == 0 {
             return Choice::Nothing;

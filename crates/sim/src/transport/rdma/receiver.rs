@@ -48,6 +48,11 @@ impl Receiver {
         if packet.seq > self.expected {
             return self.missing(now, settings.config.nack_interval);
         }
+        Receiver::duplicate(compat)
+    }
+
+    /// How a packet is answered that has arrived before.
+    pub fn duplicate(compat: Compat) -> Answer {
         match compat {
             // There, a duplicate is dropped without a word, so a lost acknowledgement stays lost.
             Compat::HpccNs3 => Answer::Nothing,

@@ -19,8 +19,7 @@ impl Trace {
         let text = as_text(bytes, file)?;
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let Some((at, header)) = lines.next() else {
-            let message =
-                format!("empty: expected a header such as \"{}\"", COLUMNS[..REQUIRED].join(","));
+            let message = format!("empty: expected a header such as \"{}\"", COLUMNS[..REQUIRED].join(","));
             return Err(TraceError::new(file, None, None, message));
         };
         let header = read_header(header).map_err(|m| TraceError::new(file, Some(at + 1), None, m))?;
@@ -147,14 +146,7 @@ pub(super) fn write(trace: &Trace, label: &dyn Fn(HostId) -> u32) -> String {
     let mut left = trace.waits.iter().peekable();
     for (number, row) in trace.rows.iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = write!(
-            out,
-            "{},{},{},{}",
-            label(row.src),
-            label(row.dst),
-            row.size,
-            Nanoseconds(row.start)
-        );
+        let _ = write!(out, "{},{},{},{}", label(row.src), label(row.dst), row.size, Nanoseconds(row.start));
         if groups {
             let name = row.group.map_or("", |group| &trace.groups[group as usize]);
             let _ = write!(out, ",{}", quote(name));
@@ -168,11 +160,8 @@ pub(super) fn write(trace: &Trace, label: &dyn Fn(HostId) -> u32) -> String {
             while let Some((_, earlier)) = left.next_if(|wait| wait.0 as usize == number) {
                 after.push(earlier.to_string());
             }
-            let compute = if row.compute > Time::ZERO {
-                Nanoseconds(row.compute).to_string()
-            } else {
-                String::new()
-            };
+            let compute =
+                if row.compute > Time::ZERO { Nanoseconds(row.compute).to_string() } else { String::new() };
             let _ = write!(out, ",{},{compute}", after.join(";"));
         }
         out.push('\n');

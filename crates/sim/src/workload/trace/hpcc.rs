@@ -22,8 +22,7 @@ impl Trace {
         };
         let mut rows = Vec::new();
         for (row, (at, line)) in lines.enumerate() {
-            let read =
-                read_flow(line).map_err(|m| TraceError::new(file, Some(at + 1), Some(row), m))?;
+            let read = read_flow(line).map_err(|m| TraceError::new(file, Some(at + 1), Some(row), m))?;
             rows.push((at + 1, read));
         }
         let warning = check_count(first.trim(), rows.len())
@@ -56,9 +55,7 @@ fn read_flow(line: &str) -> Result<Flow, String> {
     let &[src, dst, pg, dport, bytes, start] = &fields[..] else {
         let found = fields.len();
         let hint = if found < 6 { ": is the file truncated?" } else { "" };
-        return Err(format!(
-            "expected \"src dst pg dport bytes start_seconds\", found {found} fields{hint}"
-        ));
+        return Err(format!("expected \"src dst pg dport bytes start_seconds\", found {found} fields{hint}"));
     };
     let whole = |what: &str, text: &str| -> Result<i64, String> {
         text.parse().map_err(|_| format!("{what}: expected a whole number, found \"{text}\""))
@@ -71,12 +68,7 @@ fn read_flow(line: &str) -> Result<Flow, String> {
         _ => return Err(format!("start_seconds: expected seconds, found \"{start}\"")),
     };
     let start_ns = nanoseconds(seconds);
-    Ok(Flow {
-        src: whole("src", src)?,
-        dst: whole("dst", dst)?,
-        bytes: whole("bytes", bytes)?,
-        start_ns,
-    })
+    Ok(Flow { src: whole("src", src)?, dst: whole("dst", dst)?, bytes: whole("bytes", bytes)?, start_ns })
 }
 
 /// floor(floor(seconds * 2^64) * 1e9 / 2^64), exactly; `seconds` below 2^23.
@@ -88,8 +80,7 @@ fn nanoseconds(seconds: f64) -> u64 {
 
 /// A warning if the number at the head has a stray digit, an error if it is wrong in another way.
 fn check_count(first: &str, flows: usize) -> Result<Option<String>, String> {
-    let count: u64 =
-        first.parse().map_err(|_| format!("expected the number of flows, found \"{first}\""))?;
+    let count: u64 = first.parse().map_err(|_| format!("expected the number of flows, found \"{first}\""))?;
     if count == flows as u64 {
         return Ok(None);
     }

@@ -96,12 +96,7 @@ impl std::fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl TraceError {
-    fn new(
-        file: &str,
-        line: Option<usize>,
-        row: Option<usize>,
-        message: impl Into<String>,
-    ) -> TraceError {
+    fn new(file: &str, line: Option<usize>, row: Option<usize>, message: impl Into<String>) -> TraceError {
         TraceError { file: file.to_string(), line, row, message: message.into() }
     }
 }
@@ -151,13 +146,9 @@ impl Trace {
             return Err(format!("size_bytes: expected a size of at least 1, found {}", row.size_bytes));
         }
         let start = time("start_ns", row.start_ps)?;
-        if let Some(before) =
-            self.rows.last().map(|before| before.start).filter(|&before| start < before)
-        {
+        if let Some(before) = self.rows.last().map(|before| before.start).filter(|&before| start < before) {
             let (now, before) = (Nanoseconds(start), Nanoseconds(before));
-            return Err(format!(
-                "start_ns {now} comes after {before}: rows must be sorted by start_ns"
-            ));
+            return Err(format!("start_ns {now} comes after {before}: rows must be sorted by start_ns"));
         }
         let deadline = row.deadline_ps.map(|ps| time("deadline_ns", ps)).transpose()?;
         if deadline.is_some_and(|deadline| deadline < start) {
@@ -343,11 +334,7 @@ impl TraceSpec {
         TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
     }
 
-    pub fn source(
-        &self,
-        cx: &WorkloadContext,
-        window: Window,
-    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let fail = |message: String| WorkloadError::new("file", message);
         let Some(name) = &self.file else { return Err(fail("a trace needs its file".into())) };
         let path = cx.base_dir.join(name);
@@ -356,16 +343,14 @@ impl TraceSpec {
         let trace = match self.format_of(&path) {
             Some("parquet") => {
                 let Some(read) = cx.read_parquet else {
-                    return Err(fail(format!(
-                        "{file}: this build does not read Parquet: convert it to CSV"
-                    )));
+                    return Err(fail(format!("{file}: this build does not read Parquet: convert it to CSV")));
                 };
                 let rows = read(&path).map_err(fail)?;
                 Trace::from_rows(rows, &file, &host)
             }
             Some(format) => {
-                let bytes = files::read(&path, MOST_BYTES)
-                    .map_err(|message| fail(format!("{file}: {message}")))?;
+                let bytes =
+                    files::read(&path, MOST_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
                 let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
                 read(&bytes, &file, &host)
             }
@@ -406,9 +391,7 @@ fn as_text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, TraceError> {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.trim_start_matches('\u{feff}')),
-        Err(error) => {
-            fail(line_at(error.valid_up_to()), "not text (not UTF-8): expected lines of flows")
-        }
+        Err(error) => fail(line_at(error.valid_up_to()), "not text (not UTF-8): expected lines of flows"),
     }
 }
 

@@ -29,9 +29,7 @@ struct TemporaryFile(std::path::PathBuf);
 impl TemporaryFile {
     fn new(name: &str, bytes: &[u8]) -> TemporaryFile {
         let path = std::env::temp_dir().join(format!("weftline-{}-{name}", std::process::id()));
-        std::fs::File::create(&path)
-            .and_then(|mut file| file.write_all(bytes))
-            .expect("a writable folder");
+        std::fs::File::create(&path).and_then(|mut file| file.write_all(bytes)).expect("a writable folder");
         TemporaryFile(path)
     }
 
@@ -79,10 +77,8 @@ fn dependencies_deadlines_and_groups_are_replayed() {
 
 #[test]
 fn a_duration_cuts_the_trace() {
-    let file = TemporaryFile::new(
-        "cut.csv",
-        b"src,dst,size_bytes,start_ns\n0,1,1,0\n0,1,1,1000\n0,1,1,2000\n",
-    );
+    let file =
+        TemporaryFile::new("cut.csv", b"src,dst,size_bytes,start_ns\n0,1,1,0\n0,1,1,1000\n0,1,1,2000\n");
     let flows = drain(&*source("trace", 8, &[("file", text(file.name())), ("duration", text("2us"))]));
     assert_eq!(flows.len(), 2);
 }
@@ -90,37 +86,19 @@ fn a_duration_cuts_the_trace() {
 #[test]
 fn a_wrong_csv_says_where_and_what_was_expected() {
     let rows = |rows: &str| csv_error(&format!("src,dst,size_bytes,start_ns\n0,1,1,5\n{rows}\n"));
-    assert_eq!(
-        rows("0,77,1,5"),
-        "flows.csv:3: row 1: dst: unknown host 77 (the nearest below it is 7)"
-    );
+    assert_eq!(rows("0,77,1,5"), "flows.csv:3: row 1: dst: unknown host 77 (the nearest below it is 7)");
     assert_eq!(rows("-1,2,1,5"), "flows.csv:3: row 1: src: -1 is no host id");
-    assert_eq!(
-        rows("2,2,1,5"),
-        "flows.csv:3: row 1: src and dst are both host 2: a flow needs two hosts"
-    );
-    assert_eq!(
-        rows("0,1,0,5"),
-        "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found 0"
-    );
-    assert_eq!(
-        rows("0,1,-4,5"),
-        "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found -4"
-    );
+    assert_eq!(rows("2,2,1,5"), "flows.csv:3: row 1: src and dst are both host 2: a flow needs two hosts");
+    assert_eq!(rows("0,1,0,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found 0");
+    assert_eq!(rows("0,1,-4,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found -4");
     assert_eq!(
         rows("0,1,1,4.5"),
         "flows.csv:3: row 1: start_ns 4.500 comes after 5: rows must be sorted by start_ns"
     );
     assert_eq!(rows("0,1,1,-5"), "flows.csv:3: row 1: start_ns: is negative");
-    assert_eq!(
-        rows("0,1,1,9e99"),
-        "flows.csv:3: row 1: start_ns: expected nanoseconds, found \"9e99\""
-    );
+    assert_eq!(rows("0,1,1,9e99"), "flows.csv:3: row 1: start_ns: expected nanoseconds, found \"9e99\"");
     assert_eq!(rows("0,1,1,9000000000000000"), "flows.csv:3: row 1: start_ns: is later than 4000000s");
-    assert_eq!(
-        rows("0,1,ten,5"),
-        "flows.csv:3: row 1: size_bytes: expected a whole number, found \"ten\""
-    );
+    assert_eq!(rows("0,1,ten,5"), "flows.csv:3: row 1: size_bytes: expected a whole number, found \"ten\"");
     assert_eq!(
         rows("0,1,1"),
         "flows.csv:3: row 1: expected 4 fields as in the header, found 3: is the file truncated?"
@@ -144,9 +122,8 @@ fn a_file_that_is_no_text_is_recognised() {
 
 #[test]
 fn dependencies_that_no_host_could_know_of_are_refused() {
-    let error = |row: &str| {
-        csv_error(&format!("src,dst,size_bytes,start_ns,after,compute_ns\n0,1,1,0,,\n{row}\n"))
-    };
+    let error =
+        |row: &str| csv_error(&format!("src,dst,size_bytes,start_ns,after,compute_ns\n0,1,1,0,,\n{row}\n"));
     assert!(error("2,3,1,0,0,").contains("row 1: after: row 0 neither starts nor ends"));
     assert!(error("1,3,1,0,1,").contains("after: row 1 is not one of the rows before this one"));
     assert!(error("1,3,1,0,-1,").contains("after: row -1"));
@@ -173,10 +150,7 @@ fn a_stray_digit_behind_the_number_of_flows_is_forgiven_with_a_warning() {
 #[test]
 fn a_wrong_flow_file_says_where() {
     let error = |text| hpcc(text).unwrap_err().to_string();
-    assert_eq!(
-        error("3\n0 1 3 100 9 2\n"),
-        "flow.txt:1: 3 flows announced, 1 found: is the file truncated?"
-    );
+    assert_eq!(error("3\n0 1 3 100 9 2\n"), "flow.txt:1: 3 flows announced, 1 found: is the file truncated?");
     assert!(error("3\n0 1 3 100\n").starts_with("flow.txt:2: row 0: expected \"src dst pg"));
     assert!(error("1\n0 1 3 100 9 soon\n").contains("start_seconds: expected seconds, found \"soon\""));
     assert!(error("flows\n").contains("expected the number of flows"));
@@ -207,9 +181,7 @@ fn parquet_comes_through_the_hook_or_is_refused() {
         drain(&*spec.source(&cx).unwrap())
     });
     assert_eq!(flows.len(), 1);
-    assert!(
-        source_error("trace", 8, &[("file", text("flows.dat"))]).message.contains("unknown format")
-    );
+    assert!(source_error("trace", 8, &[("file", text("flows.dat"))]).message.contains("unknown format"));
     assert!(source_error("trace", 8, &[("file", text("no.csv"))]).message.contains("no.csv"));
     assert!(testing::complaints("trace", &[])[0].contains("a trace needs its file"));
 }

@@ -1,0 +1,43 @@
+//! Paths by destination (D-mod-k): on the way up a tree, the destination's number chooses the port, one digit a tier.
+//!
+//! In a fat tree this spreads a shift permutation over all paths without two flows on one link; the benchmarks use it
+//! so that all simulators carry the same packets over the same links.
+//!
+//! Source: Zahavi et al., "Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns",
+//! Concurrency and Computation: Practice and Experience 22(2), 2010.
+
+use super::LoadBalancer;
+use crate::packet::Packet;
+
+pub struct Destination {
+    /// 0 at the switches next to the hosts.
+    tier: u32,
+}
+
+impl Destination {
+    /// `tier` as the topology counts: 1 next to the hosts.
+    pub fn new(tier: u8) -> Destination {
+        Destination { tier: u32::from(tier).saturating_sub(1).min(8) }
+    }
+}
+
+impl LoadBalancer for Destination {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+        let paths = candidates.len();
+        packet.dst as usize / paths.pow(self.tier) % paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tier_reads_its_own_digit_of_the_destination() {
+        let ports = [0, 1, 2, 3];
+        let to = |dst| Packet { dst, ..Packet::default() };
+        let (mut tor, mut agg) = (Destination::new(1), Destination::new(2));
+        assert_eq!([7, 8, 9].map(|dst| tor.choose(&to(dst), &ports)), [3, 0, 1]);
+        assert_eq!([7, 8, 16].map(|dst| agg.choose(&to(dst), &ports)), [1, 2, 0]);
+    }
+}
