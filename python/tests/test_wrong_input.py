@@ -61,6 +61,11 @@ def sets(changes):
     return [part for change in changes for part in ("--set", change)]
 
 
+# A second on a machine that has one to spare; a busy one shares its seconds out.
+BUSY = "CI" in os.environ or os.getloadavg()[0] > len(os.sched_getaffinity(0)) / 2
+PROMPTLY = 10 if BUSY else 1
+
+
 def interrupted(arguments, number, *, once):
     """Signal a command a second after `once()` holds; return its status, errors, and seconds to its end."""
     # Whoever runs the tests may ignore these signals, and children inherit that.
@@ -88,7 +93,7 @@ def test_a_signal_ends_a_run_within_a_second_and_its_results_are_readable(here, 
     arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_RUN)]
     status, errors, seconds = interrupted(arguments, number, once=(here / "cut/flows.parquet").exists)
     assert (status, errors) == (1, "interrupted; what was computed is in cut\n")
-    assert seconds < 1
+    assert seconds < PROMPTLY
     summary = json.loads((here / "cut/summary.json").read_text())
     assert summary["status"] == "interrupted"
     assert pyarrow.read_table(here / "cut/flows.parquet").num_rows >= summary["flows_done"] > 0
@@ -99,14 +104,14 @@ def test_ctrl_c_ends_the_reading_of_a_scenario_within_a_second(here):
         ["check", "small.toml", *sets(LONG_TO_READ)], signal.SIGINT, once=lambda: True
     )
     assert (status, errors.strip()) == (1, "interrupted")
-    assert seconds < 1
+    assert seconds < PROMPTLY
 
 
 def test_ctrl_c_while_the_network_is_built_leaves_a_folder_that_says_so(here):
     arguments = ["run", "small.toml", "--out", "cut", *sets(LONG_TO_READ)]
     status, errors, seconds = interrupted(arguments, signal.SIGINT, once=(here / "cut/flows.parquet").exists)
     assert (status, errors) == (1, "interrupted; what was computed is in cut\n")
-    assert seconds < 1
+    assert seconds < PROMPTLY
     assert json.loads((here / "cut/summary.json").read_text())["status"] == "interrupted"
 
 
@@ -126,7 +131,7 @@ def test_a_trace_that_never_comes_can_be_given_up(here):
     (here / "replay.toml").write_text(text)
     status, errors, seconds = interrupted(["check", "replay.toml"], signal.SIGINT, once=lambda: True)
     assert (status, errors.strip()) == (1, "interrupted")
-    assert seconds < 1
+    assert seconds < PROMPTLY
 
 
 @pytest.mark.parametrize(

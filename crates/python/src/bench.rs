@@ -8,7 +8,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 use serde_json::json;
 use weftline_results::Stopwatch;
-use weftline_sim::measure::{FlowRecord, Sample, Sink};
+use weftline_sim::measure::{FlowRecord, Progress, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::Simulation;
 
@@ -88,8 +88,14 @@ fn measure(name: &str, text: &str) -> PyResult<Measured> {
     let simulation = Simulation::new(scenario.config().map_err(input)?).map_err(failed)?;
     let counter = Instructions::start();
     let stopwatch = Stopwatch::start(1);
-    let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(failed)?;
+    let mut stopped = Ok(());
+    let mut goes_on = |_: &Progress| {
+        stopped = Python::attach(|py| py.check_signals());
+        stopped.is_ok()
+    };
+    let outcome = simulation.run(&mut Nowhere, &mut goes_on).map_err(failed)?;
     let cost = stopwatch.read();
+    stopped?;
     Ok(Measured {
         cpu_seconds: cost.cpu_seconds,
         wall_seconds: cost.wall_seconds,

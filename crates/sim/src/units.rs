@@ -85,10 +85,10 @@ impl Rate {
         self.0 as f64 / 1e9
     }
 
-    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond.
+    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond; the longest time where it is longer.
     pub fn transmission_time(self, bytes: u64) -> Time {
         const PICOBITS: u128 = 8_000_000_000_000;
-        Time((bytes as u128 * PICOBITS).div_ceil(self.0 as u128) as u64)
+        u64::try_from((bytes as u128 * PICOBITS).div_ceil(self.0 as u128)).map_or(Time::MAX, Time)
     }
 
     /// Bytes that pass in `span` at this rate, rounded down.
@@ -261,5 +261,6 @@ mod tests {
         assert_eq!(Rate::from_gbps(100).transmission_time(1048), Time(83_840));
         assert_eq!(Rate::from_gbps(400).transmission_time(1048), Time(20_960));
         assert_eq!(Rate(3).transmission_time(1), Time(2_666_666_666_667));
+        assert_eq!(Rate(1).transmission_time(u64::MAX), Time::MAX);
     }
 }
