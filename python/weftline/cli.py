@@ -277,6 +277,9 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(found)
     else:
+        if found.get("run", {}).get("until_ns", 0) is None:
+            found["run"] = {"until" if k == "until_ns" else k: v for k, v in found["run"].items()}
+            found["run"]["until"] = "flows-done"
         _print_facts(found)
     return DONE
 

@@ -33,10 +33,12 @@ def run(
 ) -> Run:
     """Run a scenario and return its results.
 
+    A run that stalled (flows unfinished, nothing moves) returns too: ``run.summary["status"]`` says so.
+
     Parameters
     ----------
     scenario : path or dict
-        A TOML file, or the same content as a dict.
+        A TOML file, or the same content as a dict; a dict without a name is called ``run``.
     set : dict, optional
         Values by dotted path that replace those of the scenario: ``{"workload.0.load": 0.7}``.
     seed : int, optional

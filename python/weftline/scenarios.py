@@ -38,6 +38,7 @@ def load(scenario: str | os.PathLike | Mapping) -> Scenario:
         If there is no such file, it cannot be read, or it is not text.
     """
     if isinstance(scenario, Mapping):
+        scenario = {"name": "run", **scenario}
         return Scenario(text=to_toml(scenario), file="<scenario from Python>", base_dir=".")
     path = Path(scenario)
     return Scenario(text=read_text(path, "a scenario"), file=str(path), base_dir=str(path.parent))
@@ -77,6 +78,8 @@ def parse_set(argument: str) -> tuple[str, str]:
 
 def settings(changes: Mapping | None) -> list[tuple[str, str]]:
     """Return dotted paths with their values as TOML, from a dict of Python values."""
+    if changes is not None and not isinstance(changes, Mapping):
+        raise InputError(f'set: expected a dict such as {{"workload.0.load": 0.7}}, found {changes!r}')
     return [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
 
 

@@ -229,7 +229,8 @@ fn prepare(dir: &Path, overwrite: bool) -> Result<(), ResultsError> {
     }
     if !overwrite {
         return Err(ResultsError::input(format!(
-            "{name} exists and is not empty: choose another folder with --out, or overwrite it with --force"
+            "{name} exists and is not empty: choose another folder with --out, or overwrite it with --force \
+             (in Python: out=, force=True)"
         )));
     }
     for file in OWN_FILES {

@@ -249,7 +249,8 @@ fn set_in_node(place: &mut Node, segments: &[&str], node: Node, depth: usize) ->
                 return Err(format!("{reached} is a list: expected an index from 0, found \"{found}\""));
             };
             if index > length {
-                return Err(format!("{reached} has {length} entries: index {index} is past its end"));
+                let entries = if length == 1 { "entry" } else { "entries" };
+                return Err(format!("{reached} has {length} {entries}: index {index} is past its end"));
             }
             let last = depth + 1 == segments.len();
             if last {
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(message("name.x"), "--set name.x=1: name is \"n\", which has nothing named \"x\"");
         assert_eq!(
             message("workload.5.load"),
-            "--set workload.5.load=1: workload has 1 entries: index 5 is past its end"
+            "--set workload.5.load=1: workload has 1 entry: index 5 is past its end"
         );
         assert_eq!(
             message("workload.first.load"),

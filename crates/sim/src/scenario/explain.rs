@@ -7,7 +7,8 @@ use super::metrics::METRICS;
 use super::{switch, transport};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, unknown};
-use crate::{topology, workload};
+use crate::topology;
+use crate::workload::{self, SizeDistribution};
 
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
@@ -18,7 +19,8 @@ const PUBLISHED: &str =
 /// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
 pub fn explain(name: &str) -> Result<Value, String> {
     let wanted = name.trim();
-    let found = scheme(wanted).or_else(|| metric(wanted)).or_else(|| section(wanted)).or_else(|| key(wanted));
+    let found = scheme(wanted).or_else(|| sizes(wanted)).or_else(|| metric(wanted));
+    let found = found.or_else(|| section(wanted)).or_else(|| key(wanted)).or_else(|| table(wanted));
     found.ok_or_else(|| {
         let known = known_names();
         let near = crate::parameters::nearest(wanted, known.iter().map(String::as_str));
@@ -68,8 +70,14 @@ fn scheme(name: &str) -> Option<Value> {
     Some(entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default()))
 }
 
+fn sizes(name: &str) -> Option<Value> {
+    let (title, source) = SizeDistribution::about(name)?;
+    Some(entry(name, &format!("distribution of flow sizes: {title}"), "", source, None, Vec::new()))
+}
+
 fn metric(name: &str) -> Option<Value> {
     let plain = name.trim_end_matches("_ns").trim_end_matches("_bps").trim_end_matches("_bytes");
+    let plain = if name == "window_bytes" { "bdp" } else { plain };
     let metric = METRICS.iter().find(|m| m.name == name || m.name == plain)?;
     Some(json!({
         "name": metric.name,
@@ -124,6 +132,25 @@ fn key(name: &str) -> Option<Value> {
     Some(entry(name, &title, declared.help, source_of(path), None, list.collect()))
 }
 
+/// The keys of a table within a section, such as `measure.queues` or `pfc`.
+fn table(name: &str) -> Option<Value> {
+    let (start, inside) = (format!("{name}."), format!(".{name}."));
+    let mut found: Vec<(String, &Declared)> = Vec::new();
+    for section in sections().iter().filter(|section| !section.path.is_empty()) {
+        for (key, declared) in &section.keys {
+            let path = format!("{}.{key}", section.path);
+            let fits = path.starts_with(&start) || path.contains(&inside);
+            if fits && !found.iter().any(|(known, _)| *known == path) {
+                found.push((path, declared));
+            }
+        }
+    }
+    let (first, _) = found.first()?;
+    let source = source_of(first);
+    let list = found.iter().map(|(path, declared)| parameter(path, declared)).collect();
+    Some(entry(name, &format!("the keys of {name}"), "", source, None, list))
+}
+
 /// Where the defaults of a section, or of the section of a key, come from.
 fn source_of(path: &str) -> &'static str {
     match path.split('.').next() {
@@ -167,12 +194,16 @@ fn parameter(key: &str, declared: &Declared) -> Value {
 /// Every name that [`explain`] takes.
 fn known_names() -> Vec<String> {
     let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
+    names.extend(SizeDistribution::names().map(str::to_string));
     names.extend(METRICS.iter().map(|metric| metric.name.to_string()));
     for section in sections() {
         names.push(section.path.to_string());
         for (key, _) in &section.keys {
             names.push(if section.path.is_empty() { key.clone() } else { format!("{}.{key}", section.path) });
             names.extend(key.rsplit('.').next().map(str::to_string));
+            if let Some((table, _)) = key.split_once('.') {
+                names.push(format!("{}.{table}", section.path));
+            }
         }
     }
     names.retain(|name| !name.is_empty());
@@ -196,6 +227,15 @@ mod tests {
         assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("at least 1"));
         assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
         assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
+        let keys_of = |name: &str| -> Vec<String> {
+            let found = explain(name).unwrap();
+            let keys = found["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap());
+            keys.map(str::to_string).collect()
+        };
+        assert!(keys_of("measure.queues").contains(&"measure.queues.every".to_string()));
+        assert!(keys_of("pfc").iter().all(|key| key.starts_with("switch.pfc.")));
+        assert_eq!(explain("window_bytes").unwrap()["name"], "bdp");
+        assert!(explain("websearch").unwrap()["source"].as_str().unwrap().contains("HPCC"));
         assert!(explain("run").unwrap()["parameters"].as_array().unwrap().len() >= 4);
     }
 

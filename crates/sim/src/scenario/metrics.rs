@@ -87,6 +87,12 @@ pub const METRICS: &[Metric] = &[
         source: "IEEE 802.1Qbb",
     },
     Metric {
+        name: "paused_share",
+        title: "share of port time paused",
+        text: "Time for which ports were held by pause frames, over the number of ports times the length of the run.",
+        source: OURS,
+    },
+    Metric {
         name: "drops",
         title: "drops",
         text: "Packets that a switch's buffer or queue refused. With PFC and its headroom there are none; what a failed \

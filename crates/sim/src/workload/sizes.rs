@@ -57,6 +57,13 @@ impl SizeDistribution {
         NAMED.iter().map(|(name, _)| *name)
     }
 
+    /// What a built-in table is, and where it is from: the first two lines of its text.
+    pub fn about(name: &str) -> Option<(&'static str, &'static str)> {
+        let (_, text) = NAMED.iter().find(|(known, _)| *known == name)?;
+        let mut lines = text.lines().map(|line| line.trim_start_matches(['#', ' ']));
+        Some((lines.next()?, lines.next()?.trim_start_matches("Source: ")))
+    }
+
     /// Every flow has this size; `bytes` must be more than zero.
     pub fn constant(bytes: u64) -> SizeDistribution {
         SizeDistribution { points: vec![(bytes.max(1) as f64, 1.0)], total: 1.0, unit: 1 }
