@@ -119,6 +119,10 @@ pub fn slowdown(
         let mut finished = results::slowdown::read(&dir)?;
         if let Some(group) = group {
             let wanted = finished.groups.iter().position(|name| *name == group);
+            if wanted.is_none() {
+                let known = finished.groups.iter().map(String::as_str);
+                return Err(ResultsError::input(parameters::unknown("group", &group, known)));
+            }
             let mut of_point = finished.group.into_iter();
             finished.points.retain(|_| of_point.next().map(|number| number as usize) == wanted);
         }

@@ -17,14 +17,14 @@ use std::path::Path;
 
 /// Kinds of workload, each with what it is.
 pub const KINDS: &[(&str, &str)] = &[
-    ("poisson", "Flows with exponential gaps at every host, to a stated load."),
-    ("permutation", "Every host sends to one partner, and receives from one."),
-    ("all-to-all", "Every host sends one flow to every other host."),
-    ("incast", "Many hosts send to one at the same time: once, periodically, or at random times."),
-    ("closed-loop", "Clients that ask servers, and ask again when the answer has come."),
-    ("collective", "Ring or tree all-reduce, or all-to-all, with job completion times."),
-    ("flows", "Flows listed in the scenario."),
-    ("trace", "Flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator."),
+    ("poisson", "flows with exponential gaps at every host, to a stated load"),
+    ("permutation", "every host sends to one partner, and receives from one"),
+    ("all-to-all", "every host sends one flow to every other host"),
+    ("incast", "many hosts send to one at the same time: once, periodically, or at random times"),
+    ("closed-loop", "clients that ask servers, and ask again when the answer has come"),
+    ("collective", "ring or tree all-reduce, or all-to-all, with job completion times"),
+    ("flows", "flows listed in the scenario"),
+    ("trace", "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator"),
 ];
 
 /// No flow starts later than this (46 days), so that times cannot overflow.
