@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes every parser for SECONDS each (default: FUZZ_SECONDS or 60), or only the targets named after that:
+# Fuzzes every parser, and short runs of what they read, for SECONDS each (default: FUZZ_SECONDS or 60), or only the targets named after that:
 #
 #     fuzz/run.sh [SECONDS] [TARGET...]
 #
@@ -12,7 +12,7 @@ cd "$(dirname "$0")"
 seconds=${1:-${FUZZ_SECONDS:-60}}
 [ $# -gt 0 ] && shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(scenario topology cdf trace parquet)
+[ ${#targets[@]} -gt 0 ] || targets=(scenario run topology cdf trace parquet)
 
 # Sanitizers and coverage need switches that stable compilers keep for themselves; the explicit target keeps them away from build
 # scripts and macros.
@@ -31,9 +31,11 @@ for target in "${targets[@]}"; do
     mkdir -p "$learnt" "$crashes"
     options=(-max_total_time="$seconds" -timeout=20 -rss_limit_mb=3000 -max_len=8192
         -artifact_prefix="$crashes/" -print_final_stats=1)
-    [ -f "dictionaries/$target.dict" ] && options+=(-dict="dictionaries/$target.dict")
+    # A run starts from scenarios.
+    format=${target/run/scenario}
+    [ -f "dictionaries/$format.dict" ] && options+=(-dict="dictionaries/$format.dict")
     echo "== $target: $seconds s"
-    if ! "$build/$host/release/$target" "${options[@]}" "$learnt" "corpus/$target" >"$crashes/log" 2>&1; then
+    if ! "$build/$host/release/$target" "${options[@]}" "$learnt" "corpus/$format" >"$crashes/log" 2>&1; then
         found=1
         # The reason first, then the way there.
         grep -aE -A25 'panicked at|ERROR:|SUMMARY' "$crashes/log" | head -n 60 || tail -n 60 "$crashes/log"

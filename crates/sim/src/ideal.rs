@@ -103,7 +103,9 @@ impl Train {
         let mut next = Train { pace: self.pace.max(tx(full)), ..self };
         if self.full_packets > 0 {
             let first = earliest(self.first, full);
-            let all_gone = first + Time(next.pace.0 * (self.full_packets - 1)) + tx(full);
+            let all_gone = first
+                .saturating_add(Time(next.pace.0.saturating_mul(self.full_packets - 1)))
+                .saturating_add(tx(full));
             start = start.max(all_gone);
             next.first = reaches(port, first, full, compat);
         }
@@ -114,10 +116,12 @@ impl Train {
 
 /// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
 fn reaches(port: &Port, start: Time, bytes: u64, compat: Compat) -> Arrival {
-    let tail = start + port.transmission_time(bytes, compat) + port.delay;
+    let after =
+        |bytes| start.saturating_add(port.transmission_time(bytes, compat)).saturating_add(port.delay);
+    let tail = after(bytes);
     let header = u64::from(port.peer_cuts_through);
     let cuts = header > 0 && header < bytes;
-    let head = if cuts { start + port.transmission_time(header, compat) + port.delay } else { tail };
+    let head = if cuts { after(header) } else { tail };
     Arrival { head, tail }
 }
 
@@ -126,14 +130,14 @@ fn hpcc(path: &[&Port], rdma: &RdmaSettings, size: u64) -> Time {
     const PLAIN_HEADER: u64 = 48;
     let mtu = u64::from(rdma.config.mtu);
     let total = size + size.div_ceil(mtu) * PLAIN_HEADER;
-    let ns = |bytes: u64, rate: Rate| (u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64;
+    let ns = |bytes: u64, rate: Rate| u128::from(bytes) * 8_000_000_000 / u128::from(rate.0);
     let mut rtt = 0;
     let mut slowest = Rate(u64::MAX);
     for port in path {
-        rtt += 2 * port.delay.ns() + ns(mtu, port.rate);
+        rtt += u128::from(2 * port.delay.ns()) + ns(mtu, port.rate);
         slowest = slowest.min(port.rate);
     }
-    Time::from_ns(rtt + ns(total, slowest))
+    u64::try_from((rtt + ns(total, slowest)) * 1000).map_or(Time::MAX, Time)
 }
 
 /// OPT of the pHost authors: whole packets of 1460 B payload and 40 B header at the host's rate, an acknowledgement, and
@@ -145,9 +149,9 @@ fn phost(path: &[&Port], _rdma: &RdmaSettings, size: u64) -> Time {
     let delays: u64 = path.iter().map(|port| 2 * port.delay.0).sum();
     let at_host = if cut_through { 1500 * packets + 40 + 80 } else { 1500 * (packets + 1) + 80 };
     let inner_bytes = if cut_through { 80 } else { 1540 };
-    let inner: u64 = path[1..path.len().saturating_sub(1).max(1)]
+    let inner = path[1..path.len().saturating_sub(1).max(1)]
         .iter()
         .map(|port| port.rate.transmission_time(inner_bytes).0)
-        .sum();
-    Time(delays + host.transmission_time(at_host).0 + inner)
+        .fold(0, u64::saturating_add);
+    Time(delays.saturating_add(host.transmission_time(at_host).0).saturating_add(inner))
 }

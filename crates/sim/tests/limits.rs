@@ -39,3 +39,36 @@ fn time_without_flows_costs_no_events() {
     assert_eq!((outcome.ending, outcome.flows_done), (Ending::Done, 3));
     assert!(outcome.events < 1000, "{}", outcome.events);
 }
+
+#[test]
+fn flows_that_nobody_can_mean_are_refused() {
+    let problem = |workload: &str| {
+        let text = format!("{STAR}[[workload]]\n{workload}\n");
+        let loaded = Scenario::load(&text, "edge.toml", Path::new("."), &[], None, Hooks::default());
+        loaded.err().expect("refused").to_string()
+    };
+    for (workload, expected) in [
+        (
+            "kind = \"incast\"\nsize = \"2TB\"",
+            "edge.toml:8: workload.0.size: 2000GB is above the limit of 1 TB",
+        ),
+        ("kind = \"collective\"\nbytes = \"2TB\"", "edge.toml:8: workload.0.bytes: 2000GB is above"),
+        ("kind = \"closed-loop\"\nrequest_size = \"2TB\"", "edge.toml:8: workload.0.request_size: 2000GB is"),
+        (
+            "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"2TB\" }]",
+            "edge.toml:8: workload.0.flows: flow 0: size: 2000000000000 is above the limit of 1 TB",
+        ),
+    ] {
+        assert!(problem(workload).starts_with(expected), "{}", problem(workload));
+    }
+}
+
+#[test]
+fn the_ideal_time_of_a_flow_that_takes_for_ever_does_not_wrap() {
+    let (result, kept) = run(
+        "[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1TB\" }]\n[run]\nuntil = \"1ms\"\n\
+         [topology.host_link]\nrate = \"1bps\"\n",
+    );
+    assert_eq!(result.expect("a run").flows_done, 0);
+    assert_eq!(kept.flows[0].ideal, weftline_sim::units::Time::MAX);
+}

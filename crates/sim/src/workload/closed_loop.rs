@@ -6,7 +6,7 @@
 //! slower network gets fewer requests per second, as it would.
 
 use super::load::{Sizes, participants};
-use super::sizes::SizeDistribution;
+use super::sizes::{self, SizeDistribution};
 use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::engine::random::RandomStream;
@@ -56,6 +56,9 @@ impl ClosedLoopSpec {
         };
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
+        }
+        if spec.request_size.0 > sizes::MOST_BYTES {
+            p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
         }
         spec
     }

@@ -15,7 +15,7 @@
 
 use super::load::participants;
 use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, sizes};
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
@@ -70,6 +70,9 @@ impl CollectiveSpec {
         if self.bytes.0 < least {
             let message = format!("{n} hosts need at least {least} bytes, one in each chunk");
             return Err(WorkloadError::new("bytes", message));
+        }
+        if self.bytes.0 > sizes::MOST_BYTES {
+            return Err(WorkloadError::new("bytes", format!("{} is above the limit of 1 TB", self.bytes)));
         }
         let flows_per_job = match self.operation {
             Operation::Ring => 2 * (n - 1) * n,

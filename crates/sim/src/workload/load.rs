@@ -5,7 +5,7 @@
 //! and 60 B for its acknowledgement, a payload load of 50 % is about 55 % of the wire.
 
 use super::hosts::select;
-use super::sizes::SizeDistribution;
+use super::sizes::{self, SizeDistribution};
 use super::spec::{WorkloadContext, WorkloadError};
 use crate::files;
 use crate::parameters::Parameters;
@@ -126,6 +126,9 @@ impl Sizes {
     fn fixed(p: &mut Parameters, size: Bytes) -> Sizes {
         if size.0 == 0 {
             p.complain("size", "a flow needs at least one byte".into());
+        }
+        if size.0 > sizes::MOST_BYTES {
+            p.complain("size", format!("{size} is above the limit of 1 TB"));
         }
         Sizes::Fixed(size)
     }

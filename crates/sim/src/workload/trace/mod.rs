@@ -8,7 +8,7 @@ mod csv;
 mod hpcc;
 
 use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, sizes};
 use crate::files;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -144,6 +144,9 @@ impl Trace {
         }
         if row.size_bytes <= 0 {
             return Err(format!("size_bytes: expected a size of at least 1, found {}", row.size_bytes));
+        }
+        if row.size_bytes as u64 > sizes::MOST_BYTES {
+            return Err(format!("size_bytes: {} is above the limit of 1 TB", row.size_bytes));
         }
         let start = time("start_ns", row.start_ps)?;
         if let Some(before) = self.rows.last().map(|before| before.start).filter(|&before| start < before) {

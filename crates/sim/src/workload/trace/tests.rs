@@ -92,6 +92,10 @@ fn a_wrong_csv_says_where_and_what_was_expected() {
     assert_eq!(rows("0,1,0,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found 0");
     assert_eq!(rows("0,1,-4,5"), "flows.csv:3: row 1: size_bytes: expected a size of at least 1, found -4");
     assert_eq!(
+        rows("0,1,9000000000000000000,5"),
+        "flows.csv:3: row 1: size_bytes: 9000000000000000000 is above the limit of 1 TB"
+    );
+    assert_eq!(
         rows("0,1,1,4.5"),
         "flows.csv:3: row 1: start_ns 4.500 comes after 5: rows must be sorted by start_ns"
     );
