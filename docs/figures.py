@@ -1,4 +1,4 @@
-"""Draw the figures of the documentation from finished runs (after ``make demo``): ``python docs/figures.py``."""
+"""Draw the figures of the documentation from the runs of ``make demo``: ``python docs/figures.py``."""
 
 from __future__ import annotations
 
