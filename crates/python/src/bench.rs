@@ -10,7 +10,7 @@ use serde_json::json;
 use weftline_results::Stopwatch;
 use weftline_sim::measure::{FlowRecord, Progress, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::Simulation;
+use weftline_sim::simulation::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::instructions::Instructions;
@@ -85,7 +85,7 @@ pub fn bench(py: Python<'_>, name: &str, repeats: u32) -> PyResult<String> {
 
 fn measure(name: &str, text: &str) -> PyResult<Measured> {
     let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
-    let simulation = Simulation::new(scenario.config().map_err(input)?).map_err(failed)?;
+    let simulation = Simulation::new(scenario.config().map_err(input)?, Execution::default()).map_err(failed)?;
     let counter = Instructions::start();
     let stopwatch = Stopwatch::start(1);
     let mut stopped = Ok(());

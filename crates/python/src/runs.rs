@@ -11,7 +11,7 @@ use weftline_results::{About, Names, Resources, RunFolder, Stopwatch};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
 use weftline_sim::scenario::Scenario;
-use weftline_sim::simulation::Simulation;
+use weftline_sim::simulation::{Execution, Simulation};
 
 use crate::controllers::{self, Failure};
 use crate::errors::{failed, input, of_results, whole};
@@ -97,7 +97,7 @@ fn simulate(
 fn build(config: Config) -> PyResult<(Simulation, Resources)> {
     interruptible(move || {
         let stopwatch = Stopwatch::start(1);
-        let network = Simulation::new(config).map_err(failed)?;
+        let network = Simulation::new(config, Execution::default()).map_err(failed)?;
         Ok((network, stopwatch.read()))
     })
 }

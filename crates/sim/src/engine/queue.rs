@@ -90,18 +90,45 @@ impl<T: Copy> EventQueue<T> {
     }
 
     /// Takes out the next event.
-    #[inline]
     pub fn pop(&mut self) -> Option<Event<T>> {
+        self.pop_before(Time::MAX)
+    }
+
+    /// Takes out the next event if it comes before `limit`.
+    #[inline]
+    pub fn pop_before(&mut self, limit: Time) -> Option<Event<T>> {
         loop {
-            if let Some(event) = self.current.pop() {
+            if let Some(event) = self.current.last() {
+                if event.time >= limit {
+                    return None;
+                }
                 self.len -= 1;
-                return Some(event);
+                return self.current.pop();
             }
-            if self.len == 0 {
+            if self.len == 0 || !self.advance(limit) {
                 return None;
             }
-            self.advance();
         }
+    }
+
+    /// A time before which no event comes; none without events. Where it is not the time of an event, it lies further on
+    /// after a call of [`EventQueue::pop_before`] with a later limit.
+    pub fn none_before(&self) -> Option<Time> {
+        if let Some(event) = self.current.last() {
+            return Some(event.time);
+        }
+        if self.len == 0 {
+            return None;
+        }
+        let now = self.slot / NEAR as u64;
+        let mut slot = u64::MAX;
+        if self.near_count > 0 {
+            slot = self.next_near_in_span().unwrap_or((now + 1) * NEAR as u64);
+        }
+        if self.len > self.near_count {
+            slot = slot.min(self.next_distant_span(now).saturating_mul(NEAR as u64));
+        }
+        Some(Time(slot.saturating_mul(1 << self.shift)))
     }
 
     #[cold]
@@ -147,16 +174,24 @@ impl<T: Copy> EventQueue<T> {
         }
     }
 
-    /// Moves to the next slot that holds something and puts its events in order.
-    fn advance(&mut self) {
+    /// Moves to the next slot that holds something and puts its events in order; false if it begins at `limit` or later.
+    fn advance(&mut self, limit: Time) -> bool {
+        let last = limit.0.saturating_sub(1) >> self.shift;
         loop {
             if let Some(slot) = self.next_near_in_span() {
+                if slot > last {
+                    return false;
+                }
                 self.slot = slot;
-                return self.open_slot();
+                self.open_slot();
+                return true;
             }
-            self.enter_next_span();
+            if !self.enter_next_span(last) {
+                return false;
+            }
             if self.near[self.slot as usize % NEAR] != NONE {
-                return self.open_slot();
+                self.open_slot();
+                return true;
             }
         }
     }
@@ -186,10 +221,14 @@ impl<T: Copy> EventQueue<T> {
         }
     }
 
-    /// Goes to the first slot of the next span that may hold something, and brings its events near.
-    fn enter_next_span(&mut self) {
+    /// Goes to the first slot of the next span that may hold something, and brings its events near; false if that slot
+    /// comes after `last`.
+    fn enter_next_span(&mut self, last: u64) -> bool {
         let now = self.slot / NEAR as u64;
         let span = if self.near_count > 0 { now + 1 } else { self.next_distant_span(now) };
+        if span > last / NEAR as u64 {
+            return false;
+        }
         self.slot = span * NEAR as u64;
         let mut entry = std::mem::replace(&mut self.coarse[span as usize % COARSE], NONE);
         while entry != NONE {
@@ -206,6 +245,7 @@ impl<T: Copy> EventQueue<T> {
             self.far.pop();
             self.hang_near(slot, entry);
         }
+        true
     }
 
     /// The next span that the coarse wheel or the heap has something for; the near wheel is empty.
@@ -244,6 +284,42 @@ impl<T: Copy> EventQueue<T> {
 mod tests {
     use super::*;
     use crate::engine::random::RandomStream;
+
+    /// By windows, as a partition runs: what comes out is the same, and no window is told of twice for nothing.
+    #[test]
+    fn windows_let_out_what_comes_before_their_end_and_no_more() {
+        let mut random = RandomStream::new(4, "windows");
+        let mut queue = EventQueue::new(Time(1024));
+        let mut oracle = BinaryHeap::new();
+        let (mut key, mut empty_windows) = (0u64, 0);
+        let mut copy = Vec::new();
+        while key < 2000 {
+            let magnitude = random.below(40);
+            let time = random.below(1 << magnitude);
+            queue.push(Time(time), key, 0u32);
+            oracle.push(Reverse((time, key)));
+            key += 1;
+        }
+        while let Some(from) = queue.none_before() {
+            let limit = from + Time(1 + random.below(1_000_000));
+            let before = copy.len();
+            while let Some(event) = queue.pop_before(limit) {
+                assert!(event.time >= from && event.time < limit);
+                copy.push(event.key);
+                if key < 6000 && random.below(2) == 0 {
+                    let magnitude = random.below(36);
+                    let time = limit.0 + random.below(1 << magnitude);
+                    queue.push(Time(time), key, 0);
+                    oracle.push(Reverse((time, key)));
+                    key += 1;
+                }
+            }
+            empty_windows = if copy.len() == before { empty_windows + 1 } else { 0 };
+            assert!(empty_windows < 4, "windows that hold nothing follow each other");
+        }
+        let expected: Vec<u64> = std::iter::from_fn(|| oracle.pop()).map(|Reverse(event)| event.1).collect();
+        assert_eq!(copy, expected);
+    }
 
     /// Against a binary heap, with delays from zero to far beyond every wheel.
     #[test]

@@ -24,7 +24,7 @@ pub struct FlowRecord {
 }
 
 /// What a series row is about; turned into a name (`leaf0.p3`, `flow12`, group name) when it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entity {
     /// (node, port of the node)
     Port(u32, u32),

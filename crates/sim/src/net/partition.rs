@@ -1,13 +1,14 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
-use super::PortId;
+use super::outbox::Outbox;
 use super::port::Port;
+use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
-use crate::engine::queue::{Event, EventQueue};
+use crate::engine::queue::EventQueue;
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
-use crate::telemetry::int::IntStacks;
+use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
 
 /// Something that happens at a node.
@@ -21,26 +22,20 @@ pub enum Action {
     Departure { port: PortId },
     /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
     Wake { port: PortId, serial: u32, transport: u8 },
-    /// A timer of a transport at a host; `token` is the transport's own.
+    /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
     Timer { host: u32, token: u32, transport: u8 },
     /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
     StartFlow { arrival: u32, stage: u8 },
-    /// The network changes: index into the configured failures.
-    Change { index: u32 },
-    /// Routes follow a change.
-    Reroute { index: u32 },
-    /// A measure is due.
-    Tick { probe: u32 },
 }
 
 /// What goes first among simultaneous events of one node, outside the compat mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Rank {
-    /// The network itself changes.
-    Change,
     /// Packets arrive, by input port.
     Arrival,
+    /// Packets held back for their tails go on, by input port.
+    Forward,
     /// Transmitters become free, by port.
     Departure,
     /// Timers, in the order in which the node set them.
@@ -51,8 +46,9 @@ pub enum Rank {
 
 /// The order of simultaneous events.
 enum Order {
-    /// By node, rank, and the node's own counter: a property of the model, whatever the order of insertion.
-    ByEntity { timers_set: Vec<u64> },
+    /// By rank and place at the node, whatever the order of insertion. Nodes do not touch each other at one moment, so
+    /// that they need no order among themselves; timers are counted through all nodes.
+    ByRank { timers_set: u64 },
     /// As the HPCC authors' simulator would have inserted them.
     ByInsertion { inserted: u64 },
 }
@@ -60,6 +56,8 @@ enum Order {
 pub struct Partition {
     pub now: Time,
     pub compat: Compat,
+    /// Its number among the partitions.
+    pub number: u16,
     pub packets: PacketSlab,
     pub stacks: IntStacks,
     pub ports: Vec<Port>,
@@ -70,71 +68,74 @@ pub struct Partition {
     /// Of these, telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     pub events_handled: u64,
+    /// By partition that they are for.
+    pub outboxes: Vec<Outbox>,
     events: EventQueue<Action>,
     order: Order,
 }
 
-/// Key of what comes after everything else at its time and must not disturb the order of the rest: measures.
-const LAST: u64 = u64::MAX;
-/// Key of announcements: before every measure, after all else.
-const ANNOUNCEMENT: u64 = LAST - (1 << 32);
+/// What a partition is built from.
+pub struct PartitionPlan {
+    pub number: u16,
+    pub partitions: usize,
+    pub ports: Vec<Port>,
+    pub compat: Compat,
+    pub telemetry: TelemetryConfig,
+    pub layout: IntLayout,
+    pub recorder: Recorder,
+}
 
 impl Partition {
-    pub fn new(
-        ports: Vec<Port>,
-        nodes: usize,
-        compat: Compat,
-        telemetry: TelemetryConfig,
-        layout: crate::telemetry::int::IntLayout,
-        recorder: Recorder,
-    ) -> Partition {
-        let max_hops = match telemetry {
+    pub fn new(plan: PartitionPlan) -> Partition {
+        let max_hops = match plan.telemetry {
             TelemetryConfig::None => 1,
             TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
         };
         // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
         // microsecond or so that packets spend on a link.
-        let slot = Time((1_000_000 / ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
+        let slot = Time((1_000_000 / plan.ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
         Partition {
             now: Time::ZERO,
-            compat,
+            compat: plan.compat,
+            number: plan.number,
             packets: PacketSlab::new(),
-            stacks: IntStacks::new(max_hops, layout),
-            totals: vec![PortTotals::default(); ports.len()],
-            ports,
-            recorder,
+            stacks: IntStacks::new(max_hops, plan.layout),
+            totals: vec![PortTotals::default(); plan.ports.len()],
+            ports: plan.ports,
+            recorder: plan.recorder,
             packet_hops: 0,
             bytes_on_wire: 0,
             telemetry_bytes: 0,
             events_handled: 0,
+            outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
             events: EventQueue::new(slot),
-            order: match compat {
-                Compat::None => Order::ByEntity { timers_set: vec![0; nodes] },
+            order: match plan.compat {
+                Compat::None => Order::ByRank { timers_set: 0 },
                 Compat::HpccNs3 => Order::ByInsertion { inserted: 0 },
             },
         }
     }
 
-    /// Takes the next event and moves the clock to it.
+    /// Takes the next event that comes before `limit`, and moves the clock to it.
     #[inline]
-    pub fn next_event(&mut self) -> Option<Event<Action>> {
-        let event = self.events.pop()?;
+    pub fn next_event(&mut self, limit: Time) -> Option<Action> {
+        let event = self.events.pop_before(limit)?;
         debug_assert!(event.time >= self.now);
         self.now = event.time;
         self.events_handled += 1;
-        Some(event)
+        Some(event.what)
     }
 
-    /// Events on their way.
-    pub fn pending(&self) -> usize {
-        self.events.len()
+    /// A time before which nothing happens here; none if nothing is to happen.
+    pub fn nothing_before(&self) -> Option<Time> {
+        self.events.none_before()
     }
 
-    /// Schedules what happens at `node`; `place` orders events of one rank (port number, flow id).
+    /// Schedules what happens at a node; `place` orders events of one rank (port number, flow id).
     #[inline]
-    pub fn schedule(&mut self, at: Time, node: u32, rank: Rank, place: u64, action: Action) {
+    pub fn schedule(&mut self, at: Time, rank: Rank, place: u64, action: Action) {
         let key = match &mut self.order {
-            Order::ByEntity { .. } => entity_key(node, rank, place),
+            Order::ByRank { .. } => (rank as u64) << 60 | place,
             Order::ByInsertion { inserted } => {
                 *inserted += 1;
                 *inserted
@@ -145,26 +146,24 @@ impl Partition {
 
     /// Schedules a timer of a node, behind the timers that it set before for the same time.
     #[inline]
-    pub fn schedule_timer(&mut self, at: Time, node: u32, action: Action) {
+    pub fn schedule_timer(&mut self, at: Time, action: Action) {
         let place = match &mut self.order {
-            Order::ByEntity { timers_set } => {
-                let counter = &mut timers_set[node as usize];
-                *counter += 1;
-                *counter
+            Order::ByRank { timers_set } => {
+                *timers_set += 1;
+                *timers_set
             }
             Order::ByInsertion { .. } => 0,
         };
-        self.schedule(at, node, Rank::Timer, place, action);
+        self.schedule(at, Rank::Timer, place, action);
     }
 
-    /// Schedules a measure: after everything else that happens at its time.
-    pub fn schedule_tick(&mut self, at: Time, probe: u32) {
-        self.events.push(at, LAST - u64::from(probe), Action::Tick { probe });
-    }
-
-    /// Schedules the announcement of flows: after what nodes do at its time, before measures.
-    pub fn schedule_announcement(&mut self, at: Time, action: Action) {
-        self.events.push(at, ANNOUNCEMENT, action);
+    /// Takes in what another partition sent here.
+    pub fn take_in(&mut self, outbox: &mut Outbox) {
+        let (ports, events) = (&self.ports, &mut self.events);
+        outbox.empty_into(&mut self.packets, &mut self.stacks, |at, port, packet| {
+            let key = (Rank::Arrival as u64) << 60 | u64::from(ports[port as usize].local);
+            events.push(at, key, Action::Arrival { port, packet });
+        });
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -174,25 +173,30 @@ impl Partition {
         let packet = &mut self.packets[id];
         let size = u64::from(packet.size);
         debug_assert!(port.is_idle(self.now) && port.up);
-        let free = self.now + port.transmission_time(size, self.compat);
-        port.busy_until = free;
+        let whole = port.line.transmission_time(size, self.compat);
+        port.busy_until = self.now + whole;
         port.bytes_sent += size;
         port.packets_sent += 1;
         self.packet_hops += 1;
         self.bytes_on_wire += size;
         packet.generation = port.generation;
         packet.ingress = port.peer_local;
-        let header = u64::from(port.peer_cuts_through);
-        let seen = if header > 0 && header < size {
-            self.now + port.transmission_time(header, self.compat)
-        } else {
-            free
-        };
-        let (at, node, local, peer) = (seen + port.delay, port.peer_node, port.peer_local, port.peer);
+        let seen = port.line.time_to_head(size, whole, self.compat);
+        let (at, local, peer) = (self.now + seen + port.line.delay, port.peer_local, port.peer);
+        let there = port.peer_partition;
         if more || self.compat == Compat::HpccNs3 {
             self.expect_departure(port_id);
         }
-        self.schedule(at, node, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+        if there != self.number {
+            return self.cross(there, at, peer, id);
+        }
+        self.schedule(at, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+    }
+
+    /// A packet leaves for another partition.
+    fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
+        self.outboxes[usize::from(there)].post(at, port, self.packets[id], &self.stacks);
+        self.discard(id);
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
@@ -203,8 +207,14 @@ impl Partition {
             return;
         }
         port.departure_pending = true;
-        let (at, node, local) = (port.busy_until.max(self.now), port.node, u64::from(port.local));
-        self.schedule(at, node, Rank::Departure, local, Action::Departure { port: port_id });
+        let (at, local) = (port.busy_until.max(self.now), u64::from(port.local));
+        self.schedule(at, Rank::Departure, local, Action::Departure { port: port_id });
+    }
+
+    /// The node that a port belongs to.
+    #[inline]
+    pub fn owner(&self, port: PortId) -> NodeIndex {
+        self.ports[port as usize].owner
     }
 
     /// Frees a packet and the telemetry that it carries.
@@ -297,10 +307,4 @@ impl Partition {
         self.recorder.pause(self.now, port.node, u32::from(port.local), stopped);
         !stopped
     }
-}
-
-#[inline]
-fn entity_key(node: u32, rank: Rank, place: u64) -> u64 {
-    debug_assert!(node < 1 << 24 && place < 1 << 36);
-    u64::from(node) << 40 | (rank as u64) << 36 | place
 }

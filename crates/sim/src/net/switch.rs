@@ -17,8 +17,8 @@ pub struct Switch {
     pub first_port: PortId,
     /// Its id in path ids: 12 bits, never 0.
     pub path_id: u16,
-    /// Packets may be forwarded before all of them has come.
-    pub cuts_through: bool,
+    /// Packets may be forwarded once this many bytes of them have come; 0: once all have.
+    pub cuts_through: u16,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// By local port.
@@ -54,11 +54,11 @@ impl Switch {
             return net.strand_packet(port, id);
         };
         let out = self.first_port + out_local;
-        if self.cuts_through {
-            if let Some(at) = must_wait_for_tail(net, port, out, packet) {
+        if self.cuts_through > 0 {
+            if let Some(at) = must_wait_for_tail(net, port, out, packet, self.cuts_through) {
                 let local = u64::from(net.ports[port as usize].local);
                 let action = Action::Forward { port: out, packet: id };
-                return net.schedule(at, self.node, Rank::Arrival, local, action);
+                return net.schedule(at, Rank::Forward, local, action);
             }
         }
         self.admit(net, out, id);
@@ -208,16 +208,19 @@ impl Switch {
 
 /// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave before
 /// it has come.
-fn must_wait_for_tail(net: &Partition, port: PortId, out: PortId, packet: &Packet) -> Option<Time> {
-    let inward = &net.ports[port as usize];
-    let header = u64::from(net.ports[inward.peer as usize].peer_cuts_through);
+fn must_wait_for_tail(
+    net: &Partition,
+    port: PortId,
+    out: PortId,
+    packet: &Packet,
+    cuts_through: u16,
+) -> Option<Time> {
+    // Both directions of a link are alike but for who cuts through at the far end.
+    let inward = net.ports[port as usize].line.towards(cuts_through);
     let size = u64::from(packet.size);
-    if header == 0 || header >= size {
-        return None;
-    }
-    let tail =
-        net.now + inward.transmission_time(size, net.compat) - inward.transmission_time(header, net.compat);
-    let outward = net.ports[out as usize].transmission_time(size, net.compat);
+    let whole = inward.transmission_time(size, net.compat);
+    let tail = net.now + whole - inward.time_to_head(size, whole, net.compat);
+    let outward = net.ports[out as usize].line.transmission_time(size, net.compat);
     let start = tail.saturating_sub(outward);
     (start > net.now).then_some(start)
 }

@@ -1,92 +1,110 @@
 //! The end of a run: every byte is accounted for, and the totals are drawn up.
 
-use super::{NodeIndex, Simulation};
+use super::Simulation;
+use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{Ending, Outcome};
+use crate::measure::{Ending, Outcome, PortTotals};
+use crate::net::NodeIndex;
 use crate::net::partition::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
+use crate::units::Time;
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
-        let outcome = Outcome {
+        let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
+        let mut outcome = Outcome {
             ending,
-            end: self.net.now,
+            end: self.now,
             flows: self.flows.expected(),
-            flows_done: self.net.recorder.flows_done,
-            events: self.net.events_handled,
-            packet_hops: self.net.packet_hops,
-            bytes_on_wire: self.net.bytes_on_wire,
-            telemetry_bytes: self.net.telemetry_bytes,
-            fingerprint: self.fingerprint(),
+            flows_done: sum(|r| r.net.recorder.flows_done),
+            events: sum(|r| r.net.events_handled),
+            packet_hops: sum(|r| r.net.packet_hops),
+            bytes_on_wire: sum(|r| r.net.bytes_on_wire),
+            telemetry_bytes: sum(|r| r.net.telemetry_bytes),
+            fingerprint: 0,
             ports: self.port_totals(),
             queues: self.probes.queues(),
-            jobs: std::mem::take(&mut self.net.recorder.jobs),
+            jobs: std::mem::take(&mut self.flows.jobs_ended),
         };
+        outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
+        let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
+        let delivered = sum(|r| r.net.recorder.delivered);
+        outcome.fingerprint = fingerprint(&outcome, hash, delivered);
         self.check_conservation();
         outcome
     }
 
-    fn port_totals(&self) -> Vec<(u32, u32, crate::measure::PortTotals)> {
-        self.net
-            .ports
-            .iter()
-            .zip(&self.net.totals)
-            .map(|(port, totals)| {
-                let totals = crate::measure::PortTotals {
-                    packets_sent: port.packets_sent,
-                    bytes_sent: port.bytes_sent,
-                    packets_received: port.packets_received,
-                    bytes_received: port.bytes_received,
-                    ..*totals
-                };
-                (port.node, u32::from(port.local), totals)
-            })
-            .collect()
-    }
-
-    /// Hash of all completed flows, and of what every port did.
-    fn fingerprint(&self) -> u64 {
-        let mut hash = mix64(self.net.recorder.hash ^ self.net.packet_hops);
-        for (port, totals) in self.net.ports.iter().zip(&self.net.totals) {
-            let sent = port.bytes_sent ^ port.packets_sent.rotate_left(40);
-            let events =
-                totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
-            hash = mix64(hash ^ mix64(sent ^ mix64(events)));
+    /// Totals of every port, in the order of the nodes and their ports.
+    fn port_totals(&self) -> Vec<(u32, u32, PortTotals)> {
+        let mut all = Vec::with_capacity(self.map.sides.len());
+        for (number, side) in self.map.sides.iter().enumerate() {
+            let local = number as u32 - self.map.first_port[side.node as usize];
+            let (region, id) = self.places.of_port(side.node, local);
+            let net = &self.regions[region].net;
+            let (port, totals) = (&net.ports[id as usize], net.totals[id as usize]);
+            let totals = PortTotals {
+                packets_sent: port.packets_sent,
+                bytes_sent: port.bytes_sent,
+                packets_received: port.packets_received,
+                bytes_received: port.bytes_received,
+                ..totals
+            };
+            all.push((side.node, local, totals));
         }
-        mix64(hash ^ self.net.recorder.delivered)
+        all
     }
 
     /// Bytes are conserved on every link and in every switch, and no packet is left over.
     fn check_conservation(&mut self) {
+        let on_wire: Vec<Vec<u64>> = self.regions.iter_mut().map(|region| region.check_nodes()).collect();
+        for (number, side) in self.map.sides.iter().enumerate() {
+            let local = number as u32 - self.map.first_port[side.node as usize];
+            let (region, id) = self.places.of_port(side.node, local);
+            let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
+            let (peer_region, peer) = self.places.of_port(side.peer_node, peer_local);
+            let sent = self.regions[peer_region].net.ports[peer as usize].bytes_sent;
+            let net = &self.regions[region].net;
+            let received = net.ports[id as usize].bytes_received + net.totals[id as usize].bytes_lost;
+            let arrived = received + on_wire[region][id as usize];
+            assert_eq!(sent, arrived, "bytes on the link into port {local} of node {} are not conserved", side.node);
+        }
+    }
+}
+
+/// Hash of all completed flows, and of what every port did.
+fn fingerprint(outcome: &Outcome, flows: u64, delivered: u64) -> u64 {
+    let mut hash = mix64(flows ^ outcome.packet_hops);
+    for (_, _, totals) in &outcome.ports {
+        let sent = totals.bytes_sent ^ totals.packets_sent.rotate_left(40);
+        let events = totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
+        hash = mix64(hash ^ mix64(sent ^ mix64(events)));
+    }
+    mix64(hash ^ delivered)
+}
+
+impl Region {
+    /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. The bytes on the
+    /// links into its ports.
+    fn check_nodes(&mut self) -> Vec<u64> {
         let mut on_wire = vec![0u64; self.net.ports.len()];
-        let mut waiting_for_tail = vec![0u64; self.switches.len()];
         let mut packets = 0usize;
-        while let Some(action) = self.net.take_pending() {
+        while let Some(action) = self.net.next_event(Time::MAX) {
             match action {
                 Action::Arrival { port, packet } => {
                     on_wire[port as usize] += u64::from(self.net.packets[packet].size);
                     packets += 1;
                 }
-                Action::Forward { port, packet } => {
-                    packets += 1;
-                    if let NodeIndex::Switch(s) = self.nodes[self.net.ports[port as usize].node as usize] {
-                        waiting_for_tail[s as usize] += u64::from(self.net.packets[packet].size);
-                    }
-                }
+                // It is charged to the buffer once it is forwarded.
+                Action::Forward { .. } => packets += 1,
                 _ => {}
             }
-        }
-        for (at, port) in self.net.ports.iter().enumerate() {
-            let sent = self.net.ports[port.peer as usize].bytes_sent;
-            let arrived = port.bytes_received + self.net.totals[at].bytes_lost + on_wire[at];
-            assert_eq!(sent, arrived, "bytes on the link into port {at} are not conserved");
         }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
-            if let NodeIndex::Switch(s) = self.nodes[port.node as usize] {
+            if let NodeIndex::Switch(s) = port.owner {
                 queued[s as usize] += charged;
             }
             while port.queue.dequeue(0, &mut self.net.packets).is_some() {
@@ -97,5 +115,6 @@ impl Simulation {
             assert_eq!(switch.buffer.held(), queued, "switch {} holds bytes that no queue has", switch.node);
         }
         assert_eq!(self.net.packets.live(), packets, "packets are neither queued nor on a link");
+        on_wire
     }
 }

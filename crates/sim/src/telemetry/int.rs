@@ -80,8 +80,9 @@ pub struct IntStacks {
     sent_shift: Option<u32>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct StackHead {
+/// How many hops have written into a stack, and the id of their path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StackHead {
     hops: u16,
     path_id: u16,
 }
@@ -109,6 +110,22 @@ impl IntStacks {
         self.heads.push(StackHead::default());
         self.records.resize(self.heads.len() * self.max_hops, IntRecord::default());
         (self.heads.len() - 1) as u32
+    }
+
+    /// What a stack holds.
+    pub fn contents(&self, id: u32) -> (StackHead, &[IntRecord]) {
+        (self.heads[id as usize], self.view(id).records)
+    }
+
+    /// A stack with these contents; takes its records from the front of `records`.
+    pub fn insert_with(&mut self, head: StackHead, records: &mut &[IntRecord]) -> u32 {
+        let id = self.insert();
+        self.heads[id as usize] = head;
+        let (own, rest) = records.split_at(usize::from(head.hops).min(self.max_hops));
+        let from = id as usize * self.max_hops;
+        self.records[from..from + own.len()].copy_from_slice(own);
+        *records = rest;
+        id
     }
 
     #[inline]
