@@ -85,7 +85,8 @@ pub fn bench(py: Python<'_>, name: &str, repeats: u32) -> PyResult<String> {
 
 fn measure(name: &str, text: &str) -> PyResult<Measured> {
     let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
-    let simulation = Simulation::new(scenario.config().map_err(input)?, Execution::default()).map_err(failed)?;
+    let simulation =
+        Simulation::new(scenario.config().map_err(input)?, Execution::default()).map_err(failed)?;
     let counter = Instructions::start();
     let stopwatch = Stopwatch::start(1);
     let mut stopped = Ok(());

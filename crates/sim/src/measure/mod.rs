@@ -126,7 +126,7 @@ pub enum Ending {
 }
 
 /// What a run leaves beside its tables.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
     /// Simulated time at which the run ended.

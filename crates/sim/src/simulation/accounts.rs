@@ -67,7 +67,11 @@ impl Simulation {
             let net = &self.regions[region].net;
             let received = net.ports[id as usize].bytes_received + net.totals[id as usize].bytes_lost;
             let arrived = received + on_wire[region][id as usize];
-            assert_eq!(sent, arrived, "bytes on the link into port {local} of node {} are not conserved", side.node);
+            assert_eq!(
+                sent, arrived,
+                "bytes on the link into port {local} of node {} are not conserved",
+                side.node
+            );
         }
     }
 }
@@ -77,7 +81,8 @@ fn fingerprint(outcome: &Outcome, flows: u64, delivered: u64) -> u64 {
     let mut hash = mix64(flows ^ outcome.packet_hops);
     for (_, _, totals) in &outcome.ports {
         let sent = totals.bytes_sent ^ totals.packets_sent.rotate_left(40);
-        let events = totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
+        let events =
+            totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
         hash = mix64(hash ^ mix64(sent ^ mix64(events)));
     }
     mix64(hash ^ delivered)

@@ -50,7 +50,9 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
         return one(None);
     }
     if config.compat == Compat::HpccNs3 {
-        return one(Some("the compat mode breaks ties in one order for the whole network, so it runs on one thread"));
+        return one(Some(
+            "the compat mode breaks ties in one order for the whole network, so it runs on one thread",
+        ));
     }
     let external = |TransportConfig::Rdma(rdma): &TransportConfig| {
         matches!(rdma.controller, ControllerConfig::External(_))
@@ -71,8 +73,9 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
              {hops:.0} packets each: too few to gain from a second thread, so the run uses one"
         )));
     }
-    let why_fewer = (threads < asked && execution.threads != 0)
-        .then(|| format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts));
+    let why_fewer = (threads < asked && execution.threads != 0).then(|| {
+        format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
+    });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
 }
 

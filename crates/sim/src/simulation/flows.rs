@@ -2,8 +2,8 @@
 
 use super::Simulation;
 use crate::units::Time;
-use crate::workload::merge::{Arrival, Jobs, Merged};
 use crate::workload::Traffic;
+use crate::workload::merge::{Arrival, Jobs, Merged};
 
 /// Flows announced at one go, beyond those of the very next moment: what waits for its start is kept in memory.
 const AT_ONE_GO: u32 = 4096;

@@ -155,7 +155,8 @@ impl Simulation {
             if self.flows.too_many() {
                 return Err(self.gives_up(sink, too_many_flows()));
             }
-            if self.samples.len() + self.ended.len() > 0 || self.regions.iter().any(|r| r.net.recorder.is_full())
+            if self.samples.len() + self.ended.len() > 0
+                || self.regions.iter().any(|r| r.net.recorder.is_full())
             {
                 self.hand_on(sink)?;
             }
@@ -188,7 +189,9 @@ impl Simulation {
         match self.settings.compat {
             Compat::None => limit = self.announce_flows(next, limit),
             // There, flows are announced behind everything else that happens at their time.
-            Compat::HpccNs3 => limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
+            Compat::HpccNs3 => {
+                limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1)))
+            }
         }
         for region in &mut self.regions {
             region.limit = limit;
@@ -201,7 +204,9 @@ impl Simulation {
         self.now = limit;
         self.exchange();
         self.settle_jobs();
-        if self.settings.compat == Compat::HpccNs3 && self.flows.next_start().is_some_and(|start| start < limit) {
+        if self.settings.compat == Compat::HpccNs3
+            && self.flows.next_start().is_some_and(|start| start < limit)
+        {
             self.announce_flows(limit, limit);
             return None;
         }

@@ -184,7 +184,8 @@ impl Simulation {
     fn take(&mut self, probe: &mut Probe) {
         let (now, regions) = (self.now, &self.regions);
         let seconds = probe.every.as_seconds();
-        let mut sample = |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
+        let mut sample =
+            |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
         match &mut probe.measure {
             Measure::At => self.probes.ending = Some(Ending::Done),
             Measure::FlowsDone { stall, delivered, since } => {

@@ -151,7 +151,9 @@ impl Units {
             let mut pull = vec![0u64; self.weight.len()];
             loop {
                 let free = (0..part.len()).filter(|&unit| part[unit] == FREE);
-                let Some(unit) = free.max_by_key(|&unit| (pull[unit], std::cmp::Reverse(unit))) else { break };
+                let Some(unit) = free.max_by_key(|&unit| (pull[unit], std::cmp::Reverse(unit))) else {
+                    break;
+                };
                 let weight = self.weight[unit];
                 // The last unit goes where it misses the goal by less.
                 if grown > 0 && grown + weight / 2 > goal && usize::from(number) + 1 < parts {

@@ -71,7 +71,9 @@ impl Starts {
     /// A flow was announced that ends at a host of this region (at two, if both its hosts are here).
     pub fn track(&mut self, arrival: &Arrival) {
         let (source, order) = (arrival.source, arrival.order);
-        if !self.precedence.dependents.of(source, order).is_empty() || self.precedence.jobs.of(source, order).is_some() {
+        if !self.precedence.dependents.of(source, order).is_empty()
+            || self.precedence.jobs.of(source, order).is_some()
+        {
             self.tracked.entry(arrival.id).or_insert((source, order, 0)).2 += 1;
         }
     }
