@@ -245,8 +245,8 @@ def _notes(
 ) -> list[str]:
     """Return what a reader of the table has to know."""
     repeats = document["repeats"]
-    notes = [f"Median of {repeats} runs" if repeats > 1 else "One run"]
-    notes[0] += ", each in a process of its own; set-up is not counted."
+    runs = f"Median of {repeats} runs, each in a process of its own" if repeats > 1 else "One run"
+    notes = [f"{runs}; set-up is not counted."]
     notes += dict.fromkeys(f"{result['note']}." for result in document["workloads"] if "note" in result)
     if stored is None:
         return notes

@@ -43,7 +43,8 @@ fn description_of(text: &str) -> &str {
 /// Name and description of every workload, as JSON.
 #[pyfunction]
 pub fn workloads() -> String {
-    let each = WORKLOADS.iter().map(|text| json!({"name": name_of(text), "description": description_of(text)}));
+    let each =
+        WORKLOADS.iter().map(|text| json!({"name": name_of(text), "description": description_of(text)}));
     serde_json::Value::Array(each.collect()).to_string()
 }
 
