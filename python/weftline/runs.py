@@ -25,7 +25,7 @@ def run(
     *,
     set: Mapping[str, object] | None = None,
     seed: int | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     out: str | os.PathLike | None = None,
     force: bool = False,
     controllers: Mapping[str, type] | None = None,
@@ -43,8 +43,9 @@ def run(
         Values by dotted path that replace those of the scenario: ``{"workload.0.load": 0.7}``.
     seed : int, optional
         Seed of every random stream; the scenario's own without it.
-    threads : int
-        Threads of the engine. Results do not depend on it.
+    threads : int, optional
+        Threads that share the run, 0 for as many as pay; the scenario's ``run.threads`` without it. Results
+        do not depend on it.
     out : path, optional
         Folder for the results; ``out/<name>-<hash>`` without it.
     force : bool
@@ -86,7 +87,7 @@ def start(
     changes: list[tuple[str, str]],
     *,
     seed: int | None,
-    threads: int,
+    threads: int | None,
     out: str | os.PathLike,
     force: bool,
     progress: Callable[[dict], None] | None = None,

@@ -5,6 +5,7 @@
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes
+//! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
@@ -18,6 +19,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use weftline_sim::measure::{Ending, Outcome, PortTotals};
+use weftline_sim::simulation::Balance;
+use weftline_sim::units::Time;
 
 use crate::folder::About;
 use crate::names::Names;
@@ -71,6 +74,24 @@ pub(crate) fn of(
         }
     }
     Ok(Value::Object(summary))
+}
+
+/// How the work was spread over threads and regions. With one region there is no lookahead.
+pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
+    let lookahead = (balance.lookahead != Time::MAX).then(|| balance.lookahead.as_ns());
+    let of = json!({
+        "threads": balance.threads,
+        "regions": balance.regions.len(),
+        "windows": balance.windows,
+        "lookahead_ns": lookahead,
+        "balance": balance.busiest_over_mean(),
+        "most_speedup": balance.most_speedup(),
+        "crossing_share": balance.crossing_share(),
+    });
+    match of {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
 }
 
 /// The summary of a run that failed.

@@ -11,6 +11,7 @@ use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
+use crate::simulation::{Execution, Plan};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
 
@@ -22,6 +23,10 @@ const MOST_SIZED_FLOWS: u64 = 2_000_000;
 /// Everything that can be said before the run, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario) -> Value {
     let size = TrafficFacts::of(scenario);
+    let execution = Execution { threads: scenario.threads, regions: None };
+    let plan = scenario.config().ok().map(|config| Plan::of(&config, execution));
+    let threads = plan.as_ref().map_or(scenario.threads, |plan| plan.threads);
+    let why_fewer = plan.and_then(|plan| plan.why_fewer).map(|why| format!("run.threads: {why}"));
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
@@ -44,11 +49,11 @@ pub fn facts(scenario: &Scenario) -> Value {
         },
         "run": {
             "until_ns": until_ns,
-            "threads": scenario.threads,
+            "threads": threads,
             "packet_hops": size.packet_hops,
             "estimated_seconds": size.packet_hops / HOPS_PER_SECOND,
         },
-        "warnings": scenario.warnings,
+        "warnings": scenario.warnings.iter().chain(&why_fewer).collect::<Vec<_>>(),
     })
 }
 
@@ -197,11 +202,6 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }
-    }
-    if scenario.compat == Compat::HpccNs3 && scenario.threads > 1 {
-        warnings.push(
-            "run.threads: like = \"hpcc-ns3\" orders all events globally and runs on one thread".into(),
-        );
     }
     warnings
 }

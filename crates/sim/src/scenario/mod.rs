@@ -30,6 +30,7 @@ pub use catalogue::names;
 pub use document::Origin;
 pub use explain::explain;
 pub use problem::{Problem, ScenarioError};
+pub use run::MOST_THREADS;
 pub use schema::schema;
 
 use crate::config::{
@@ -57,6 +58,7 @@ pub struct Hooks<'a> {
 pub struct Scenario {
     pub name: String,
     pub seed: u64,
+    /// As `run.threads` says; 0: as many as pay.
     pub threads: usize,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,

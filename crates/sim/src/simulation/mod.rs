@@ -7,6 +7,7 @@
 //! nowhere in the results.
 
 mod accounts;
+mod balance;
 mod build;
 mod changes;
 mod execution;
@@ -17,6 +18,7 @@ mod region;
 mod split;
 mod starts;
 
+pub use balance::{Balance, RegionWork};
 pub use build::base_rtt_of;
 pub use execution::{Execution, Plan};
 
@@ -28,6 +30,7 @@ use crate::net::map::Map;
 use crate::settings::Settings;
 use crate::units::Time;
 use crate::workload::merge::MOST_FLOWS;
+use balance::Windows;
 use changes::Changes;
 use flows::Flows;
 use places::Places;
@@ -62,6 +65,7 @@ pub struct Simulation {
     /// Ended flows and samples that have not been handed on.
     ended: Vec<FlowRecord>,
     samples: Vec<Sample>,
+    windows: Windows,
 }
 
 /// Builds and runs on one thread. `watch` hears of the progress about ten times a second; the run stops when it returns
@@ -113,6 +117,15 @@ impl Simulation {
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Outcome, RunError> {
+        self.run_balanced(sink, watch).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs to the end; with the outcome, how the work was spread over regions.
+    pub fn run_balanced(
+        self,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Outcome, Balance), RunError> {
         let work = |region: &mut Box<Region>| region.work(STRIDE);
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
@@ -128,7 +141,7 @@ impl Simulation {
         workers: &mut dyn Workers,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<(Outcome, Balance), RunError> {
         let started = Instant::now();
         let mut watched = started;
         let ending = 'run: loop {
@@ -166,7 +179,8 @@ impl Simulation {
         }
         self.finish();
         self.hand_on(sink)?;
-        Ok(self.outcome(ending))
+        let balance = self.balance();
+        Ok((self.outcome(ending), balance))
     }
 
     /// A time before which nothing happens anywhere; none if nothing is to happen.
@@ -202,6 +216,7 @@ impl Simulation {
     /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at its time.
     fn close_window(&mut self, limit: Time) -> Option<Ending> {
         self.now = limit;
+        self.windows.passed(&self.regions);
         self.exchange();
         self.settle_jobs();
         if self.settings.compat == Compat::HpccNs3
