@@ -1,57 +1,15 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
+use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
-use crate::engine::queue::EventQueue;
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
-
-/// Something that happens at a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// A packet (its head, at a cut-through switch) reaches the node by this port.
-    Arrival { port: PortId, packet: PacketId },
-    /// A packet held back for its tail may be forwarded.
-    Forward { port: PortId, packet: PacketId },
-    /// The transmitter of this port becomes free and something waits.
-    Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
-    Wake { port: PortId, serial: u32, transport: u8 },
-    /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
-    Timer { host: u32, token: u32, transport: u8 },
-    /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
-    StartFlow { arrival: u32, stage: u8 },
-}
-
-/// What goes first among simultaneous events of one node, outside the compat mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Rank {
-    /// Packets arrive, by input port.
-    Arrival,
-    /// Packets held back for their tails go on, by input port.
-    Forward,
-    /// Transmitters become free, by port.
-    Departure,
-    /// Timers, in the order in which the node set them.
-    Timer,
-    /// Flows start, by id.
-    Flow,
-}
-
-/// The order of simultaneous events.
-enum Order {
-    /// By rank and place at the node, whatever the order of insertion. Nodes do not touch each other at one moment, so
-    /// that they need no order among themselves; timers are counted through all nodes.
-    ByRank { timers_set: u64 },
-    /// As the HPCC authors' simulator would have inserted them.
-    ByInsertion { inserted: u64 },
-}
 
 pub struct Partition {
     pub now: Time,
@@ -70,8 +28,9 @@ pub struct Partition {
     pub events_handled: u64,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
-    events: EventQueue<Action>,
-    order: Order,
+    pub agenda: Agenda,
+    /// Nodes of the partition are numbered hosts first, then switches.
+    pub hosts: u32,
 }
 
 /// What a partition is built from.
@@ -80,6 +39,9 @@ pub struct PartitionPlan {
     pub partitions: usize,
     pub ports: Vec<Port>,
     pub compat: Compat,
+    pub agenda: AgendaKind,
+    pub hosts: u32,
+    pub nodes: usize,
     pub telemetry: TelemetryConfig,
     pub layout: IntLayout,
     pub recorder: Recorder,
@@ -91,9 +53,7 @@ impl Partition {
             TelemetryConfig::None => 1,
             TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
         };
-        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
-        // microsecond or so that packets spend on a link.
-        let slot = Time((1_000_000 / plan.ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
+        let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
             compat: plan.compat,
@@ -108,61 +68,32 @@ impl Partition {
             telemetry_bytes: 0,
             events_handled: 0,
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
-            events: EventQueue::new(slot),
-            order: match plan.compat {
-                Compat::None => Order::ByRank { timers_set: 0 },
-                Compat::HpccNs3 => Order::ByInsertion { inserted: 0 },
-            },
+            agenda: Agenda::new(plan.agenda, plan.nodes, ports),
+            hosts: plan.hosts,
         }
     }
 
-    /// Takes the next event that comes before `limit`, and moves the clock to it.
+    /// Takes the next event that comes before `limit` (under windows, of the node at work), and moves the clock to it.
     #[inline]
     pub fn next_event(&mut self, limit: Time) -> Option<Action> {
-        let event = self.events.pop_before(limit)?;
-        debug_assert!(event.time >= self.now);
+        let event = self.agenda.next(limit)?;
+        debug_assert!(event.time >= self.now || matches!(self.agenda, Agenda::Windows(_)));
         self.now = event.time;
         self.events_handled += 1;
-        Some(event.what)
+        Some(event.action())
     }
 
-    /// A time before which nothing happens here; none if nothing is to happen.
-    pub fn nothing_before(&self) -> Option<Time> {
-        self.events.none_before()
-    }
-
-    /// Schedules what happens at a node; `place` orders events of one rank (port number, flow id).
+    /// Schedules what happens at a node.
     #[inline]
-    pub fn schedule(&mut self, at: Time, rank: Rank, place: u64, action: Action) {
-        let key = match &mut self.order {
-            Order::ByRank { .. } => (rank as u64) << 60 | place,
-            Order::ByInsertion { inserted } => {
-                *inserted += 1;
-                *inserted
-            }
-        };
-        self.events.push(at, key, action);
-    }
-
-    /// Schedules a timer of a node, behind the timers that it set before for the same time.
-    #[inline]
-    pub fn schedule_timer(&mut self, at: Time, action: Action) {
-        let place = match &mut self.order {
-            Order::ByRank { timers_set } => {
-                *timers_set += 1;
-                *timers_set
-            }
-            Order::ByInsertion { .. } => 0,
-        };
-        self.schedule(at, Rank::Timer, place, action);
+    pub fn schedule(&mut self, node: u32, at: Time, action: Action) {
+        self.agenda.push(node, Event::new(at, action));
     }
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let (ports, events) = (&self.ports, &mut self.events);
+        let (ports, agenda) = (&self.ports, &mut self.agenda);
         outbox.empty_into(&mut self.packets, &mut self.stacks, |at, port, packet| {
-            let key = (Rank::Arrival as u64) << 60 | u64::from(ports[port as usize].local);
-            events.push(at, key, Action::Arrival { port, packet });
+            agenda.push(ports[port as usize].slot, Event::new(at, Action::Arrival { port, packet }));
         });
     }
 
@@ -182,7 +113,7 @@ impl Partition {
         packet.generation = port.generation;
         packet.ingress = port.peer_local;
         let seen = port.line.time_to_head(size, whole, self.compat);
-        let (at, local, peer) = (self.now + seen + port.line.delay, port.peer_local, port.peer);
+        let (at, node, peer) = (self.now + seen + port.line.delay, port.peer_slot, port.peer);
         let there = port.peer_partition;
         if more || self.compat == Compat::HpccNs3 {
             self.expect_departure(port_id);
@@ -190,7 +121,7 @@ impl Partition {
         if there != self.number {
             return self.cross(there, at, peer, id);
         }
-        self.schedule(at, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+        self.schedule(node, at, Action::Arrival { port: peer, packet: id });
     }
 
     /// A packet leaves for another partition.
@@ -207,14 +138,18 @@ impl Partition {
             return;
         }
         port.departure_pending = true;
-        let (at, local) = (port.busy_until.max(self.now), u64::from(port.local));
-        self.schedule(at, Rank::Departure, local, Action::Departure { port: port_id });
+        let (at, node) = (port.busy_until.max(self.now), port.slot);
+        self.schedule(node, at, Action::Departure { port: port_id });
     }
 
     /// The node that a port belongs to.
     #[inline]
     pub fn owner(&self, port: PortId) -> NodeIndex {
-        self.ports[port as usize].owner
+        let slot = self.ports[port as usize].slot;
+        match slot.checked_sub(self.hosts) {
+            None => NodeIndex::Host(slot),
+            Some(switch) => NodeIndex::Switch(switch),
+        }
     }
 
     /// Frees a packet and the telemetry that it carries.
@@ -252,11 +187,6 @@ impl Partition {
         totals.packets_lost += 1;
         totals.bytes_lost += u64::from(self.packets[id].size);
         self.discard(id);
-    }
-
-    /// Takes out the event that is next, without its happening: for the accounts at the end.
-    pub fn take_pending(&mut self) -> Option<Action> {
-        self.events.pop().map(|event| event.what)
     }
 
     /// A packet has come over the link into this port: counts it, unless the link went down meanwhile.

@@ -1,8 +1,9 @@
 //! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
 
+use super::agenda::Action;
 use super::buffer::SharedBuffer;
 use super::ecn::EcnMarker;
-use super::partition::{Action, Partition, Rank};
+use super::partition::Partition;
 use super::{PFC_FRAME_BYTES, PortId};
 use crate::balance::{Balancer, LoadBalancer};
 use crate::engine::random::RandomStream;
@@ -56,9 +57,10 @@ impl Switch {
         let out = self.first_port + out_local;
         if self.cuts_through > 0 {
             if let Some(at) = must_wait_for_tail(net, port, out, packet, self.cuts_through) {
-                let local = u64::from(net.ports[port as usize].local);
-                let action = Action::Forward { port: out, packet: id };
-                return net.schedule(at, Rank::Forward, local, action);
+                // It is in no queue yet, so there is room to remember the port.
+                net.packets[id].next = out;
+                let node = net.ports[port as usize].slot;
+                return net.schedule(node, at, Action::Forward { port, packet: id });
             }
         }
         self.admit(net, out, id);

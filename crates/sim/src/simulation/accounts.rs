@@ -5,9 +5,8 @@ use super::region::Region;
 use crate::engine::random::mix64;
 use crate::measure::{Ending, Outcome, PortTotals};
 use crate::net::NodeIndex;
-use crate::net::partition::Action;
+use crate::net::agenda::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
-use crate::units::Time;
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
@@ -94,8 +93,8 @@ impl Region {
     fn check_nodes(&mut self) -> Vec<u64> {
         let mut on_wire = vec![0u64; self.net.ports.len()];
         let mut packets = 0usize;
-        while let Some(action) = self.net.next_event(Time::MAX) {
-            match action {
+        for event in self.net.agenda.drain() {
+            match event.action() {
                 Action::Arrival { port, packet } => {
                     on_wire[port as usize] += u64::from(self.net.packets[packet].size);
                     packets += 1;
@@ -107,9 +106,10 @@ impl Region {
         }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
+            let owner = self.net.owner(id as u32);
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
-            if let NodeIndex::Switch(s) = port.owner {
+            if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
             while port.queue.dequeue(0, &mut self.net.packets).is_some() {

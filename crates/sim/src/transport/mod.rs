@@ -8,8 +8,9 @@ pub mod rdma;
 
 use crate::measure::FlowRecord;
 use crate::net::PortId;
+use crate::net::agenda::Action;
 use crate::net::map::Map;
-use crate::net::partition::{Action, Partition};
+use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
 use crate::units::Time;
@@ -48,13 +49,13 @@ impl HostContext<'_> {
     /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
         let action = Action::Timer { host: self.index, token, transport: self.transport };
-        self.net.schedule_timer(at, action);
+        self.net.schedule(self.index, at, action);
     }
 
     /// Sets the wake-up of a NIC for paced packets; `serial` comes back.
     pub fn set_wake(&mut self, at: Time, port: PortId, serial: u32) {
         let action = Action::Wake { port, serial, transport: self.transport };
-        self.net.schedule_timer(at, action);
+        self.net.schedule(self.index, at, action);
     }
 
     /// The port by which packets to `dst` with this hash leave the host.

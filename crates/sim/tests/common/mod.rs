@@ -51,7 +51,7 @@ pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
     let mut kept = Kept::default();
     // More than one thread now and then: they make no difference to the results, but to the time that tests take.
     let threads = if regions.is_multiple_of(3) { 2 } else { 1 };
-    let execution = Execution { threads, regions: Some(regions) };
+    let execution = Execution { threads, regions: Some(regions), windows: regions.is_multiple_of(2) };
     let simulation = Simulation::new(config, execution).expect("a valid configuration");
     let outcome = simulation.run(&mut kept, &mut |_| true).expect("a valid run");
     (kept, outcome)
