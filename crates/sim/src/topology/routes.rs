@@ -3,11 +3,11 @@
 //! Hosts that hang on one switch by one link are reached alike from everywhere else: they form one
 //! *target*. Each switch has a row with one entry per target, an entry being a port, or a list of ports
 //! stored once. Rows are made of chunks of 64 targets; equal chunks and equal rows are stored once, so that
-//! a fat tree with 8 192 hosts needs a few kilobytes of them. Hosts with one way out share rows in which
-//! every target that can be reached has that port.
+//! those of a fat tree with 8 192 hosts take 5 KB. Hosts with one way out share rows in which every target
+//! that can be reached has that port.
 //!
-//! A graph in which every switch differs from every other has no short form: there a chunk stores two or
-//! three bits for each target ([`table`]).
+//! A graph in which every switch differs from every other has no short form: large ones take about a byte
+//! for each pair of switch and target ([`table`]).
 
 mod search;
 mod table;

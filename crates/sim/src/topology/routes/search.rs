@@ -4,6 +4,8 @@
 //! so that one pass over the links serves all of them (the multi-source search of Then et al., "The More the
 //! Merrier: Efficient Multi-Source Graph Traversal", PVLDB 8(4), 2014).
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::super::{HostId, LinkId, NodeId, NodeKind, Topology};
@@ -14,8 +16,31 @@ use super::{NONE, NextHopOrder, Routes, Row};
 #[derive(Clone, Copy)]
 struct Step {
     port: u32,
-    /// A node; in [`Search::around`] a row.
+    to: NodeId,
+    /// Twice its link, plus one at the link's second end.
+    side: usize,
+}
+
+/// The same between rows.
+struct Way {
+    port: u32,
+    /// A row.
     to: u32,
+    /// Index of the way back.
+    back: u32,
+}
+
+/// The ways between rows: those of a row are neighbours, in the wanted order.
+struct Ways {
+    list: Vec<Way>,
+    /// By row: where its ways begin; one more at the end.
+    begin: Vec<usize>,
+}
+
+impl Ways {
+    fn of(&self, row: usize) -> Range<usize> {
+        self.begin[row]..self.begin[row + 1]
+    }
 }
 
 pub(super) struct Search {
@@ -27,8 +52,7 @@ pub(super) struct Search {
     switch_of: Vec<Option<NodeId>>,
     /// Row of each node; hosts that share one have [`NONE`] until [`Search::share_ways_out`].
     row: Vec<u32>,
-    /// By row, the steps to nodes with a row of their own.
-    around: Vec<Vec<Step>>,
+    ways: Ways,
     /// By row: whether packets of others may pass.
     transits: Vec<bool>,
     /// Rows that hosts share.
@@ -66,18 +90,13 @@ impl Search {
         let with_row: Vec<usize> = (0..nodes).filter(|&node| switch_of[node].is_none()).collect();
         let mut row = vec![NONE; nodes];
         with_row.iter().enumerate().for_each(|(r, &node)| row[node] = r as u32);
-        let among_rows = |step: &Step| {
-            let to = row[step.to as usize];
-            (to != NONE).then_some(Step { port: step.port, to })
-        };
-        let around =
-            with_row.iter().map(|&node| steps[node].iter().filter_map(among_rows).collect()).collect();
+        let ways = ways_between(&with_row, &steps, &row, topology.links.len());
         let transits = with_row.iter().map(|&node| is_switch(node)).collect();
         let host_node = topology.hosts();
         let mut host_of = vec![NONE; nodes];
         host_node.iter().enumerate().for_each(|(host, &node)| host_of[node as usize] = host as u32);
         let mut search =
-            Search { host_node, host_of, steps, switch_of, row, around, transits, ways_out: Vec::new() };
+            Search { host_node, host_of, steps, switch_of, row, ways, transits, ways_out: Vec::new() };
         search.share_ways_out();
         search
     }
@@ -85,7 +104,8 @@ impl Search {
     pub fn run(self, limits: Limits) -> Routes {
         let targets = self.targets();
         let last_hop = self.last_hops();
-        let mut builder = Builder::new(limits, self.around.len() + self.ways_out.len(), targets.roots.len());
+        let mut builder =
+            Builder::new(limits, self.transits.len() + self.ways_out.len(), targets.roots.len());
         self.fill(&targets, &mut builder);
         let access = self.host_node.iter().map(|&node| builder.entry(&self.ports(node))).collect();
         let largest = last_hop.iter().copied().filter(|&port| port != NONE).max();
@@ -108,14 +128,14 @@ impl Search {
             let (switch, port) = (self.row[switch as usize], self.steps[node][0].port);
             self.row[node] = *known.entry((set[switch as usize], port)).or_insert_with(|| {
                 self.ways_out.push(WayOut { port, switch });
-                (self.around.len() + self.ways_out.len() - 1) as u32
+                (self.transits.len() + self.ways_out.len() - 1) as u32
             });
         }
     }
 
     /// By row: the number of the set of switches that reach one another by way of switches.
     fn connected_sets(&self) -> Vec<u32> {
-        let mut set = vec![NONE; self.around.len()];
+        let mut set = vec![NONE; self.transits.len()];
         let mut waiting = Vec::new();
         for first in 0..set.len() {
             waiting.push(first as u32);
@@ -123,7 +143,7 @@ impl Search {
                 let at = row as usize;
                 if self.transits[at] && set[at] == NONE {
                     set[at] = first as u32;
-                    waiting.extend(self.around[at].iter().map(|step| step.to));
+                    waiting.extend(self.ways.list[self.ways.of(at)].iter().map(|way| way.to));
                 }
             }
         }
@@ -131,7 +151,7 @@ impl Search {
     }
 
     fn targets(&self) -> Targets {
-        let mut of_row = vec![NONE; self.around.len()];
+        let mut of_row = vec![NONE; self.transits.len()];
         let mut own = of_row.clone();
         let mut roots = Vec::new();
         let of = self.host_node.iter().map(|&node| {
@@ -169,20 +189,24 @@ impl Search {
 
     /// Searches from all targets, and hands the entries of all rows to the builder.
     fn fill(&self, targets: &Targets, builder: &mut Builder) {
-        let mut sweep = Sweep::new(self.around.len());
+        let own_rows = self.transits.len();
+        let mut sweep = Sweep::new(own_rows, self.ways.list.len());
         let mut groups: Vec<Group> = Vec::new();
         for (column, roots) in targets.roots.chunks(TARGETS as usize).enumerate() {
-            sweep.run(self, roots, builder);
+            sweep.run(self, roots);
             let asked = u64::MAX >> (TARGETS as usize - roots.len());
-            for (way, row) in self.ways_out.iter().zip(self.around.len()..) {
+            for row in 0..own_rows {
                 groups.clear();
-                add(&mut groups, builder.entry(&[way.port]), sweep.seen[way.switch as usize] & asked);
-                add(&mut groups, EMPTY, !sweep.seen[way.switch as usize] & asked);
+                sweep.part(row, &self.ways, builder, &mut groups);
+                add(&mut groups, EMPTY, asked & !sweep.seen[row]);
                 builder.put(row, column, &mut groups);
             }
-            for (row, groups) in sweep.groups.iter_mut().enumerate() {
-                add(groups, EMPTY, !sweep.seen[row] & asked);
-                builder.put(row, column, groups);
+            for (way_out, row) in self.ways_out.iter().zip(own_rows..) {
+                groups.clear();
+                let reached = sweep.seen[way_out.switch as usize];
+                add(&mut groups, builder.entry(&[way_out.port]), asked & reached);
+                add(&mut groups, EMPTY, asked & !reached);
+                builder.put(row, column, &mut groups);
             }
             builder.end_column();
         }
@@ -195,11 +219,11 @@ fn usable_steps(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: Nex
     let mut ports = vec![0u32; topology.nodes.len()];
     for (l, link) in topology.links.iter().enumerate() {
         let usable = usable(l as LinkId);
-        for (from, to) in [(link.a, link.b), (link.b, link.a)] {
+        for (end, (from, to)) in [(link.a, link.b), (link.b, link.a)].into_iter().enumerate() {
             let port = ports[from as usize];
             ports[from as usize] += 1;
             if usable {
-                steps[from as usize].push(Step { port, to });
+                steps[from as usize].push(Step { port, to, side: 2 * l + end });
             }
         }
     }
@@ -209,107 +233,92 @@ fn usable_steps(topology: &Topology, usable: &dyn Fn(LinkId) -> bool, order: Nex
     steps
 }
 
-/// Adds targets to the group of their entry.
+/// The steps between nodes that have rows; `row` gives the row of each node.
+fn ways_between(with_row: &[usize], steps: &[Vec<Step>], row: &[u32], links: usize) -> Ways {
+    let mut ways = Ways { list: Vec::new(), begin: vec![0] };
+    let mut at_side = vec![NONE; 2 * links];
+    for &node in with_row {
+        for step in steps[node].iter().filter(|step| row[step.to as usize] != NONE) {
+            at_side[step.side] = ways.list.len() as u32;
+            // The way back is known once all sides are.
+            ways.list.push(Way { port: step.port, to: row[step.to as usize], back: step.side as u32 ^ 1 });
+        }
+        ways.begin.push(ways.list.len());
+    }
+    ways.list.iter_mut().for_each(|way| way.back = at_side[way.back as usize]);
+    ways
+}
+
+/// Adds a group, if it has targets.
 fn add(groups: &mut Vec<Group>, entry: u32, targets: u64) {
-    match groups.iter_mut().find(|group| group.entry == entry) {
-        _ if targets == 0 => {}
-        Some(group) => group.targets |= targets,
-        None => groups.push(Group { entry, targets }),
+    if targets != 0 {
+        groups.push(Group { entry, targets });
     }
 }
 
-/// State of the search from up to 64 targets; everything is by row.
+/// State of the search from up to 64 targets.
 struct Sweep {
-    /// Targets that have reached a row, its own included.
+    /// By row: targets that have reached it, its own included.
     seen: Vec<u64>,
-    /// Those that did so in the last step, and go on from it.
+    /// By row: those that did so in the last step, and go on from it.
     front: Vec<u64>,
-    /// Those that do so in this step.
+    /// By row: those that do so in this step.
     next: Vec<u64>,
     /// Rows with a front.
     active: Vec<u32>,
     /// Rows that this step reaches.
     reached: Vec<u32>,
-    groups: Vec<Vec<Group>>,
-    /// Scratch: the ports of a row that lead to new targets, and to which; and those of one group.
-    ways: Vec<(u32, u64)>,
+    /// By way: the targets to which it is a shortest one.
+    leads_to: Vec<u64>,
+    /// Scratch: ports of a group.
     ports: Vec<u32>,
 }
 
 impl Sweep {
-    fn new(rows: usize) -> Sweep {
+    fn new(rows: usize, ways: usize) -> Sweep {
         Sweep {
             seen: vec![0; rows],
             front: vec![0; rows],
             next: vec![0; rows],
             active: Vec::new(),
             reached: Vec::new(),
-            groups: vec![Vec::new(); rows],
-            ways: Vec::new(),
+            leads_to: vec![0; ways],
             ports: Vec::new(),
         }
     }
 
-    /// Leaves the groups of every row in `groups`: all targets but its own that reach it.
-    fn run(&mut self, search: &Search, roots: &[u32], builder: &mut Builder) {
+    /// Finds what every way leads to.
+    fn run(&mut self, search: &Search, roots: &[u32]) {
         self.seen.fill(0);
         self.front.fill(0);
-        self.groups.iter_mut().for_each(Vec::clear);
+        self.leads_to.fill(0);
         self.active.clear();
         for (bit, &root) in roots.iter().enumerate() {
             self.seen[root as usize] = 1 << bit;
             self.front[root as usize] = 1 << bit;
             self.active.push(root);
         }
-        while self.spread(&search.around) {
-            for i in 0..self.reached.len() {
-                let row = self.reached[i] as usize;
-                self.part(row, &search.around[row], builder);
-            }
+        while !self.active.is_empty() {
+            self.spread(&search.ways);
             self.advance(&search.transits);
         }
     }
 
-    /// Finds what the fronts reach; whether that is anything.
-    fn spread(&mut self, around: &[Vec<Step>]) -> bool {
-        self.reached.clear();
+    /// What the fronts reach for the first time, one step farther from the targets.
+    fn spread(&mut self, ways: &Ways) {
         for &row in &self.active {
             let front = self.front[row as usize];
-            for step in &around[row as usize] {
-                let new = front & !self.seen[step.to as usize];
+            for way in &ways.list[ways.of(row as usize)] {
+                let new = front & !self.seen[way.to as usize];
                 if new != 0 {
-                    let next = &mut self.next[step.to as usize];
+                    let next = &mut self.next[way.to as usize];
                     if *next == 0 {
-                        self.reached.push(step.to);
+                        self.reached.push(way.to);
                     }
                     *next |= new;
+                    self.leads_to[way.back as usize] |= new;
                 }
             }
-        }
-        !self.reached.is_empty()
-    }
-
-    /// Parts the targets that have just reached a row into those with the same next hops: the ports behind
-    /// which a front has them.
-    fn part(&mut self, row: usize, steps: &[Step], builder: &mut Builder) {
-        let mut left = self.next[row];
-        self.ways.clear();
-        self.ways.extend(steps.iter().map(|step| (step.port, self.front[step.to as usize] & left)));
-        self.ways.retain(|&(_, targets)| targets != 0);
-        while left != 0 {
-            let lowest = left & left.wrapping_neg();
-            let mut alike = left;
-            self.ports.clear();
-            for &(port, targets) in &self.ways {
-                if targets & lowest != 0 {
-                    alike &= targets;
-                    self.ports.push(port);
-                } else {
-                    alike &= !targets;
-                }
-            }
-            left &= !alike;
-            add(&mut self.groups[row], builder.entry(&self.ports), alike);
         }
     }
 
@@ -317,7 +326,7 @@ impl Sweep {
     fn advance(&mut self, transits: &[bool]) {
         self.active.iter().for_each(|&row| self.front[row as usize] = 0);
         self.active.clear();
-        for &row in &self.reached {
+        for row in self.reached.drain(..) {
             let at = row as usize;
             let new = std::mem::take(&mut self.next[at]);
             self.seen[at] |= new;
@@ -325,6 +334,28 @@ impl Sweep {
                 self.front[at] = new;
                 self.active.push(row);
             }
+        }
+    }
+
+    /// Parts the targets that reach a row into groups with the same next hops.
+    fn part(&mut self, row: usize, ways: &Ways, builder: &mut Builder, groups: &mut Vec<Group>) {
+        let leads_to = &self.leads_to[ways.of(row)];
+        let ways = &ways.list[ways.of(row)];
+        let mut left = leads_to.iter().fold(0, |all, targets| all | targets);
+        while left != 0 {
+            let lowest = left & left.wrapping_neg();
+            let mut alike = left;
+            self.ports.clear();
+            for (way, &targets) in ways.iter().zip(leads_to) {
+                if targets & lowest != 0 {
+                    alike &= targets;
+                    self.ports.push(way.port);
+                } else {
+                    alike &= !targets;
+                }
+            }
+            left &= !alike;
+            groups.push(Group { entry: builder.entry(&self.ports), targets: alike });
         }
     }
 }

@@ -4,10 +4,10 @@
 //! sequence of chunks of 64 targets. Equal chunks are stored once, and so are equal rows.
 //!
 //! A chunk has one of two forms. *Direct*: 64 entries, one load away; regular networks have a handful of
-//! them. *Packed*: the list of the different entries in it (its palette, shared by all chunks with the same
-//! entries) and the number of each target's entry in that list, one bit plane after the other: with 5 to 8
-//! different entries three bits a target. The first [`Limits::direct`] chunks are direct, which is as much
-//! as a second-level cache holds; networks that need more are irregular ones, whose further chunks are packed.
+//! them. *Packed*: a list of the different entries in it (its palette, shared by chunks with the same ones)
+//! and the number of each target's entry in that list, one bit plane after the other; with 5 to 8 different
+//! entries that is three bits a target. The first [`Limits::direct`] chunks are direct; networks that need
+//! more are large irregular ones, and their further chunks are packed.
 
 use rustc_hash::FxHashMap;
 
@@ -16,31 +16,26 @@ use super::NextHops;
 /// Targets in a chunk: the bits of a mask.
 pub(super) const TARGETS: u32 = 64;
 /// The entry without ports.
-pub(super) const EMPTY: u32 = 0;
-/// Bit of an entry that is a port and not the place of a list.
-const ONE: u32 = 1 << 31;
-/// Palette of a direct chunk: the empty list, which is no palette.
-const DIRECT: u32 = 0;
+pub(super) const EMPTY: u32 = LIST;
+/// Bit of an entry that is the place of a list and not a port.
+const LIST: u32 = 1 << 31;
+/// Bit of a chunk that is packed: the rest is its place in [`Table::packed`].
+const PACKED: u32 = 1 << 31;
+
+type Direct = [u32; TARGETS as usize];
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
-    /// Chunks of all rows.
-    chunks: Vec<Chunk>,
-    direct: Vec<[u32; TARGETS as usize]>,
-    /// Bit planes of packed chunks, lowest bit first.
-    planes: Vec<u64>,
-    /// Lists of ports and palettes: the length, then that many words.
+    /// Chunks of all rows: indices in `direct`, or places in `packed` with the bit [`PACKED`].
+    chunks: Vec<u32>,
+    direct: Vec<Direct>,
+    /// Packed chunks: the place of the palette in `lists` and, from bit 32, the number of planes; then the
+    /// planes, lowest bit first.
+    packed: Vec<u64>,
+    /// Lists of ports, and palettes: the length, then so many words.
     lists: Vec<u32>,
     /// 0, 1, 2, ...: each single port as a list.
     single: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Chunk {
-    /// Index in `direct`, or of the first bit plane.
-    at: u32,
-    /// Place of the palette in `lists`, or [`DIRECT`].
-    palette: u32,
 }
 
 impl Table {
@@ -49,29 +44,30 @@ impl Table {
     pub fn entry(&self, row: usize, target: u32) -> u32 {
         let chunk = self.chunks[row + (target / TARGETS) as usize];
         let place = target % TARGETS;
-        match chunk.palette {
-            DIRECT => self.direct[chunk.at as usize][place as usize],
-            _ => self.packed(chunk, place),
+        match self.direct.get(chunk as usize) {
+            Some(entries) => entries[place as usize],
+            None => self.packed(chunk & !PACKED, place),
         }
     }
 
     #[inline(never)]
-    fn packed(&self, chunk: Chunk, place: u32) -> u32 {
-        let palette = self.list(chunk.palette);
-        let planes = &self.planes[chunk.at as usize..];
-        let number = (0..planes_for(palette.len())).map(|bit| (planes[bit] >> place & 1) << bit).sum::<u64>();
-        palette[number as usize]
+    fn packed(&self, at: u32, place: u32) -> u32 {
+        let at = at as usize;
+        let (palette, planes) = (self.packed[at] as u32, (self.packed[at] >> 32) as usize);
+        let planes = self.packed[at + 1..][..planes].iter().enumerate();
+        let number: u64 = planes.map(|(bit, plane)| (plane >> place & 1) << bit).sum();
+        self.list(palette)[number as usize]
     }
 
     /// The ports that an entry stands for.
     #[inline]
     pub fn hops(&self, entry: u32) -> NextHops<'_> {
-        if entry & ONE != 0 {
-            NextHops::One(entry & !ONE)
+        if entry & LIST == 0 {
+            NextHops::One(entry)
         } else if entry == EMPTY {
             NextHops::None
         } else {
-            NextHops::Many(self.list(entry))
+            NextHops::Many(self.list(entry & !LIST))
         }
     }
 
@@ -87,23 +83,16 @@ impl Table {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>()
-            + self.direct.capacity() * size_of::<[u32; TARGETS as usize]>()
-            + self.planes.capacity() * size_of::<u64>()
-            + (self.lists.capacity() + self.single.capacity()) * size_of::<u32>()
+        let words = self.chunks.capacity() + self.lists.capacity() + self.single.capacity();
+        let packed = self.packed.capacity() * size_of::<u64>();
+        words * size_of::<u32>() + self.direct.capacity() * size_of::<Direct>() + packed
     }
 
-    /// Direct chunks, and bit planes of packed ones.
+    /// Direct chunks, and words of packed ones.
     #[cfg(test)]
     pub fn forms(&self) -> (usize, usize) {
-        (self.direct.len(), self.planes.len())
+        (self.direct.len(), self.packed.len())
     }
-}
-
-/// Bits that tell so many entries apart.
-#[inline]
-fn planes_for(entries: usize) -> usize {
-    (usize::BITS - (entries - 1).leading_zeros()) as usize
 }
 
 /// Targets of a chunk that have the same entry in a row: one bit each.
@@ -124,8 +113,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// 1 MiB of direct chunks.
-    pub const USUAL: Limits = Limits { direct: 4096, known: 1 << 16 };
+    /// 16 MiB of direct chunks: those of a graph of 2 000 switches without any order.
+    pub const USUAL: Limits = Limits { direct: 1 << 16, known: 1 << 16 };
 }
 
 /// Makes a table, one column of chunks after the other.
@@ -135,7 +124,7 @@ pub(super) struct Builder {
     /// Chunks of a row.
     columns: usize,
     known_lists: FxHashMap<Box<[u32]>, u32>,
-    known_chunks: FxHashMap<Box<[Group]>, Chunk>,
+    known_chunks: FxHashMap<Box<[Group]>, u32>,
     /// The largest port that stands alone in an entry.
     largest: u32,
 }
@@ -144,37 +133,41 @@ impl Builder {
     /// For so many rows of so many targets.
     pub fn new(limits: Limits, rows: usize, targets: usize) -> Builder {
         let columns = targets.div_ceil(TARGETS as usize);
-        let chunks = vec![Chunk { at: 0, palette: DIRECT }; rows * columns];
-        let table =
-            Table { chunks, direct: Vec::new(), planes: Vec::new(), lists: vec![0], single: Vec::new() };
-        let known_lists = FxHashMap::from_iter([(Box::default(), EMPTY)]);
-        Builder { table, limits, columns, known_lists, known_chunks: FxHashMap::default(), largest: 0 }
+        let table = Table {
+            chunks: vec![0; rows * columns],
+            direct: Vec::new(),
+            packed: Vec::new(),
+            lists: vec![0],
+            single: Vec::new(),
+        };
+        let (known_lists, known_chunks) = (FxHashMap::default(), FxHashMap::default());
+        Builder { table, limits, columns, known_lists, known_chunks, largest: 0 }
     }
 
     /// The entry that stands for these ports.
     pub fn entry(&mut self, ports: &[u32]) -> u32 {
         match *ports {
+            [] => EMPTY,
             [port] => {
                 self.largest = self.largest.max(port);
-                ONE | port
+                port
             }
-            _ => self.intern(ports),
+            _ => LIST | self.list(ports),
         }
     }
 
-    fn intern(&mut self, list: &[u32]) -> u32 {
+    /// The place of a list, which is stored if it is not known.
+    fn list(&mut self, list: &[u32]) -> u32 {
         if let Some(&at) = self.known_lists.get(list) {
             return at;
         }
         let lists = &mut self.table.lists;
-        let at = lists.len() as u32;
-        // Each list is made of one to 64 different lists of ports, or of the ports of a node: far fewer
-        // words than there are links and chunks.
-        assert!(at & ONE == 0, "lists of next hops take less than 8 GiB");
+        let at = lists.len();
+        assert!(at < LIST as usize, "lists of next hops take less than 8 GiB");
         lists.push(list.len() as u32);
         lists.extend_from_slice(list);
-        self.known_lists.insert(list.into(), at);
-        at
+        self.known_lists.insert(list.into(), at as u32);
+        at as u32
     }
 
     /// Sets the chunk of a row in a column. Groups have different entries and no target in common; targets
@@ -198,30 +191,29 @@ impl Builder {
         self.table.chunks[row * self.columns + column] = chunk;
     }
 
-    fn store(&mut self, groups: &[Group]) -> Chunk {
+    fn store(&mut self, groups: &[Group]) -> u32 {
         if self.table.direct.len() < self.limits.direct {
-            let mut entries = [EMPTY; TARGETS as usize];
-            for (place, entry) in entries.iter_mut().enumerate() {
-                let group = groups.iter().find(|group| group.targets >> place & 1 == 1);
-                *entry = group.map_or(EMPTY, |group| group.entry);
-            }
-            self.table.direct.push(entries);
-            return Chunk { at: self.table.direct.len() as u32 - 1, palette: DIRECT };
+            self.table.direct.push(direct(groups));
+            return self.table.direct.len() as u32 - 1;
         }
         let palette: Vec<u32> = groups.iter().map(|group| group.entry).collect();
-        let palette = self.intern(&palette);
-        let at = u32::try_from(self.table.planes.len()).expect("bit planes take less than 32 GiB");
-        for bit in 0..planes_for(groups.len()) {
-            let with_bit = groups.iter().enumerate().filter(|(number, _)| number >> bit & 1 == 1);
-            self.table.planes.push(with_bit.fold(0, |plane, (_, group)| plane | group.targets));
+        let palette = self.list(&palette);
+        let packed = &mut self.table.packed;
+        let at = packed.len();
+        assert!(at < PACKED as usize, "packed routes take less than 16 GiB");
+        let planes = usize::BITS - (groups.len() - 1).leading_zeros();
+        packed.push(u64::from(palette) | u64::from(planes) << 32);
+        for plane in 0..planes {
+            let with_bit = groups.iter().enumerate().filter(|(number, _)| number >> plane & 1 == 1);
+            packed.push(with_bit.fold(0, |targets, (_, group)| targets | group.targets));
         }
-        Chunk { at, palette }
+        PACKED | at as u32
     }
 
     /// A column is done: forgets what has turned out not to be shared.
     pub fn end_column(&mut self) {
         if self.known_lists.len() > self.limits.known {
-            self.known_lists.retain(|list, _| list.is_empty());
+            self.known_lists.clear();
         }
         if self.known_chunks.len() > self.limits.known {
             self.known_chunks.clear();
@@ -236,7 +228,7 @@ impl Builder {
         table.single = (0..=largest.max(self.largest)).collect();
         table.chunks.shrink_to_fit();
         table.direct.shrink_to_fit();
-        table.planes.shrink_to_fit();
+        table.packed.shrink_to_fit();
         table.lists.shrink_to_fit();
         (self.table, begins)
     }
@@ -268,4 +260,16 @@ impl Builder {
         chunks.truncate(end);
         begins
     }
+}
+
+fn direct(groups: &[Group]) -> Direct {
+    let mut entries = [EMPTY; TARGETS as usize];
+    for group in groups {
+        let mut left = group.targets;
+        while left != 0 {
+            entries[left.trailing_zeros() as usize] = group.entry;
+            left &= left - 1;
+        }
+    }
+    entries
 }
