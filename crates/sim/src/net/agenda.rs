@@ -236,12 +236,11 @@ pub struct Windows {
     /// The first event after the window at work and before the horizon.
     first: Time,
     far: EventQueue<Far>,
-    /// Of the node at work: its events of this window as they were at its beginning, in order from `at` on; and those
-    /// that came up since, the next one last.
+    /// Events of the node at work in this window, the next one last.
     due: Vec<Event>,
-    at: usize,
-    arisen: Vec<Event>,
-    sorter: Sorter,
+    /// Room for those of its events that come later.
+    kept: Vec<Event>,
+    dealer: Dealer,
 }
 
 /// Windows before the horizon: an event is looked at once in each until it comes.
@@ -260,19 +259,16 @@ impl Windows {
             first: Time::MAX,
             far: EventQueue::new(Time(length.0 / 64)),
             due: Vec::new(),
-            at: 0,
-            arisen: Vec::new(),
-            sorter: Sorter::default(),
+            kept: Vec::new(),
+            dealer: Dealer::default(),
         }
     }
 
     #[inline]
     fn push(&mut self, node: u32, event: Event) {
-        if event.time >= self.horizon {
-            return self.far.push(Far { event, node });
-        }
-        if event.time < self.until {
-            return self.arise(event);
+        // One comparison for both ends.
+        if event.time.0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
+            return self.push_outside(node, event);
         }
         self.first = self.first.min(event.time);
         let inbox = &mut self.inboxes[node as usize];
@@ -282,13 +278,13 @@ impl Windows {
         inbox.push(event);
     }
 
-    /// Something comes up for the node at work within the window.
-    fn arise(&mut self, event: Event) {
-        let mut at = self.arisen.len();
-        while at > 0 && self.arisen[at - 1] < event {
-            at -= 1;
+    /// What is far off, or comes up for the node at work within the window.
+    fn push_outside(&mut self, node: u32, event: Event) {
+        if event.time >= self.horizon {
+            return self.far.push(Far { event, node });
         }
-        self.arisen.insert(at, event);
+        let at = self.due.partition_point(|other| *other > event);
+        self.due.insert(at, event);
     }
 
     fn nothing_before(&self) -> Option<Time> {
@@ -322,117 +318,120 @@ impl Windows {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    /// Puts a node's events of this window in order; how many there are.
-    pub fn begin(&mut self, node: u32) -> usize {
+    /// Puts a node's events of this window in order; whether there are any.
+    pub fn begin(&mut self, node: u32) -> bool {
         self.active[node as usize / 64] &= !(1 << (node % 64));
         let inbox = &mut self.inboxes[node as usize];
-        self.due.clear();
-        self.at = 0;
-        let (until, mut kept, mut first) = (self.until, 0, self.first);
-        for at in 0..inbox.len() {
-            let event = inbox[at];
-            if event.time < until {
-                self.due.push(event);
-            } else {
-                inbox[kept] = event;
-                kept += 1;
-                first = first.min(event.time);
-            }
+        debug_assert!(self.due.is_empty());
+        if inbox.len() <= FEW {
+            begin_few(inbox, &mut self.due, &mut self.kept, self.until);
+        } else {
+            self.dealer.deal_out(inbox, &mut self.due, &mut self.kept, self.until, self.length);
         }
-        inbox.truncate(kept);
-        self.first = first;
-        if kept > 0 {
+        inbox.clear();
+        if !self.kept.is_empty() {
+            let first = self.kept.iter().map(|event| event.time).min();
+            self.first = self.first.min(first.unwrap_or(Time::MAX));
+            inbox.append(&mut self.kept);
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
-        self.sorter.sort(&mut self.due);
-        self.due.len()
+        !self.due.is_empty()
     }
 
     /// The next event of the node at work.
     #[inline]
-    fn next(&mut self) -> Option<Event> {
-        match (self.due.get(self.at), self.arisen.last()) {
-            (Some(&due), None) => {
-                self.at += 1;
-                Some(due)
-            }
-            (Some(&due), Some(&arisen)) if due < arisen => {
-                self.at += 1;
-                Some(due)
-            }
-            _ => self.arisen.pop(),
-        }
+    pub fn next(&mut self) -> Option<Event> {
+        self.due.pop()
     }
 
-    /// The event after next, as far as it is known: whoever wants to may fetch what it touches.
+    /// The event after the next one, as far as is known: whoever wants to may fetch what it touches.
     #[inline]
     pub fn ahead(&self) -> Option<Event> {
-        self.due.get(self.at + 1).copied()
+        self.due.len().checked_sub(2).map(|at| self.due[at])
     }
 
     fn drain(&mut self) -> Vec<Event> {
         let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
-        all.extend(self.due.drain(self.at..).chain(self.arisen.drain(..)));
+        all.append(&mut self.due);
         all
     }
 }
 
-/// Sorts the events of a node's window: into as many buckets of time as there are events, then by insertion.
-#[derive(Default)]
-struct Sorter {
-    starts: Vec<u32>,
-    sorted: Vec<Event>,
-}
+/// So many events at most are sorted by insertion at once.
+const FEW: usize = 20;
 
-impl Sorter {
-    /// Fewer are sorted by insertion at once: mostly they are nearly in order, because each link's packets are.
-    const FEW: usize = 24;
-
-    fn sort(&mut self, events: &mut Vec<Event>) {
-        if events.len() > Sorter::FEW {
-            self.deal_out(events);
-        }
-        for at in 1..events.len() {
-            let event = events[at];
-            let mut to = at;
-            while to > 0 && event < events[to - 1] {
-                events[to] = events[to - 1];
-                to -= 1;
-            }
-            events[to] = event;
+/// Parts an inbox into what comes before `until`, in order with the first one last, and the rest.
+fn begin_few(inbox: &[Event], due: &mut Vec<Event>, kept: &mut Vec<Event>, until: Time) {
+    // From the back: packets of one sender come in order, and the last one is to be first.
+    for &event in inbox.iter().rev() {
+        if event.time < until {
+            due.push(event);
+            insert_last(due);
+        } else {
+            kept.push(event);
         }
     }
+    kept.reverse();
+}
 
-    /// Puts events into the order of their buckets.
-    fn deal_out(&mut self, events: &mut Vec<Event>) {
-        let (mut first, mut last) = (u64::MAX, 0);
-        for event in events.iter() {
-            first = first.min(event.time.0);
-            last = last.max(event.time.0);
-        }
-        // Between one and two buckets an event.
-        let span = (last - first).max(1);
-        let wanted = (2 * events.len()).next_power_of_two() as u64;
-        let shift = (64 - (span / wanted).leading_zeros()).min(63);
-        let buckets = (span >> shift) as usize + 1;
+/// Moves the last event to its place among the others, which are in order, the first one last.
+#[inline]
+fn insert_last(events: &mut [Event]) {
+    let mut to = events.len() - 1;
+    let event = events[to];
+    while to > 0 && event > events[to - 1] {
+        events[to] = events[to - 1];
+        to -= 1;
+    }
+    events[to] = event;
+}
+
+/// Sorts many events of a window: into buckets of time, then by insertion.
+#[derive(Default)]
+struct Dealer {
+    starts: Vec<u32>,
+}
+
+impl Dealer {
+    /// The same as [`begin_few`]; the window has this length at most.
+    fn deal_out(
+        &mut self,
+        inbox: &[Event],
+        due: &mut Vec<Event>,
+        kept: &mut Vec<Event>,
+        until: Time,
+        length: Time,
+    ) {
+        // About two events a bucket; bucket 0 is for those that come later.
+        let buckets = (inbox.len() / 2).next_power_of_two().min(1024);
+        let shift = (length.0.max(1).ilog2() + 1).saturating_sub(buckets.ilog2());
+        let bucket = |event: &Event| match until.0.checked_sub(event.time.0 + 1) {
+            None => 0,
+            Some(before) => ((before >> shift) as usize).min(buckets - 1) + 1,
+        };
         self.starts.clear();
-        self.starts.resize(buckets + 1, 0);
-        let bucket = |event: &Event| ((event.time.0 - first) >> shift) as usize;
-        for event in events.iter() {
+        self.starts.resize(buckets + 2, 0);
+        for event in inbox {
             self.starts[bucket(event) + 1] += 1;
         }
-        for at in 1..self.starts.len() {
-            self.starts[at] += self.starts[at - 1];
+        let mut sum = 0;
+        for start in &mut self.starts {
+            sum += *start;
+            *start = sum;
         }
-        self.sorted.clear();
-        self.sorted.resize(events.len(), events[0]);
-        for event in events.iter() {
+        let later = self.starts[1] as usize;
+        due.resize(inbox.len(), inbox[0]);
+        for event in inbox.iter().rev() {
             let to = &mut self.starts[bucket(event)];
-            self.sorted[*to as usize] = *event;
+            due[*to as usize] = *event;
             *to += 1;
         }
-        std::mem::swap(events, &mut self.sorted);
+        kept.extend(due[..later].iter().rev());
+        due.drain(..later);
+        for last in 2..=due.len() {
+            insert_last(&mut due[..last]);
+        }
     }
 }
 
@@ -458,22 +457,29 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_events_is_sorted() {
+    fn any_number_of_events_is_sorted_and_parted_from_what_comes_later() {
         let mut random = RandomStream::new(1, "sorter");
-        let mut sorter = Sorter::default();
+        let mut dealer = Dealer::default();
         for round in 0..2000 {
-            let count = random.below(400) as usize;
-            let span = 1 << random.below(40);
-            let mut events: Vec<Event> = (0..count)
+            let count = 1 + random.below(400) as usize;
+            let magnitude = random.below(40);
+            let length = 1 << magnitude;
+            let inbox: Vec<Event> = (0..count)
                 .map(|_| {
                     let port = random.below(3) as u32;
-                    Event::new(Time(round + random.below(span)), Action::Departure { port })
+                    Event::new(Time(round + random.below(length + length / 4)), Action::Departure { port })
                 })
                 .collect();
-            let mut expected = events.clone();
-            expected.sort_unstable();
-            sorter.sort(&mut events);
-            assert_eq!(events, expected);
+            let until = Time(round + length);
+            let mut expected: Vec<Event> = inbox.iter().copied().filter(|event| event.time < until).collect();
+            expected.sort_unstable_by(|a, b| b.cmp(a));
+            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time >= until).collect();
+            let (mut due, mut kept) = (Vec::new(), Vec::new());
+            dealer.deal_out(&inbox, &mut due, &mut kept, until, Time(length));
+            assert_eq!((&due, &kept), (&expected, &later));
+            let (mut due, mut kept) = (Vec::new(), Vec::new());
+            begin_few(&inbox, &mut due, &mut kept, until);
+            assert_eq!((due, kept), (expected, later));
         }
     }
 

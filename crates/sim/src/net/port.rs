@@ -32,6 +32,7 @@ pub struct Port {
     pub queue: Queue,
     /// The node that it belongs to, among those of the partition.
     pub slot: u32,
+    /// Counted where assertions are on, to hold what follows from the peer's counters against.
     pub bytes_received: u64,
     pub packets_received: u64,
     /// The node among all nodes of the network.

@@ -27,7 +27,7 @@ use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
 use crate::topology::max_base_rtt;
-use crate::topology::{NextHopOrder, Routes};
+use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
@@ -253,7 +253,9 @@ impl Builder<'_> {
             ports.extend(self.ports(node, number, index));
             let own = &ports[first_port as usize..];
             match index {
-                NodeIndex::Switch(_) => switches.push(switch(self.config, node, first_port, own)),
+                NodeIndex::Switch(_) => {
+                    switches.push(switch(self.config, node, self.map.routes.row(node), first_port, own))
+                }
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
                     index,
@@ -281,6 +283,7 @@ impl Builder<'_> {
             telemetry: self.config.telemetry,
             layout,
             recorder,
+            links_fail: !self.config.failures.events.is_empty(),
         });
         (net, switches, hosts)
     }
@@ -334,7 +337,7 @@ impl Builder<'_> {
     }
 }
 
-fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
+fn switch(config: &Config, node: u32, row: Row, first_port: u32, own: &[Port]) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
@@ -344,6 +347,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
     let nic = nic_rate(&config.topology);
     Switch {
         node,
+        row,
         first_port,
         cuts_through: cut_through_header(config),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,

@@ -260,7 +260,7 @@ impl Simulation {
             until: self.probes.end_at(),
             flows_done: self.flows_done(),
             flows: self.flows.expected(),
-            packet_hops: self.regions.iter().map(|region| region.net.packet_hops).sum(),
+            packet_hops: self.regions.iter().map(|region| region.net.sent().0).sum(),
             cpu_seconds: started.elapsed().as_secs_f64(),
         }
     }

@@ -65,9 +65,34 @@ impl Region {
         while let Agenda::Windows(windows) = &mut self.net.agenda {
             let Some(node) = windows.next_node(from) else { break };
             from = node + 1;
-            if windows.begin(node) > 0 {
-                while let Some(action) = self.net.next_event(self.limit) {
-                    self.handle(action);
+            if !windows.begin(node) {
+                continue;
+            }
+            match node.checked_sub(self.net.hosts) {
+                None => self.work_host(),
+                Some(switch) => self.work_switch(switch),
+            }
+        }
+    }
+
+    /// The events of a host in this window.
+    fn work_host(&mut self) {
+        while let Some(event) = self.net.next_of_node() {
+            self.handle(event.action());
+        }
+    }
+
+    /// The events of a switch in this window.
+    fn work_switch(&mut self, switch: u32) {
+        let Region { net, switches, map, .. } = self;
+        let (switch, routes) = (&mut switches[switch as usize], &map.routes);
+        while let Some(event) = net.next_of_node() {
+            match event.action() {
+                Action::Arrival { port, packet } => switch.receive(net, routes, port, packet),
+                Action::Departure { port } => switch.departure(net, port),
+                Action::Forward { packet, .. } => switch.go_on(net, packet),
+                Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
+                    debug_assert!(false, "only hosts have timers and flows");
                 }
             }
         }
@@ -106,8 +131,7 @@ impl Region {
             }
             Action::Forward { port, packet } => {
                 if let NodeIndex::Switch(switch) = self.net.owner(port) {
-                    let out = self.net.packets[packet].next;
-                    self.switches[switch as usize].admit(&mut self.net, out, packet);
+                    self.switches[switch as usize].go_on(&mut self.net, packet);
                 }
             }
             Action::StartFlow { arrival, stage, .. } => self.start_flow(arrival, stage),
