@@ -13,6 +13,7 @@ use super::PortId;
 use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
+use std::ops::Range;
 
 /// Something that happens at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,13 +50,10 @@ pub const PORT_BITS: u32 = 28;
 pub const SERIAL_BITS: u32 = 24;
 const LOW: u64 = 0xffff_ffff;
 
-/// An [`Action`] and its time.
+/// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and what else
+/// belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Event {
-    pub time: Time,
-    /// Rank, then what orders events of that rank, then what else belongs to it.
-    order: u64,
-}
+pub struct Event(u128);
 
 impl Event {
     #[inline]
@@ -81,14 +79,25 @@ impl Event {
                 (rank::FLOW + u64::from(stage)) << 60 | u64::from(flow) << PORT_BITS | u64::from(arrival)
             }
         };
-        Event { time, order }
+        Event(u128::from(time.0) << 64 | u128::from(order))
+    }
+
+    #[inline]
+    fn order(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Port and packet, if this is an arrival: what most events are.
+    #[inline]
+    pub fn arrival(self) -> Option<(PortId, PacketId)> {
+        (self.order() >> 60 == rank::ARRIVAL).then(|| ((self.order() >> 32) as u32, self.order() as u32))
     }
 
     #[inline]
     pub fn action(self) -> Action {
-        let port = (self.order >> 32) as u32 & ((1 << PORT_BITS) - 1);
-        let low = (self.order & LOW) as u32;
-        match self.order >> 60 {
+        let port = (self.order() >> 32) as u32 & ((1 << PORT_BITS) - 1);
+        let low = (self.order() & LOW) as u32;
+        match self.order() >> 60 {
             rank::ARRIVAL => Action::Arrival { port, packet: low },
             rank::FORWARD => Action::Forward { port, packet: low },
             rank::DEPARTURE => Action::Departure { port },
@@ -97,28 +106,22 @@ impl Event {
                 Action::Wake { port, serial, transport }
             }
             rank::TIMER => {
-                let (host, transport) = (port & ((1 << 24) - 1), (self.order >> 56) as u8 & 0xf);
+                let (host, transport) = (port & ((1 << 24) - 1), (self.order() >> 56) as u8 & 0xf);
                 Action::Timer { host, token: low, transport }
             }
             stage => Action::StartFlow {
-                flow: (self.order >> PORT_BITS) as u32,
-                arrival: self.order as u32 & ((1 << PORT_BITS) - 1),
+                flow: (self.order() >> PORT_BITS) as u32,
+                arrival: self.order() as u32 & ((1 << PORT_BITS) - 1),
                 stage: (stage - rank::FLOW) as u8,
             },
         }
-    }
-
-    /// The packet that it is about, if it is about one.
-    #[inline]
-    pub fn packet(self) -> Option<PacketId> {
-        (self.order >> 60 <= rank::FORWARD).then_some((self.order & LOW) as u32)
     }
 }
 
 impl Timed for Event {
     #[inline]
     fn time(&self) -> Time {
-        self.time
+        Time((self.0 >> 64) as u64)
     }
 }
 
@@ -148,7 +151,7 @@ struct Far {
 impl Timed for Far {
     #[inline]
     fn time(&self) -> Time {
-        self.event.time
+        self.event.time()
     }
 }
 
@@ -181,14 +184,14 @@ impl Agenda {
     }
 
     /// Adds what happens at a node of the partition.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, node: u32, event: Event) {
         match self {
             Agenda::Windows(windows) => windows.push(node, event),
             Agenda::Wheel(queue) => queue.push(event),
             Agenda::Insertion { queue, inserted } => {
                 *inserted += 1;
-                queue.push(Inserted { time: event.time, number: *inserted, event });
+                queue.push(Inserted { time: event.time(), number: *inserted, event });
             }
         }
     }
@@ -224,7 +227,8 @@ impl Agenda {
 /// Events by node, worked off window by window.
 pub struct Windows {
     length: Time,
-    /// The window at work ends here.
+    /// The window at work begins and ends here.
+    start: Time,
     until: Time,
     /// What comes from then on is kept apart.
     horizon: Time,
@@ -236,11 +240,10 @@ pub struct Windows {
     /// The first event after the window at work and before the horizon.
     first: Time,
     far: EventQueue<Far>,
-    /// Events of the node at work in this window, the next one last.
-    due: Vec<Event>,
-    /// Room for those of its events that come later.
-    kept: Vec<Event>,
-    dealer: Dealer,
+    /// Of the node at work.
+    due: Due,
+    /// Events that nodes have worked off, or are about to.
+    pub handled: u64,
 }
 
 /// Windows before the horizon: an event is looked at once in each until it comes.
@@ -251,6 +254,7 @@ impl Windows {
         let words = nodes.div_ceil(64);
         Windows {
             length: length.max(Time(1)),
+            start: Time::ZERO,
             until: Time::ZERO,
             horizon: Time::ZERO,
             inboxes: vec![Vec::new(); nodes],
@@ -258,19 +262,18 @@ impl Windows {
             coming: vec![0; words],
             first: Time::MAX,
             far: EventQueue::new(Time(length.0 / 64)),
-            due: Vec::new(),
-            kept: Vec::new(),
-            dealer: Dealer::default(),
+            due: Due::default(),
+            handled: 0,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, node: u32, event: Event) {
         // One comparison for both ends.
-        if event.time.0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
+        if event.time().0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
             return self.push_outside(node, event);
         }
-        self.first = self.first.min(event.time);
+        self.first = self.first.min(event.time());
         let inbox = &mut self.inboxes[node as usize];
         if inbox.is_empty() {
             self.coming[node as usize / 64] |= 1 << (node % 64);
@@ -279,12 +282,13 @@ impl Windows {
     }
 
     /// What is far off, or comes up for the node at work within the window.
+    #[inline(never)]
     fn push_outside(&mut self, node: u32, event: Event) {
-        if event.time >= self.horizon {
+        if event.time() >= self.horizon {
             return self.far.push(Far { event, node });
         }
-        let at = self.due.partition_point(|other| *other > event);
-        self.due.insert(at, event);
+        self.handled += 1;
+        self.due.insert(event);
     }
 
     fn nothing_before(&self) -> Option<Time> {
@@ -295,6 +299,7 @@ impl Windows {
     /// Begins the next window if anything comes before `limit`, where it ends at the latest.
     pub fn open(&mut self, limit: Time) -> bool {
         let Some(start) = self.nothing_before().filter(|&start| start < limit) else { return false };
+        self.start = start;
         self.until = start.saturating_add(self.length).min(limit);
         self.horizon = self.until.saturating_add(Time(self.length.0.saturating_mul(HORIZON)));
         self.first = Time::MAX;
@@ -322,20 +327,14 @@ impl Windows {
     pub fn begin(&mut self, node: u32) -> bool {
         self.active[node as usize / 64] &= !(1 << (node % 64));
         let inbox = &mut self.inboxes[node as usize];
-        debug_assert!(self.due.is_empty());
-        if inbox.len() <= FEW {
-            begin_few(inbox, &mut self.due, &mut self.kept, self.until);
-        } else {
-            self.dealer.deal_out(inbox, &mut self.due, &mut self.kept, self.until, self.length);
-        }
-        inbox.clear();
-        if !self.kept.is_empty() {
-            let first = self.kept.iter().map(|event| event.time).min();
+        self.due.take_in(inbox, self.start, self.until);
+        if !inbox.is_empty() {
+            let first = inbox.iter().map(|event| event.time()).min();
             self.first = self.first.min(first.unwrap_or(Time::MAX));
-            inbox.append(&mut self.kept);
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
-        !self.due.is_empty()
+        self.handled += self.due.left as u64;
+        self.due.left > 0
     }
 
     /// The next event of the node at work.
@@ -344,94 +343,125 @@ impl Windows {
         self.due.pop()
     }
 
-    /// The event after the next one, as far as is known: whoever wants to may fetch what it touches.
-    #[inline]
-    pub fn ahead(&self) -> Option<Event> {
-        self.due.len().checked_sub(2).map(|at| self.due[at])
-    }
-
     fn drain(&mut self) -> Vec<Event> {
         let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
-        all.append(&mut self.due);
+        all.extend(std::iter::from_fn(|| self.due.pop()));
         all
     }
 }
 
-/// So many events at most are sorted by insertion at once.
-const FEW: usize = 20;
+/// The events of one node in a window, in order, the next one last.
+struct Due {
+    /// Of these the first `left` are to happen.
+    events: Vec<Event>,
+    left: usize,
+    /// Where each bucket of time begins.
+    starts: [u32; 2 * Due::BUCKETS],
+}
 
-/// Parts an inbox into what comes before `until`, in order with the first one last, and the rest.
-fn begin_few(inbox: &[Event], due: &mut Vec<Event>, kept: &mut Vec<Event>, until: Time) {
-    // From the back: packets of one sender come in order, and the last one is to be first.
-    for &event in inbox.iter().rev() {
-        if event.time < until {
-            due.push(event);
-            insert_last(due);
-        } else {
-            kept.push(event);
+impl Default for Due {
+    fn default() -> Due {
+        Due { events: Vec::new(), left: 0, starts: [0; 2 * Due::BUCKETS] }
+    }
+}
+
+impl Due {
+    /// Buckets at most.
+    const BUCKETS: usize = 256;
+    /// So many events at most are sorted by insertion at once.
+    const FEW: usize = 16;
+
+    #[inline]
+    fn pop(&mut self) -> Option<Event> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.events[self.left])
+    }
+
+    fn insert(&mut self, event: Event) {
+        let at = self.events[..self.left].partition_point(|other| *other > event);
+        if self.left == self.events.len() {
+            self.events.push(event);
         }
+        self.events.copy_within(at..self.left, at + 1);
+        self.events[at] = event;
+        self.left += 1;
     }
-    kept.reverse();
-}
 
-/// Moves the last event to its place among the others, which are in order, the first one last.
-#[inline]
-fn insert_last(events: &mut [Event]) {
-    let mut to = events.len() - 1;
-    let event = events[to];
-    while to > 0 && event > events[to - 1] {
-        events[to] = events[to - 1];
-        to -= 1;
+    /// Takes from an inbox what comes before `until`. Nothing in it comes before `start`.
+    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) {
+        debug_assert!(self.left == 0);
+        let count = inbox.len();
+        if self.events.len() <= count {
+            self.events.resize(2 * count + 1, Event(0));
+        }
+        let later = if count <= Due::FEW { self.insert_each(inbox, until) } else { self.deal_out(inbox, start, until) };
+        inbox.clear();
+        // They were taken from the back.
+        inbox.extend(self.events[later].iter().rev());
     }
-    events[to] = event;
-}
 
-/// Sorts many events of a window: into buckets of time, then by insertion.
-#[derive(Default)]
-struct Dealer {
-    starts: Vec<u32>,
-}
+    /// By insertion; what comes later lies in the range behind what is due. From the back: packets of one sender come in
+    /// order, and the last one is to be first.
+    fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
+        let (mut due, mut later) = (0, self.events.len());
+        for &event in inbox.iter().rev() {
+            if event.time() >= until {
+                later -= 1;
+                self.events[later] = event;
+                continue;
+            }
+            let mut at = due;
+            while at > 0 && self.events[at - 1] < event {
+                self.events[at] = self.events[at - 1];
+                at -= 1;
+            }
+            self.events[at] = event;
+            due += 1;
+        }
+        self.left = due;
+        let range = later..self.events.len();
+        self.events[range.clone()].reverse();
+        range
+    }
 
-impl Dealer {
-    /// The same as [`begin_few`]; the window has this length at most.
-    fn deal_out(
-        &mut self,
-        inbox: &[Event],
-        due: &mut Vec<Event>,
-        kept: &mut Vec<Event>,
-        until: Time,
-        length: Time,
-    ) {
-        // About two events a bucket; bucket 0 is for those that come later.
-        let buckets = (inbox.len() / 2).next_power_of_two().min(1024);
-        let shift = (length.0.max(1).ilog2() + 1).saturating_sub(buckets.ilog2());
-        let bucket = |event: &Event| match until.0.checked_sub(event.time.0 + 1) {
-            None => 0,
-            Some(before) => ((before >> shift) as usize).min(buckets - 1) + 1,
-        };
-        self.starts.clear();
-        self.starts.resize(buckets + 2, 0);
+    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
+    fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
+        const MASK: usize = 2 * Due::BUCKETS - 1;
+        let last = until.0 - 1;
+        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
+        let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
+        let behind = ((last - start.0) >> shift) + 1;
+        // What comes later wraps around, and so comes behind.
+        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
+        self.starts[..behind as usize + 2].fill(0);
         for event in inbox {
-            self.starts[bucket(event) + 1] += 1;
+            self.starts[(bucket(event) + 1) & MASK] += 1;
         }
         let mut sum = 0;
-        for start in &mut self.starts {
+        for start in &mut self.starts[..behind as usize + 1] {
             sum += *start;
             *start = sum;
         }
-        let later = self.starts[1] as usize;
-        due.resize(inbox.len(), inbox[0]);
         for event in inbox.iter().rev() {
-            let to = &mut self.starts[bucket(event)];
-            due[*to as usize] = *event;
+            let to = &mut self.starts[bucket(event) & MASK];
+            self.events[*to as usize] = *event;
             *to += 1;
         }
-        kept.extend(due[..later].iter().rev());
-        due.drain(..later);
-        for last in 2..=due.len() {
-            insert_last(&mut due[..last]);
+        self.left = sum as usize;
+        let due = &mut self.events[..sum as usize];
+        for at in 1..due.len() {
+            let event = due[at];
+            let mut to = at;
+            while to > 0 && due[to - 1] < event {
+                due[to] = due[to - 1];
+                to -= 1;
+            }
+            if to < at {
+                due[to] = event;
+            }
         }
+        self.left..inbox.len()
     }
 }
 
@@ -459,27 +489,29 @@ mod tests {
     #[test]
     fn any_number_of_events_is_sorted_and_parted_from_what_comes_later() {
         let mut random = RandomStream::new(1, "sorter");
-        let mut dealer = Dealer::default();
+        let mut due = Due::default();
         for round in 0..2000 {
-            let count = 1 + random.below(400) as usize;
+            let count = random.below(400) as usize;
             let magnitude = random.below(40);
             let length = 1 << magnitude;
-            let inbox: Vec<Event> = (0..count)
+            let mut inbox: Vec<Event> = (0..count)
                 .map(|_| {
                     let port = random.below(3) as u32;
                     Event::new(Time(round + random.below(length + length / 4)), Action::Departure { port })
                 })
                 .collect();
             let until = Time(round + length);
-            let mut expected: Vec<Event> = inbox.iter().copied().filter(|event| event.time < until).collect();
-            expected.sort_unstable_by(|a, b| b.cmp(a));
-            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time >= until).collect();
-            let (mut due, mut kept) = (Vec::new(), Vec::new());
-            dealer.deal_out(&inbox, &mut due, &mut kept, until, Time(length));
-            assert_eq!((&due, &kept), (&expected, &later));
-            let (mut due, mut kept) = (Vec::new(), Vec::new());
-            begin_few(&inbox, &mut due, &mut kept, until);
-            assert_eq!((due, kept), (expected, later));
+            let mut expected: Vec<Event> = inbox.iter().copied().filter(|event| event.time() < until).collect();
+            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
+            due.take_in(&mut inbox, Time(round), until);
+            for _ in 0..random.below(20) {
+                let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
+                due.insert(event);
+                expected.push(event);
+            }
+            expected.sort_unstable();
+            let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
+            assert_eq!((popped, inbox), (expected, later));
         }
     }
 
@@ -489,7 +521,7 @@ mod tests {
         const NODES: u32 = 70;
         const DELAY: u64 = 1000;
         let respond = |event: Event, node: u32, mut add: Box<dyn FnMut(u32, Event) + '_>| {
-            let seed = event.time.0 ^ event.order << 20;
+            let seed = event.time().0 ^ u64::from(event.order() as u32) << 20;
             let mut random = RandomStream::new(seed, "respond");
             for _ in 0..random.below(3) {
                 let token = random.below(1 << 20) as u32;
@@ -497,7 +529,7 @@ mod tests {
                 let to = if own { node } else { random.below(u64::from(NODES)) as u32 };
                 let least = if to == node { 0 } else { DELAY };
                 let magnitude = random.below(14);
-                let at = Time(event.time.0 + least + random.below(1 << magnitude));
+                let at = Time(event.time().0 + least + random.below(1 << magnitude));
                 add(to, Event::new(at, Action::Timer { host: to, token, transport: 0 }));
             }
         };

@@ -4,6 +4,7 @@ use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
+use crate::engine::queue::Timed;
 use crate::config::{Compat, TelemetryConfig};
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
@@ -23,7 +24,7 @@ pub struct Partition {
     pub recorder: Recorder,
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
-    pub events_handled: u64,
+    taken_in_order: u64,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
     /// Links may go down, and packets on them be lost.
@@ -65,7 +66,7 @@ impl Partition {
             ports: plan.ports,
             recorder: plan.recorder,
             telemetry_bytes: 0,
-            events_handled: 0,
+            taken_in_order: 0,
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
             agenda: Agenda::new(plan.agenda, plan.nodes, ports),
             hosts: plan.hosts,
@@ -77,10 +78,18 @@ impl Partition {
     #[inline]
     pub fn next_event(&mut self, limit: Time) -> Option<Action> {
         let event = self.agenda.next(limit)?;
-        debug_assert!(event.time >= self.now || matches!(self.agenda, Agenda::Windows(_)));
-        self.now = event.time;
-        self.events_handled += 1;
+        debug_assert!(event.time() >= self.now || matches!(self.agenda, Agenda::Windows(_)));
+        self.now = event.time();
+        self.taken_in_order += 1;
         Some(event.action())
+    }
+
+    /// Events that have happened.
+    pub fn events_handled(&self) -> u64 {
+        match &self.agenda {
+            Agenda::Windows(windows) => windows.handled,
+            _ => self.taken_in_order,
+        }
     }
 
     /// Under windows: the next event of the node at work.
@@ -88,8 +97,7 @@ impl Partition {
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next()?;
-        self.now = event.time;
-        self.events_handled += 1;
+        self.now = event.time();
         Some(event)
     }
 
@@ -108,7 +116,7 @@ impl Partition {
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
-    #[inline]
+    #[inline(always)]
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         let packet = &mut self.packets[id];
@@ -133,13 +141,14 @@ impl Partition {
     }
 
     /// A packet leaves for another partition.
+    #[inline(never)]
     fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
         self.outboxes[usize::from(there)].post(at, port, self.packets[id], &self.stacks);
         self.discard(id);
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
-    #[inline]
+    #[inline(never)]
     pub fn expect_departure(&mut self, port_id: PortId) {
         let port = &mut self.ports[port_id as usize];
         if port.departure_pending {

@@ -87,7 +87,7 @@ impl Switch {
     }
 
     /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let port = &mut net.ports[out as usize];
@@ -103,6 +103,7 @@ impl Switch {
     }
 
     /// Takes a packet into the buffer and into the queue of port `out`.
+    #[inline(never)]
     fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
@@ -167,7 +168,7 @@ impl Switch {
     }
 
     /// What a switch does to a packet that leaves: marks it, writes telemetry.
-    #[inline]
+    #[inline(always)]
     fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
         let port = &net.ports[port_id as usize];

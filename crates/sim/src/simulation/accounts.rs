@@ -18,7 +18,7 @@ impl Simulation {
             end: self.now,
             flows: self.flows.expected(),
             flows_done: sum(|r| r.net.recorder.flows_done),
-            events: sum(|r| r.net.events_handled),
+            events: sum(|r| r.net.events_handled()),
             packet_hops: sum(|r| r.net.sent().0),
             bytes_on_wire: sum(|r| r.net.sent().1),
             telemetry_bytes: sum(|r| r.net.telemetry_bytes),

@@ -33,8 +33,8 @@ impl Region {
     /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
     pub fn work(&mut self, most: u32) {
         self.take_mail();
-        let before = self.net.events_handled;
-        while self.net.events_handled - before < u64::from(most) {
+        let before = self.net.events_handled();
+        while self.net.events_handled() - before < u64::from(most) {
             let over = match &mut self.net.agenda {
                 Agenda::Windows(windows) => !windows.open(self.limit),
                 _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
@@ -69,16 +69,19 @@ impl Region {
                 continue;
             }
             match node.checked_sub(self.net.hosts) {
-                None => self.work_host(),
+                None => self.work_host(node),
                 Some(switch) => self.work_switch(switch),
             }
         }
     }
 
     /// The events of a host in this window.
-    fn work_host(&mut self) {
+    fn work_host(&mut self, host: u32) {
         while let Some(event) = self.net.next_of_node() {
-            self.handle(event.action());
+            match event.arrival() {
+                Some((port, packet)) => self.host_receives(host, port, packet),
+                None => self.handle(event.action()),
+            }
         }
     }
 
@@ -87,8 +90,12 @@ impl Region {
         let Region { net, switches, map, .. } = self;
         let (switch, routes) = (&mut switches[switch as usize], &map.routes);
         while let Some(event) = net.next_of_node() {
+            if let Some((port, packet)) = event.arrival() {
+                switch.receive(net, routes, port, packet);
+                continue;
+            }
             match event.action() {
-                Action::Arrival { port, packet } => switch.receive(net, routes, port, packet),
+                Action::Arrival { .. } => {}
                 Action::Departure { port } => switch.departure(net, port),
                 Action::Forward { packet, .. } => switch.go_on(net, packet),
                 Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
@@ -147,10 +154,16 @@ impl Region {
             NodeIndex::Switch(switch) => {
                 self.switches[switch as usize].receive(&mut self.net, &self.map.routes, port, packet);
             }
-            NodeIndex::Host(host) => {
-                let (host, mut around) = self.host(host);
-                host.receive(port, packet, &mut around);
-            }
+            NodeIndex::Host(host) => self.host_receives(host, port, packet),
+        }
+    }
+
+    #[inline]
+    fn host_receives(&mut self, host: u32, port: u32, packet: u32) {
+        let (host, mut around) = self.host(host);
+        host.receive(port, packet, &mut around);
+        if !self.ended.is_empty() {
+            self.release_dependents();
         }
     }
 

@@ -74,7 +74,7 @@ impl Routes {
 
     /// Next hops from the node of `row` to a host: the lookup of the packet loop. A host does not ask for
     /// the way to itself.
-    #[inline]
+    #[inline(always)]
     pub fn hops_from(&self, row: Row, dst: HostId) -> NextHops<'_> {
         let target = self.target[dst as usize];
         if target == row.own {

@@ -40,7 +40,7 @@ pub(super) struct Table {
 
 impl Table {
     /// The entry of a target in the row that begins at a place given by [`Builder::finish`].
-    #[inline]
+    #[inline(always)]
     pub fn entry(&self, row: usize, target: u32) -> u32 {
         let chunk = self.chunks[row + (target / TARGETS) as usize];
         let place = target % TARGETS;
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// The ports that an entry stands for.
-    #[inline]
+    #[inline(always)]
     pub fn hops(&self, entry: u32) -> NextHops<'_> {
         if entry & LIST == 0 {
             NextHops::One(entry)
