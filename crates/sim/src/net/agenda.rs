@@ -395,7 +395,11 @@ impl Due {
         if self.events.len() <= count {
             self.events.resize(2 * count + 1, Event(0));
         }
-        let later = if count <= Due::FEW { self.insert_each(inbox, until) } else { self.deal_out(inbox, start, until) };
+        let later = if count <= Due::FEW {
+            self.insert_each(inbox, until)
+        } else {
+            self.deal_out(inbox, start, until)
+        };
         inbox.clear();
         // They were taken from the back.
         inbox.extend(self.events[later].iter().rev());
@@ -501,7 +505,8 @@ mod tests {
                 })
                 .collect();
             let until = Time(round + length);
-            let mut expected: Vec<Event> = inbox.iter().copied().filter(|event| event.time() < until).collect();
+            let mut expected: Vec<Event> =
+                inbox.iter().copied().filter(|event| event.time() < until).collect();
             let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
             due.take_in(&mut inbox, Time(round), until);
             for _ in 0..random.below(20) {

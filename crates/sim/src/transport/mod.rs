@@ -99,8 +99,11 @@ pub trait Transport {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// Whether something would be sent by the port if it were free, sooner or later, without anything else happening.
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool;
+    /// When the next packet would be sent by the port if that were free and nothing else happened; any time up to `by`
+    /// may stand for one before it. None if nothing would be sent.
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time>;
+    /// Sets a wake-up for the packet that is due at this port then.
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext);
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
@@ -143,8 +146,12 @@ impl Transport for TransportState {
         each!(self, t => t.next_packet(port, cx))
     }
     #[inline]
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
-        each!(self, t => t.wants(port, cx))
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
+        each!(self, t => t.next_due(port, by, cx))
+    }
+    #[inline]
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
+        each!(self, t => t.wake_at(due, port, cx))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.on_timer(token, cx))

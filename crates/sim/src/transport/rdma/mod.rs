@@ -385,8 +385,21 @@ impl Transport for Rdma {
     }
 
     #[inline]
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
-        self.nics[(port - cx.first_port) as usize].has_open()
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
+        let nic = &self.nics[(port - cx.first_port) as usize];
+        if !nic.has_open() {
+            return None;
+        }
+        match cx.settings.compat {
+            Compat::None => nic.next_due(cx.net.ports[port as usize].paused, by),
+            // There, the transmitter's becoming free is always an event.
+            Compat::HpccNs3 => Some(Time::ZERO),
+        }
+    }
+
+    #[inline]
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
+        self.nics[(port - cx.first_port) as usize].set_wake(due, port, cx);
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {

@@ -68,6 +68,19 @@ impl Nic {
         self.open > 0
     }
 
+    /// When the first packet of an open queue pair is due; the first found up to `by` will do.
+    #[inline]
+    pub fn next_due(&self, paused: u8, by: Time) -> Option<Time> {
+        let mut first = None;
+        for gate in self.gates.iter().filter(|gate| gate.open && paused & (1 << gate.class) == 0) {
+            if gate.due <= by {
+                return Some(gate.due);
+            }
+            first = Some(first.map_or(gate.due, |due: Time| due.min(gate.due)));
+        }
+        first
+    }
+
     /// The queue pair to serve now. `moved` learns of gates that got another number.
     #[inline]
     pub fn choose(&mut self, now: Time, paused: u8, compat: Compat, moved: impl FnMut(u32, u32)) -> Choice {
