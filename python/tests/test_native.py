@@ -220,6 +220,23 @@ def test_a_memory_limit_that_is_passed_ends_the_run_with_its_results_so_far(tmp_
 
 
 @linux
+def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_path, capsys):
+    from weftline.cli import main
+
+    scenario = tmp_path / "star.toml"
+    scenario.write_text(STAR)
+    out = str(tmp_path / "run")
+    assert main(["run", str(scenario), "--out", out, "--memory", "1MB", "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("failed: the process held ") and "more than its memory limit of 1 MB" in said
+    assert main(["compare", out]) == 0
+    assert "is memory-limit; what it has is shown" in capsys.readouterr().err
+    pytest.importorskip("vl_convert")
+    assert main(["report", out]) == 0
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+@linux
 def test_a_network_beyond_the_memory_limit_does_not_begin_to_run(tmp_path):
     before = time.monotonic()
     large = [("topology", '{ kind = "fat-tree", k = 16 }'), ("workload.0.duration", "10ms")]
