@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python check bench fuzz docs validate clean
+.PHONY: help demo test test-rust test-python check instructions bench fuzz docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,11 +24,15 @@ test-rust: ## tests of the Rust crates
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
 	$(BIN)/python -m pytest -q
 
-check: $(VENV)/.dev ## format, lints
+check: $(VENV)/.dev ## format, lints, instructions per packet-hop
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python examples
-	$(BIN)/ruff format --check python examples
+	$(BIN)/ruff check python examples benches
+	$(BIN)/ruff format --check python examples benches
+	$(PYTHON) benches/instructions.py
+
+instructions: ## instructions per packet-hop against benches/instructions.json (ACCEPT=--accept stores them)
+	$(PYTHON) benches/instructions.py $(ACCEPT)
 
 bench: $(NATIVE) ## packet-hops per CPU second on the standard workloads
 	$(BIN)/weftline bench

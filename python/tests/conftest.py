@@ -36,6 +36,8 @@ class Engine:
     def __init__(self) -> None:
         self.runs: list[Path] = []
         self.outcome: BaseException | str = "done"
+        self.benched: list[str] = []
+        self.measured: dict = {}
 
     def version(self) -> str:
         return "0.1.0"
@@ -173,8 +175,24 @@ class Engine:
             {"name": "hpcc", "title": "HPCC", "text": "Steers load.", "parameters": [parameter]}
         )
 
-    def bench(self, workload, repeats) -> str:
-        return json.dumps({"packet_hops": 1e7, "cpu_seconds": 2.0, "packet_hops_per_cpu_second": 5e6})
+    def workloads(self) -> str:
+        return json.dumps([{"name": name, "description": f"The workload {name}."} for name in ("p8", "pod")])
+
+    def bench(self, workload, threads=1) -> str:
+        self.benched.append(workload)
+        measured = {
+            "threads": threads,
+            "packet_hops": 10_000_000,
+            "events": 12_000_000,
+            "flows": 100,
+            "fingerprint": "0123456789abcdef",
+            "setup_seconds": 0.5,
+            "cpu_seconds": 2.0,
+            "wall_seconds": 2.5,
+            "peak_memory_bytes": 50_000_000,
+            "instructions_per_hop": None,
+        }
+        return json.dumps(measured | self.measured)
 
 
 def _put(table, path, value) -> None:
@@ -198,6 +216,7 @@ NATIVE = (
     "names",
     "explain",
     "bench",
+    "workloads",
 )
 
 
@@ -207,6 +226,9 @@ def engine(monkeypatch, tmp_path):
     found = Engine()
     for name in NATIVE:
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
+    from weftline import bench
+
+    monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)
     return found
 

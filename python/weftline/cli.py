@@ -159,9 +159,22 @@ def parser() -> argparse.ArgumentParser:
     bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
     bench.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all)")
     bench.add_argument(
-        "--repeats", type=_count, default=3, metavar="N", help="runs of each; the median counts"
+        "--repeats", type=_count, default=3, metavar="N", help="runs of each (default 3); the median counts"
+    )
+    bench.add_argument(
+        "--threads", type=_threads, default=1, metavar="N", help="threads of the engine (default 1)"
     )
     bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.add_argument("--out", metavar="FILE", help="write the JSON to a file")
+    bench.add_argument("--against", metavar="FILE", help="compare with such a file")
+    bench.add_argument(
+        "--fail-above",
+        type=_percent,
+        metavar="PERCENT",
+        help="with --against: status 1 if a packet-hop takes more than so much longer",
+    )
+    # One run of one workload, for the process that measures it.
+    bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
     command("schema", _schema, "print the JSON Schema of the scenario file")
 
@@ -215,6 +228,13 @@ def _threads(text: str) -> int:
 
 def _seed(text: str) -> int:
     return _whole(text, 0, 2**63 - 1)
+
+
+def _percent(text: str) -> float:
+    # A plain decimal number: float() alone also takes "nan", "1_0" and " 5".
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"expected a percentage such as 3 or 2.5, found {text!r}")
+    return float(text)
 
 
 def _whole(text: str, least: int, most: int) -> int:

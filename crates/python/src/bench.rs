@@ -1,30 +1,52 @@
-//! `weftline bench`: the standard workloads, run without tables, their cost measured.
+//! `weftline bench`: one of the standard workloads, run once without tables, its cost measured.
 //!
-//! A packet-hop is one packet sent on one link, acknowledgements and pause frames included. Set-up is not counted. Where
-//! the kernel counts instructions for this process they are given, else null.
+//! A packet-hop is one packet sent on one link, acknowledgements and pause frames included. Set-up is measured apart.
+//! Where the kernel counts instructions for this process they are given, else null. Peak memory is that of the process,
+//! so the caller starts one for each run.
 
 use std::path::Path;
+use std::time::Instant;
 
 use pyo3::prelude::*;
 use serde_json::json;
 use weftline_results::Stopwatch;
 use weftline_sim::measure::{FlowRecord, Progress, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::Simulation;
+use weftline_sim::simulation::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::instructions::Instructions;
 
-/// Name and scenario of every workload.
-const WORKLOADS: &[(&str, &str)] = &[
-    ("fat320-hpcc", include_str!("../../../benches/fat320-hpcc.toml")),
-    ("fat320-dctcp", include_str!("../../../benches/fat320-dctcp.toml")),
-    ("p8", include_str!("../../../benches/p8.toml")),
-    ("p16", include_str!("../../../benches/p16.toml")),
-    ("i64", include_str!("../../../benches/i64.toml")),
-    ("w8-0.5", include_str!("../../../benches/w8-0.5.toml")),
-    ("pod", include_str!("../../../benches/pod.toml")),
+/// Every workload. A file opens with one line of comment, which describes it, and the scenario's `name`.
+const WORKLOADS: &[&str] = &[
+    include_str!("../../../benches/fat320-hpcc.toml"),
+    include_str!("../../../benches/fat320-dctcp.toml"),
+    include_str!("../../../benches/p8.toml"),
+    include_str!("../../../benches/p16.toml"),
+    include_str!("../../../benches/i64.toml"),
+    include_str!("../../../benches/w8-0.5.toml"),
+    include_str!("../../../benches/pod.toml"),
+    include_str!("../../../benches/k32.toml"),
 ];
+
+/// The name that a workload gives itself.
+fn name_of(text: &str) -> &str {
+    let quoted = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    quoted.unwrap_or_default()
+}
+
+/// The comment that a workload opens with.
+fn description_of(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_start_matches("# ")
+}
+
+/// Name and description of every workload, as JSON.
+#[pyfunction]
+pub fn workloads() -> String {
+    let each =
+        WORKLOADS.iter().map(|text| json!({"name": name_of(text), "description": description_of(text)}));
+    serde_json::Value::Array(each.collect()).to_string()
+}
 
 /// Takes records and keeps none.
 struct Nowhere;
@@ -38,56 +60,28 @@ impl Sink for Nowhere {
     }
 }
 
-/// One measured run.
-struct Measured {
-    cpu_seconds: f64,
-    wall_seconds: f64,
-    peak_memory_bytes: Option<u64>,
-    instructions: Option<u64>,
-    packet_hops: u64,
-    events: u64,
-    flows: u64,
-    fingerprint: u64,
-}
-
-/// Runs the workload `name` `repeats` times; the run with the median CPU time, as JSON.
+/// Runs the workload `name` once; what it was and what it cost, as JSON. `threads` is what was asked for, the JSON says how
+/// many there were.
 #[pyfunction]
-pub fn bench(py: Python<'_>, name: &str, repeats: u32) -> PyResult<String> {
-    let Some((_, text)) = WORKLOADS.iter().find(|(known, _)| *known == name) else {
-        let known = WORKLOADS.iter().map(|(known, _)| *known);
+#[pyo3(signature = (name, threads=1))]
+pub fn bench(py: Python<'_>, name: &str, threads: u16) -> PyResult<String> {
+    let Some(text) = WORKLOADS.iter().find(|text| name_of(text) == name) else {
+        let known = WORKLOADS.iter().map(|text| name_of(text));
         return Err(input(weftline_sim::parameters::unknown("workload", name, known)));
     };
-    let mut runs = Vec::new();
-    for _ in 0..repeats.max(1) {
-        runs.push(py.detach(|| measure(name, text))?);
-        py.check_signals()?;
-    }
-    runs.sort_by(|a, b| a.cpu_seconds.total_cmp(&b.cpu_seconds));
-    let (least, most) = (runs[0].cpu_seconds, runs[runs.len() - 1].cpu_seconds);
-    let median = &runs[runs.len() / 2];
-    let hops = median.packet_hops as f64;
-    Ok(json!({
-        "repeats": runs.len(),
-        "packet_hops": median.packet_hops,
-        "events": median.events,
-        "flows": median.flows,
-        "cpu_seconds": median.cpu_seconds,
-        "cpu_seconds_least": least,
-        "cpu_seconds_most": most,
-        "wall_seconds": median.wall_seconds,
-        "packet_hops_per_cpu_second": hops / median.cpu_seconds,
-        "instructions_per_hop": median.instructions.map(|count| count as f64 / hops),
-        "peak_memory_bytes": median.peak_memory_bytes,
-        "fingerprint": format!("{:016x}", median.fingerprint),
-    })
-    .to_string())
+    py.detach(|| measure(name, text, threads))
 }
 
-fn measure(name: &str, text: &str) -> PyResult<Measured> {
+fn measure(name: &str, text: &str, asked: u16) -> PyResult<String> {
+    let began = Instant::now();
     let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
-    let simulation = Simulation::new(scenario.config().map_err(input)?).map_err(failed)?;
+    let execution = Execution { threads: usize::from(asked), ..Execution::default() };
+    let simulation = Simulation::new(scenario.config().map_err(input)?, execution).map_err(failed)?;
+    let setup_seconds = began.elapsed().as_secs_f64();
+    let threads = simulation.plan().threads;
+    let why_fewer = simulation.plan().why_fewer.clone();
     let counter = Instructions::start();
-    let stopwatch = Stopwatch::start(1);
+    let stopwatch = Stopwatch::start(threads);
     let mut stopped = Ok(());
     let mut goes_on = |_: &Progress| {
         stopped = Python::attach(|py| py.check_signals());
@@ -96,14 +90,21 @@ fn measure(name: &str, text: &str) -> PyResult<Measured> {
     let outcome = simulation.run(&mut Nowhere, &mut goes_on).map_err(failed)?;
     let cost = stopwatch.read();
     stopped?;
-    Ok(Measured {
-        cpu_seconds: cost.cpu_seconds,
-        wall_seconds: cost.wall_seconds,
-        peak_memory_bytes: cost.peak_memory_bytes,
-        instructions: counter.and_then(|counter| counter.read()),
-        packet_hops: outcome.packet_hops,
-        events: outcome.events,
-        flows: outcome.flows_done,
-        fingerprint: outcome.fingerprint,
-    })
+    let instructions = counter.and_then(|counter| counter.read());
+    let mut found = json!({
+        "threads": threads,
+        "packet_hops": outcome.packet_hops,
+        "events": outcome.events,
+        "flows": outcome.flows_done,
+        "fingerprint": format!("{:016x}", outcome.fingerprint),
+        "setup_seconds": setup_seconds,
+        "cpu_seconds": cost.cpu_seconds,
+        "wall_seconds": cost.wall_seconds,
+        "peak_memory_bytes": cost.peak_memory_bytes,
+        "instructions_per_hop": instructions.map(|count| count as f64 / outcome.packet_hops as f64),
+    });
+    if let Some(why) = why_fewer {
+        found["note"] = why.into();
+    }
+    Ok(found.to_string())
 }

@@ -20,7 +20,7 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use bench::bench;
+    use crate::bench::{bench, workloads};
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

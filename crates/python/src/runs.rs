@@ -11,7 +11,7 @@ use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_byt
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
 use weftline_sim::scenario::{self, Scenario};
-use weftline_sim::simulation::Simulation;
+use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::units::Bytes;
 
 use crate::controllers::{self, Failure};
@@ -132,7 +132,7 @@ fn memory_warning(scenario: &Scenario) -> Option<String> {
 fn build(config: Config) -> PyResult<(Simulation, Resources)> {
     interruptible(move || {
         let stopwatch = Stopwatch::start(1);
-        let network = Simulation::new(config).map_err(failed)?;
+        let network = Simulation::new(config, Execution::default()).map_err(failed)?;
         Ok((network, stopwatch.read()))
     })
 }

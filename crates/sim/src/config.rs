@@ -8,6 +8,8 @@ use crate::topology::{LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 
+/// A run, everything resolved.
+#[derive(Clone)]
 pub struct Config {
     pub seed: u64,
     pub topology: Topology,

@@ -6,10 +6,9 @@
 //! named as theirs.
 
 use crate::config::{Compat, IdealFct};
-use crate::net::PortId;
-use crate::net::port::Port;
+use crate::net::map::{Map, Side};
+use crate::net::port::Line;
 use crate::settings::{RdmaSettings, Settings};
-use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 
@@ -17,55 +16,46 @@ use crate::workload::FlowSpec;
 const MOST_HOPS: usize = 256;
 
 /// Ideal completion time of a flow, by the definition that the settings name; along the first of its shortest paths.
-/// `first_port` is its source's first port. Zero where there is no path.
-pub fn ideal_fct(
-    settings: &Settings,
-    rdma: &RdmaSettings,
-    routes: &Routes,
-    ports: &[Port],
-    first_port: PortId,
-    spec: &FlowSpec,
-) -> Time {
-    let path = walk(routes, ports, first_port, spec);
+/// Zero where there is no path.
+pub fn ideal_fct(settings: &Settings, rdma: &RdmaSettings, map: &Map, spec: &FlowSpec) -> Time {
+    let path = walk(map, spec);
     if path.is_empty() {
         return Time::ZERO;
     }
     match settings.ideal {
-        IdealFct::Alone => alone(&path, ports, rdma, spec.size, settings.compat),
+        IdealFct::Alone => alone(&path, map, rdma, spec.size, settings.compat),
         IdealFct::Hpcc => hpcc(&path, rdma, spec.size),
         IdealFct::Phost => phost(&path, rdma, spec.size),
     }
 }
 
-/// The ports that a packet leaves by on its way.
-fn walk<'p>(routes: &Routes, ports: &'p [Port], first_port: PortId, spec: &FlowSpec) -> Vec<&'p Port> {
+/// The links that a packet crosses on its way.
+fn walk<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
     let mut path = Vec::new();
-    let (mut node, goal) = (routes.host_node(spec.src), routes.host_node(spec.dst));
-    let mut first_port = first_port;
+    let (mut node, goal) = (map.routes.host_node(spec.src), map.routes.host_node(spec.dst));
     while node != goal && path.len() < MOST_HOPS {
-        let Some(&local) = routes.next_hops(node, spec.dst).first() else { return Vec::new() };
-        let port = &ports[(first_port + local) as usize];
-        node = port.peer_node;
-        first_port = port.peer - u32::from(port.peer_local);
-        path.push(port);
+        let Some(&local) = map.routes.next_hops(node, spec.dst).first() else { return Vec::new() };
+        let side = map.side(node, local);
+        node = side.peer_node;
+        path.push(side);
     }
     path
 }
 
 /// When the last byte of `size` payload bytes has been acknowledged, to the picosecond.
-fn alone(path: &[&Port], ports: &[Port], rdma: &RdmaSettings, size: u64, compat: Compat) -> Time {
+fn alone(path: &[&Side], map: &Map, rdma: &RdmaSettings, size: u64, compat: Compat) -> Time {
     let mtu = u64::from(rdma.config.mtu);
     let packets = size.div_ceil(mtu);
     let (full, last) = (rdma.data_bytes(mtu), rdma.data_bytes(size - (packets - 1) * mtu));
     let mut train = Train { full_packets: packets - 1, ..Train::default() };
-    for port in path {
-        train = train.cross(port, full, last, compat);
+    for side in path {
+        train = train.cross(&side.line, full, last, compat);
     }
     // Every packet is acknowledged when all of it is there; acknowledgements too follow each other back to back.
     let mut acks = Train { first: train.first.whole(), last: train.last.whole(), ..train };
     let ack = u64::from(rdma.ack_bytes);
-    for port in path.iter().rev() {
-        acks = acks.cross(&ports[port.peer as usize], ack, ack, compat);
+    for side in path.iter().rev() {
+        acks = acks.cross(&map.opposite(side).line, ack, ack, compat);
     }
     acks.last.tail
 }
@@ -95,8 +85,8 @@ impl Arrival {
 
 impl Train {
     /// The train at the far end of the link behind `port`.
-    fn cross(self, port: &Port, full: u64, last: u64, compat: Compat) -> Train {
-        let tx = |bytes| port.transmission_time(bytes, compat);
+    fn cross(self, line: &Line, full: u64, last: u64, compat: Compat) -> Train {
+        let tx = |bytes| line.transmission_time(bytes, compat);
         // Neither before its head has come, nor so early that its end would leave before it has come.
         let earliest = |packet: Arrival, bytes| packet.head.max(packet.tail.saturating_sub(tx(bytes)));
         let mut start = earliest(self.last, last);
@@ -107,51 +97,47 @@ impl Train {
                 .saturating_add(Time(next.pace.0.saturating_mul(self.full_packets - 1)))
                 .saturating_add(tx(full));
             start = start.max(all_gone);
-            next.first = reaches(port, first, full, compat);
+            next.first = reaches(line, first, full, compat);
         }
-        next.last = reaches(port, start, last, compat);
+        next.last = reaches(line, start, last, compat);
         next
     }
 }
 
 /// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
-fn reaches(port: &Port, start: Time, bytes: u64, compat: Compat) -> Arrival {
-    let after =
-        |bytes| start.saturating_add(port.transmission_time(bytes, compat)).saturating_add(port.delay);
-    let tail = after(bytes);
-    let header = u64::from(port.peer_cuts_through);
-    let cuts = header > 0 && header < bytes;
-    let head = if cuts { after(header) } else { tail };
-    Arrival { head, tail }
+fn reaches(line: &Line, start: Time, bytes: u64, compat: Compat) -> Arrival {
+    let whole = line.transmission_time(bytes, compat);
+    let after = |time| start.saturating_add(time).saturating_add(line.delay);
+    Arrival { head: after(line.time_to_head(bytes, whole, compat)), tail: after(whole) }
 }
 
 /// Base RTT (a full payload in one direction) and all bytes with plain headers at the slowest link, in whole ns.
-fn hpcc(path: &[&Port], rdma: &RdmaSettings, size: u64) -> Time {
+fn hpcc(path: &[&Side], rdma: &RdmaSettings, size: u64) -> Time {
     const PLAIN_HEADER: u64 = 48;
     let mtu = u64::from(rdma.config.mtu);
     let total = size + size.div_ceil(mtu) * PLAIN_HEADER;
     let ns = |bytes: u64, rate: Rate| u128::from(bytes) * 8_000_000_000 / u128::from(rate.0);
     let mut rtt = 0;
     let mut slowest = Rate(u64::MAX);
-    for port in path {
-        rtt += u128::from(2 * port.delay.ns()) + ns(mtu, port.rate);
-        slowest = slowest.min(port.rate);
+    for Side { line, .. } in path {
+        rtt += u128::from(2 * line.delay.ns()) + ns(mtu, line.rate);
+        slowest = slowest.min(line.rate);
     }
     u64::try_from((rtt + ns(total, slowest)) * 1000).map_or(Time::MAX, Time)
 }
 
 /// OPT of the pHost authors: whole packets of 1460 B payload and 40 B header at the host's rate, an acknowledgement, and
 /// the headers over the inner links (cut-through) or a packet more (store and forward).
-fn phost(path: &[&Port], _rdma: &RdmaSettings, size: u64) -> Time {
+fn phost(path: &[&Side], _rdma: &RdmaSettings, size: u64) -> Time {
     let packets = size.div_ceil(1460);
-    let host = path[0].rate;
-    let cut_through = path[0].peer_cuts_through > 0;
-    let delays: u64 = path.iter().map(|port| 2 * port.delay.0).sum();
+    let host = path[0].line.rate;
+    let cut_through = path[0].line.cuts_through > 0;
+    let delays: u64 = path.iter().map(|side| 2 * side.line.delay.0).sum();
     let at_host = if cut_through { 1500 * packets + 40 + 80 } else { 1500 * (packets + 1) + 80 };
     let inner_bytes = if cut_through { 80 } else { 1540 };
     let inner = path[1..path.len().saturating_sub(1).max(1)]
         .iter()
-        .map(|port| port.rate.transmission_time(inner_bytes).0)
+        .map(|side| side.line.rate.transmission_time(inner_bytes).0)
         .fold(0, u64::saturating_add);
     Time(delays.saturating_add(host.transmission_time(at_host).0).saturating_add(inner))
 }

@@ -1,4 +1,5 @@
-//! Clock, event queue and random streams. Knows nothing but units.
+//! Event queue, crew of threads and random streams. Knows nothing but units.
 
+pub mod crew;
 pub mod queue;
 pub mod random;

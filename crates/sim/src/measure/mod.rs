@@ -24,7 +24,7 @@ pub struct FlowRecord {
 }
 
 /// What a series row is about; turned into a name (`leaf0.p3`, `flow12`, group name) when it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entity {
     /// (node, port of the node)
     Port(u32, u32),
@@ -131,7 +131,7 @@ pub enum Ending {
 }
 
 /// What a run leaves beside its tables.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
     /// Simulated time at which the run ended.

@@ -20,8 +20,6 @@ pub struct Recorder {
     /// The same for watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
-    /// Completed jobs: (job, start, finish).
-    pub jobs: Vec<(u32, Time, Time)>,
 }
 
 impl Recorder {
@@ -37,7 +35,6 @@ impl Recorder {
             group_delivered: vec![0; groups.max(1)],
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
-            jobs: Vec::new(),
         }
     }
 
@@ -81,12 +78,24 @@ impl Recorder {
         self.flows.len() >= BATCH || self.samples.len() >= BATCH
     }
 
-    /// Hands everything on. After an error nothing is handed on twice.
-    pub fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
-        let flows = sink.flows(&self.flows);
-        self.flows.clear();
-        let samples = sink.samples(&self.samples);
-        self.samples.clear();
-        flows.and(samples)
+    /// Takes out what was collected.
+    pub fn take(&mut self, flows: &mut Vec<FlowRecord>, samples: &mut Vec<Sample>) {
+        flows.append(&mut self.flows);
+        samples.append(&mut self.samples);
     }
+}
+
+/// Hands everything on: flows by when they ended and number, samples by time, however many partitions they come from.
+/// After an error nothing is handed on twice.
+pub fn hand_on(
+    flows: &mut Vec<FlowRecord>,
+    samples: &mut Vec<Sample>,
+    sink: &mut dyn Sink,
+) -> std::io::Result<()> {
+    flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
+    samples.sort_by_key(|sample| (sample.time, sample.entity));
+    let result = sink.flows(flows).and(sink.samples(samples));
+    flows.clear();
+    samples.clear();
+    result
 }

@@ -1,16 +1,18 @@
 //! A host: NIC ports, and the transports that they pull packets from.
 
 use super::PortId;
+use super::map::Map;
 use super::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::settings::Settings;
-use crate::topology::Routes;
 use crate::transport::{Ended, HostContext, Transport, TransportState};
 use crate::workload::{FlowId, FlowSpec};
 
 pub struct Host {
     pub id: u32,
+    /// Its place among the hosts of its partition.
+    pub index: u32,
     pub node: u32,
     pub first_port: PortId,
     pub ports: u16,
@@ -21,7 +23,7 @@ pub struct Host {
 pub struct Surroundings<'a> {
     pub net: &'a mut Partition,
     pub settings: &'a Settings,
-    pub routes: &'a Routes,
+    pub map: &'a Map,
     pub ended: &'a mut Vec<Ended>,
 }
 
@@ -31,9 +33,10 @@ impl Host {
         HostContext {
             net: around.net,
             settings: around.settings,
-            routes: around.routes,
+            map: around.map,
             ended: around.ended,
             host: self.id,
+            index: self.index,
             node: self.node,
             first_port: self.first_port,
             transport,

@@ -1,14 +1,24 @@
 //! Links, ports, switches and hosts: the network that packets cross.
 
+pub mod agenda;
 pub mod buffer;
 pub mod ecn;
 pub mod host;
+pub mod map;
+pub mod outbox;
 pub mod partition;
 pub mod port;
 pub mod switch;
 
-/// Index of a port among all ports of the network: the ports of a node lie together, in the node's own order.
+/// Index of a port among those of its partition: the ports of a node lie together, in the node's own order.
 pub type PortId = u32;
 
 /// Bytes of a PFC pause or resume frame.
 pub const PFC_FRAME_BYTES: u16 = 43;
+
+/// Which kind of node, and its place among its kind in its partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeIndex {
+    Host(u32),
+    Switch(u32),
+}

@@ -1,170 +1,110 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
-use super::PortId;
+use super::agenda::{Action, Agenda, AgendaKind, Event};
+use super::outbox::Outbox;
 use super::port::Port;
+use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
-use crate::engine::queue::{Event, EventQueue};
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
-use crate::telemetry::int::IntStacks;
+use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
-
-/// Something that happens at a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// A packet (its head, at a cut-through switch) reaches the node by this port.
-    Arrival { port: PortId, packet: PacketId },
-    /// A packet held back for its tail may be forwarded.
-    Forward { port: PortId, packet: PacketId },
-    /// The transmitter of this port becomes free and something waits.
-    Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
-    Wake { port: PortId, serial: u32, transport: u8 },
-    /// A timer of a transport at a host; `token` is the transport's own.
-    Timer { host: u32, token: u32, transport: u8 },
-    /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
-    StartFlow { arrival: u32, stage: u8 },
-    /// The network changes: index into the configured failures.
-    Change { index: u32 },
-    /// Routes follow a change.
-    Reroute { index: u32 },
-    /// A measure is due.
-    Tick { probe: u32 },
-}
-
-/// What goes first among simultaneous events of one node, outside the compat mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Rank {
-    /// The network itself changes.
-    Change,
-    /// Packets arrive, by input port.
-    Arrival,
-    /// Transmitters become free, by port.
-    Departure,
-    /// Timers, in the order in which the node set them.
-    Timer,
-    /// Flows start, by id.
-    Flow,
-}
-
-/// The order of simultaneous events.
-enum Order {
-    /// By node, rank, and the node's own counter: a property of the model, whatever the order of insertion.
-    ByEntity { timers_set: Vec<u64> },
-    /// As the HPCC authors' simulator would have inserted them.
-    ByInsertion { inserted: u64 },
-}
 
 pub struct Partition {
     pub now: Time,
     pub compat: Compat,
+    /// Its number among the partitions.
+    pub number: u16,
     pub packets: PacketSlab,
     pub stacks: IntStacks,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     pub recorder: Recorder,
-    pub packet_hops: u64,
-    pub bytes_on_wire: u64,
-    /// Of these, telemetry in data packets and acknowledgements, counted where it is sent first.
+    /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     pub events_handled: u64,
-    events: EventQueue<Action>,
-    order: Order,
+    /// By partition that they are for.
+    pub outboxes: Vec<Outbox>,
+    /// Links may go down, and packets on them be lost.
+    links_fail: bool,
+    pub agenda: Agenda,
+    /// Nodes of the partition are numbered hosts first, then switches.
+    pub hosts: u32,
 }
 
-/// Key of what comes after everything else at its time and must not disturb the order of the rest: measures.
-const LAST: u64 = u64::MAX;
-/// Key of announcements: before every measure, after all else.
-const ANNOUNCEMENT: u64 = LAST - (1 << 32);
+/// What a partition is built from.
+pub struct PartitionPlan {
+    pub number: u16,
+    pub partitions: usize,
+    pub ports: Vec<Port>,
+    pub compat: Compat,
+    pub agenda: AgendaKind,
+    pub hosts: u32,
+    pub nodes: usize,
+    pub telemetry: TelemetryConfig,
+    pub layout: IntLayout,
+    pub recorder: Recorder,
+    pub links_fail: bool,
+}
 
 impl Partition {
-    pub fn new(
-        ports: Vec<Port>,
-        nodes: usize,
-        compat: Compat,
-        telemetry: TelemetryConfig,
-        layout: crate::telemetry::int::IntLayout,
-        recorder: Recorder,
-    ) -> Partition {
-        let max_hops = match telemetry {
+    pub fn new(plan: PartitionPlan) -> Partition {
+        let max_hops = match plan.telemetry {
             TelemetryConfig::None => 1,
             TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
         };
-        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
-        // microsecond or so that packets spend on a link.
-        let slot = Time((1_000_000 / ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
+        let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
-            compat,
+            compat: plan.compat,
+            number: plan.number,
             packets: PacketSlab::new(),
-            stacks: IntStacks::new(max_hops, layout),
-            totals: vec![PortTotals::default(); ports.len()],
-            ports,
-            recorder,
-            packet_hops: 0,
-            bytes_on_wire: 0,
+            stacks: IntStacks::new(max_hops, plan.layout),
+            totals: vec![PortTotals::default(); plan.ports.len()],
+            ports: plan.ports,
+            recorder: plan.recorder,
             telemetry_bytes: 0,
             events_handled: 0,
-            events: EventQueue::new(slot),
-            order: match compat {
-                Compat::None => Order::ByEntity { timers_set: vec![0; nodes] },
-                Compat::HpccNs3 => Order::ByInsertion { inserted: 0 },
-            },
+            outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
+            agenda: Agenda::new(plan.agenda, plan.nodes, ports),
+            hosts: plan.hosts,
+            links_fail: plan.links_fail,
         }
     }
 
-    /// Takes the next event and moves the clock to it.
+    /// Takes the next event that comes before `limit` (under windows, of the node at work), and moves the clock to it.
     #[inline]
-    pub fn next_event(&mut self) -> Option<Event<Action>> {
-        let event = self.events.pop()?;
-        debug_assert!(event.time >= self.now);
+    pub fn next_event(&mut self, limit: Time) -> Option<Action> {
+        let event = self.agenda.next(limit)?;
+        debug_assert!(event.time >= self.now || matches!(self.agenda, Agenda::Windows(_)));
+        self.now = event.time;
+        self.events_handled += 1;
+        Some(event.action())
+    }
+
+    /// Under windows: the next event of the node at work.
+    #[inline]
+    pub fn next_of_node(&mut self) -> Option<Event> {
+        let Agenda::Windows(windows) = &mut self.agenda else { return None };
+        let event = windows.next()?;
         self.now = event.time;
         self.events_handled += 1;
         Some(event)
     }
 
-    /// Events on their way.
-    pub fn pending(&self) -> usize {
-        self.events.len()
-    }
-
-    /// Schedules what happens at `node`; `place` orders events of one rank (port number, flow id).
+    /// Schedules what happens at a node.
     #[inline]
-    pub fn schedule(&mut self, at: Time, node: u32, rank: Rank, place: u64, action: Action) {
-        let key = match &mut self.order {
-            Order::ByEntity { .. } => entity_key(node, rank, place),
-            Order::ByInsertion { inserted } => {
-                *inserted += 1;
-                *inserted
-            }
-        };
-        self.events.push(at, key, action);
+    pub fn schedule(&mut self, node: u32, at: Time, action: Action) {
+        self.agenda.push(node, Event::new(at, action));
     }
 
-    /// Schedules a timer of a node, behind the timers that it set before for the same time.
-    #[inline]
-    pub fn schedule_timer(&mut self, at: Time, node: u32, action: Action) {
-        let place = match &mut self.order {
-            Order::ByEntity { timers_set } => {
-                let counter = &mut timers_set[node as usize];
-                *counter += 1;
-                *counter
-            }
-            Order::ByInsertion { .. } => 0,
-        };
-        self.schedule(at, node, Rank::Timer, place, action);
-    }
-
-    /// Schedules a measure: after everything else that happens at its time.
-    pub fn schedule_tick(&mut self, at: Time, probe: u32) {
-        self.events.push(at, LAST - u64::from(probe), Action::Tick { probe });
-    }
-
-    /// Schedules the announcement of flows: after what nodes do at its time, before measures.
-    pub fn schedule_announcement(&mut self, at: Time, action: Action) {
-        self.events.push(at, ANNOUNCEMENT, action);
+    /// Takes in what another partition sent here.
+    pub fn take_in(&mut self, outbox: &mut Outbox) {
+        let (ports, agenda) = (&self.ports, &mut self.agenda);
+        outbox.empty_into(&mut self.packets, &mut self.stacks, |at, port, packet| {
+            agenda.push(ports[port as usize].slot, Event::new(at, Action::Arrival { port, packet }));
+        });
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -174,25 +114,28 @@ impl Partition {
         let packet = &mut self.packets[id];
         let size = u64::from(packet.size);
         debug_assert!(port.is_idle(self.now) && port.up);
-        let free = self.now + port.transmission_time(size, self.compat);
-        port.busy_until = free;
+        let whole = port.line.transmission_time(size, self.compat);
+        port.busy_until = self.now + whole;
         port.bytes_sent += size;
         port.packets_sent += 1;
-        self.packet_hops += 1;
-        self.bytes_on_wire += size;
         packet.generation = port.generation;
         packet.ingress = port.peer_local;
-        let header = u64::from(port.peer_cuts_through);
-        let seen = if header > 0 && header < size {
-            self.now + port.transmission_time(header, self.compat)
-        } else {
-            free
-        };
-        let (at, node, local, peer) = (seen + port.delay, port.peer_node, port.peer_local, port.peer);
+        let seen = port.line.time_to_head(size, whole, self.compat);
+        let (at, node, peer) = (self.now + seen + port.line.delay, port.peer_slot, port.peer);
+        let there = port.peer_partition;
         if more || self.compat == Compat::HpccNs3 {
             self.expect_departure(port_id);
         }
-        self.schedule(at, node, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+        if there != self.number {
+            return self.cross(there, at, peer, id);
+        }
+        self.schedule(node, at, Action::Arrival { port: peer, packet: id });
+    }
+
+    /// A packet leaves for another partition.
+    fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
+        self.outboxes[usize::from(there)].post(at, port, self.packets[id], &self.stacks);
+        self.discard(id);
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
@@ -203,8 +146,18 @@ impl Partition {
             return;
         }
         port.departure_pending = true;
-        let (at, node, local) = (port.busy_until.max(self.now), port.node, u64::from(port.local));
-        self.schedule(at, node, Rank::Departure, local, Action::Departure { port: port_id });
+        let (at, node) = (port.busy_until.max(self.now), port.slot);
+        self.schedule(node, at, Action::Departure { port: port_id });
+    }
+
+    /// The node that a port belongs to.
+    #[inline]
+    pub fn owner(&self, port: PortId) -> NodeIndex {
+        let slot = self.ports[port as usize].slot;
+        match slot.checked_sub(self.hosts) {
+            None => NodeIndex::Host(slot),
+            Some(switch) => NodeIndex::Switch(switch),
+        }
     }
 
     /// Frees a packet and the telemetry that it carries.
@@ -244,23 +197,27 @@ impl Partition {
         self.discard(id);
     }
 
-    /// Takes out the event that is next, without its happening: for the accounts at the end.
-    pub fn take_pending(&mut self) -> Option<Action> {
-        self.events.pop().map(|event| event.what)
-    }
-
-    /// A packet has come over the link into this port: counts it, unless the link went down meanwhile.
+    /// A packet has come over the link into this port, unless the link went down meanwhile.
     #[inline]
-    pub fn arrives(&mut self, port_id: PortId, id: PacketId) -> bool {
-        let port = &mut self.ports[port_id as usize];
-        let packet = &self.packets[id];
-        if packet.generation != port.generation {
-            self.lose_packet(port_id, id);
+    pub fn arrives(&mut self, port: PortId, id: PacketId) -> bool {
+        if self.links_fail && self.packets[id].generation != self.ports[port as usize].generation {
+            self.lose_packet(port, id);
             return false;
         }
-        port.bytes_received += u64::from(packet.size);
-        port.packets_received += 1;
+        // What a port received follows from what its peer sent; where assertions are on it is counted too.
+        if cfg!(debug_assertions) {
+            let port = &mut self.ports[port as usize];
+            port.bytes_received += u64::from(self.packets[id].size);
+            port.packets_received += 1;
+        }
         true
+    }
+
+    /// Packets and bytes sent so far on all links, by partition of their sender.
+    pub fn sent(&self) -> (u64, u64) {
+        self.ports
+            .iter()
+            .fold((0, 0), |(packets, bytes), port| (packets + port.packets_sent, bytes + port.bytes_sent))
     }
 
     /// The link of a port went down: nothing pauses it any more.
@@ -297,10 +254,4 @@ impl Partition {
         self.recorder.pause(self.now, port.node, u32::from(port.local), stopped);
         !stopped
     }
-}
-
-#[inline]
-fn entity_key(node: u32, rank: Rank, place: u64) -> u64 {
-    debug_assert!(node < 1 << 24 && place < 1 << 36);
-    u64::from(node) << 40 | (rank as u64) << 36 | place
 }

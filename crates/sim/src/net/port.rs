@@ -5,29 +5,23 @@ use crate::config::Compat;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
 
+/// What a packet touches when it leaves by a port fills one cache line, what it touches when it comes in another.
+#[repr(C, align(64))]
 pub struct Port {
     /// The transmitter is busy until then.
     pub busy_until: Time,
-    /// Propagation delay of the link.
-    pub delay: Time,
-    pub rate: Rate,
-    pub rate_kbps: u32,
-    /// Picoseconds per byte where that is whole, else 0.
-    ps_per_byte: u64,
     /// Bytes sent since the start, PFC included: what INT reports.
     pub bytes_sent: u64,
     pub packets_sent: u64,
-    pub bytes_received: u64,
-    pub packets_received: u64,
-    pub node: u32,
-    /// Number of this port at its node.
-    pub local: u16,
-    /// The port at the other end, its node, and its number there.
+    pub line: Line,
+    pub rate_kbps: u32,
+    /// The port at the other end, as its own partition numbers it, and its number at its node.
     pub peer: PortId,
-    pub peer_node: u32,
     pub peer_local: u16,
-    /// The peer forwards a packet once this many bytes of it have arrived (cut-through); 0: once all have.
-    pub peer_cuts_through: u16,
+    /// The node at the other end, as its own partition numbers it.
+    pub peer_slot: u32,
+    /// The partition that the peer belongs to.
+    pub peer_partition: u16,
     /// Bit c: the peer has paused class c.
     pub paused: u8,
     /// A departure event is on its way.
@@ -36,52 +30,44 @@ pub struct Port {
     /// Counts the times that the link went down, so that packets on it then are known.
     pub generation: u8,
     pub queue: Queue,
-}
-
-/// What a link is, as its two ports see it.
-pub struct LinkEnd {
+    /// The node that it belongs to, among those of the partition.
+    pub slot: u32,
+    /// Counted where assertions are on, to hold what follows from the peer's counters against.
+    pub bytes_received: u64,
+    pub packets_received: u64,
+    /// The node among all nodes of the network.
     pub node: u32,
+    /// Number of this port at its node.
     pub local: u16,
-    pub peer: PortId,
-    pub peer_node: u32,
-    pub peer_local: u16,
-    pub peer_cuts_through: u16,
-    pub rate: Rate,
-    pub delay: Time,
 }
 
-impl Port {
-    pub fn new(end: &LinkEnd, queue: Queue) -> Port {
-        let mut port = Port {
-            busy_until: Time::ZERO,
-            delay: end.delay,
-            rate: end.rate,
-            rate_kbps: 0,
-            ps_per_byte: 0,
-            bytes_sent: 0,
-            packets_sent: 0,
-            bytes_received: 0,
-            packets_received: 0,
-            node: end.node,
-            local: end.local,
-            peer: end.peer,
-            peer_node: end.peer_node,
-            peer_local: end.peer_local,
-            peer_cuts_through: end.peer_cuts_through,
-            paused: 0,
-            departure_pending: false,
-            up: true,
-            generation: 0,
-            queue,
-        };
-        port.set_rate(end.rate);
-        port
+/// One direction of a link, as packets cross it.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    pub rate: Rate,
+    /// Picoseconds per byte where that is whole, else 0.
+    ps_per_byte: u64,
+    /// Propagation delay.
+    pub delay: Time,
+    /// The far end forwards a packet once this many bytes of it have arrived (cut-through); 0: once all have.
+    pub cuts_through: u16,
+}
+
+impl Line {
+    pub fn new(rate: Rate, delay: Time, cuts_through: u16) -> Line {
+        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through };
+        line.set_rate(rate);
+        line
+    }
+
+    /// The same line towards a node that forwards after so many bytes.
+    pub fn towards(self, cuts_through: u16) -> Line {
+        Line { cuts_through, ..self }
     }
 
     pub fn set_rate(&mut self, rate: Rate) {
         const PICOBITS: u64 = 8_000_000_000_000;
         self.rate = rate;
-        self.rate_kbps = u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX);
         self.ps_per_byte = if PICOBITS % rate.0 == 0 { PICOBITS / rate.0 } else { 0 };
     }
 
@@ -94,11 +80,65 @@ impl Port {
         }
     }
 
+    /// From the start of a packet's transmission until the far end may forward it; `whole` is its transmission time.
+    #[inline]
+    pub fn time_to_head(&self, bytes: u64, whole: Time, compat: Compat) -> Time {
+        let header = u64::from(self.cuts_through);
+        if header > 0 && header < bytes { self.transmission_time(header, compat) } else { whole }
+    }
+}
+
+/// A port as it is before the run.
+pub struct PortPlan {
+    pub slot: u32,
+    pub node: u32,
+    pub local: u16,
+    pub peer: PortId,
+    pub peer_local: u16,
+    pub peer_slot: u32,
+    pub peer_partition: u16,
+    pub line: Line,
+}
+
+impl Port {
+    pub fn new(plan: &PortPlan, queue: Queue) -> Port {
+        Port {
+            busy_until: Time::ZERO,
+            bytes_sent: 0,
+            packets_sent: 0,
+            line: plan.line,
+            rate_kbps: kbps(plan.line.rate),
+            peer: plan.peer,
+            peer_local: plan.peer_local,
+            peer_partition: plan.peer_partition,
+            paused: 0,
+            departure_pending: false,
+            up: true,
+            generation: 0,
+            queue,
+            slot: plan.slot,
+            peer_slot: plan.peer_slot,
+            bytes_received: 0,
+            packets_received: 0,
+            node: plan.node,
+            local: plan.local,
+        }
+    }
+
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.line.set_rate(rate);
+        self.rate_kbps = kbps(rate);
+    }
+
     /// The transmitter sends nothing and nothing waits for it to become free.
     #[inline]
     pub fn is_idle(&self, now: Time) -> bool {
         !self.departure_pending && self.busy_until <= now
     }
+}
+
+fn kbps(rate: Rate) -> u32 {
+    u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX)
 }
 
 /// Transmission time as the HPCC authors' simulator has it: bytes * 8 / rate as a double of seconds, turned into

@@ -453,8 +453,8 @@ fn check_tells_what_follows_from_the_scenario() {
     assert_eq!(facts["topology"]["oversubscription"], 2.0);
     assert_eq!(facts["pfc"]["headroom"][0]["headroom_bytes"], 37_500);
     assert_eq!(facts["pfc"]["headroom"][1]["headroom_bytes"], 150_000);
-    // Two tables of four leaves and two spines by four leaves.
-    assert_eq!(facts["estimate"]["memory"]["routes_bytes"], 2 * 6 * 4 * 4);
+    let routes = load(EXAMPLE).network.routes.memory_bytes();
+    assert_eq!(facts["estimate"]["memory"]["routes_bytes"], 2 * routes);
     assert_eq!(facts["run"]["memory_limit_bytes"], serde_json::Value::Null);
 }
 

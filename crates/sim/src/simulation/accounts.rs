@@ -1,92 +1,115 @@
 //! The end of a run: every byte is accounted for, and the totals are drawn up.
 
-use super::{NodeIndex, Simulation};
+use super::Simulation;
+use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{Ending, Outcome};
-use crate::net::partition::Action;
+use crate::measure::{Ending, Outcome, PortTotals};
+use crate::net::NodeIndex;
+use crate::net::agenda::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
-        let outcome = Outcome {
+        let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
+        let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
+        let mut outcome = Outcome {
             ending,
-            end: self.net.now,
+            end: self.now,
             flows: self.flows.expected(),
-            flows_done: self.net.recorder.flows_done,
-            events: self.net.events_handled,
-            packet_hops: self.net.packet_hops,
-            bytes_on_wire: self.net.bytes_on_wire,
-            telemetry_bytes: self.net.telemetry_bytes,
-            fingerprint: self.fingerprint(),
-            ports: self.port_totals(),
+            flows_done: sum(|r| r.net.recorder.flows_done),
+            events: sum(|r| r.net.events_handled),
+            packet_hops: sum(|r| r.net.sent().0),
+            bytes_on_wire: sum(|r| r.net.sent().1),
+            telemetry_bytes: sum(|r| r.net.telemetry_bytes),
+            fingerprint: 0,
+            ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
-            jobs: std::mem::take(&mut self.net.recorder.jobs),
+            jobs: std::mem::take(&mut self.flows.jobs_ended),
         };
-        self.check_conservation();
+        outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
+        let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
+        let delivered = sum(|r| r.net.recorder.delivered);
+        outcome.fingerprint = fingerprint(&outcome, hash, delivered);
         outcome
     }
 
-    fn port_totals(&self) -> Vec<(u32, u32, crate::measure::PortTotals)> {
-        self.net
-            .ports
-            .iter()
-            .zip(&self.net.totals)
-            .map(|(port, totals)| {
-                let totals = crate::measure::PortTotals {
-                    packets_sent: port.packets_sent,
-                    bytes_sent: port.bytes_sent,
-                    packets_received: port.packets_received,
-                    bytes_received: port.bytes_received,
-                    ..*totals
-                };
-                (port.node, u32::from(port.local), totals)
-            })
-            .collect()
-    }
-
-    /// Hash of all completed flows, and of what every port did.
-    fn fingerprint(&self) -> u64 {
-        let mut hash = mix64(self.net.recorder.hash ^ self.net.packet_hops);
-        for (port, totals) in self.net.ports.iter().zip(&self.net.totals) {
-            let sent = port.bytes_sent ^ port.packets_sent.rotate_left(40);
-            let events =
-                totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
-            hash = mix64(hash ^ mix64(sent ^ mix64(events)));
+    /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less
+    /// what the link lost and what is still on it.
+    fn port_totals(&self, on_wire: &[Vec<OnWire>]) -> Vec<(u32, u32, PortTotals)> {
+        let mut all = Vec::with_capacity(self.map.sides.len());
+        for (number, side) in self.map.sides.iter().enumerate() {
+            let local = number as u32 - self.map.first_port[side.node as usize];
+            let (region, id) = self.places.of_port(side.node, local);
+            let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
+            let (peer_region, peer) = self.places.of_port(side.peer_node, peer_local);
+            let sender = &self.regions[peer_region].net.ports[peer as usize];
+            let net = &self.regions[region].net;
+            let (port, totals) = (&net.ports[id as usize], net.totals[id as usize]);
+            let coming = on_wire[region][id as usize];
+            let totals = PortTotals {
+                packets_sent: port.packets_sent,
+                bytes_sent: port.bytes_sent,
+                packets_received: sender.packets_sent - totals.packets_lost - coming.packets,
+                bytes_received: sender.bytes_sent - totals.bytes_lost - coming.bytes,
+                ..totals
+            };
+            debug_assert_eq!(
+                (totals.packets_received, totals.bytes_received),
+                (port.packets_received, port.bytes_received),
+                "the link into port {local} of node {} does not conserve bytes",
+                side.node
+            );
+            all.push((side.node, local, totals));
         }
-        mix64(hash ^ self.net.recorder.delivered)
+        all
     }
+}
 
-    /// Bytes are conserved on every link and in every switch, and no packet is left over.
-    fn check_conservation(&mut self) {
-        let mut on_wire = vec![0u64; self.net.ports.len()];
-        let mut waiting_for_tail = vec![0u64; self.switches.len()];
+/// What is on a link when the run ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct OnWire {
+    packets: u64,
+    bytes: u64,
+}
+
+/// Hash of all completed flows, and of what every port did.
+fn fingerprint(outcome: &Outcome, flows: u64, delivered: u64) -> u64 {
+    let mut hash = mix64(flows ^ outcome.packet_hops);
+    for (_, _, totals) in &outcome.ports {
+        let sent = totals.bytes_sent ^ totals.packets_sent.rotate_left(40);
+        let events =
+            totals.ecn_marks ^ totals.packets_dropped.rotate_left(24) ^ totals.pauses.rotate_left(48);
+        hash = mix64(hash ^ mix64(sent ^ mix64(events)));
+    }
+    mix64(hash ^ delivered)
+}
+
+impl Region {
+    /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. What is on the
+    /// links into its ports.
+    fn take_apart(&mut self) -> Vec<OnWire> {
+        let mut on_wire = vec![OnWire::default(); self.net.ports.len()];
         let mut packets = 0usize;
-        while let Some(action) = self.net.take_pending() {
-            match action {
+        for event in self.net.agenda.drain() {
+            match event.action() {
                 Action::Arrival { port, packet } => {
-                    on_wire[port as usize] += u64::from(self.net.packets[packet].size);
+                    let link = &mut on_wire[port as usize];
+                    link.packets += 1;
+                    link.bytes += u64::from(self.net.packets[packet].size);
                     packets += 1;
                 }
-                Action::Forward { port, packet } => {
-                    packets += 1;
-                    if let NodeIndex::Switch(s) = self.nodes[self.net.ports[port as usize].node as usize] {
-                        waiting_for_tail[s as usize] += u64::from(self.net.packets[packet].size);
-                    }
-                }
+                // It is charged to the buffer once it is forwarded.
+                Action::Forward { .. } => packets += 1,
                 _ => {}
             }
         }
-        for (at, port) in self.net.ports.iter().enumerate() {
-            let sent = self.net.ports[port.peer as usize].bytes_sent;
-            let arrived = port.bytes_received + self.net.totals[at].bytes_lost + on_wire[at];
-            assert_eq!(sent, arrived, "bytes on the link into port {at} are not conserved");
-        }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
+            let owner = self.net.owner(id as u32);
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
-            if let NodeIndex::Switch(s) = self.nodes[port.node as usize] {
+            if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
             while port.queue.dequeue(0, &mut self.net.packets).is_some() {
@@ -97,5 +120,6 @@ impl Simulation {
             assert_eq!(switch.buffer.held(), queued, "switch {} holds bytes that no queue has", switch.node);
         }
         assert_eq!(self.net.packets.live(), packets, "packets are neither queued nor on a link");
+        on_wire
     }
 }

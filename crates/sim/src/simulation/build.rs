@@ -1,87 +1,115 @@
 //! From a [`Config`] to a network that is ready to run.
 
 use super::changes::Changes;
+use super::execution::{self, Execution};
 use super::flows::Flows;
+use super::places::Places;
 use super::probes::Probes;
-use super::{NodeIndex, RunError, Simulation};
+use super::region::Region;
+use super::split::Split;
+use super::starts::{Precedence, Starts};
+use super::{RunError, Simulation};
 use crate::balance::{Balancer, Place};
 use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
+use crate::net::NodeIndex;
+use crate::net::agenda::AgendaKind;
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
-use crate::net::partition::Partition;
-use crate::net::port::{LinkEnd, Port};
+use crate::net::map::{Map, Side};
+use crate::net::outbox::Outbox;
+use crate::net::partition::{Partition, PartitionPlan};
+use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::Switch;
 use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
 use crate::topology::max_base_rtt;
-use crate::topology::{NextHopOrder, Routes};
+use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
+use crate::workload::merge::{Dependents, Jobs};
+use std::sync::Arc;
 
 /// Place of the RDMA stack among a host's transports.
 const RDMA: u8 = 0;
-/// Limits of the packed event keys.
 const MOST_NODES: usize = 1 << 24;
 const MOST_PORTS: usize = u16::MAX as usize;
 
 impl Simulation {
-    /// Builds the network and announces the first flows.
-    pub fn new(config: Config) -> Result<Simulation, RunError> {
-        let topology = &config.topology;
-        if topology.nodes.len() >= MOST_NODES {
-            let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
-            return Err(RunError::Impossible(message));
-        }
-        let lists = topology.ports();
-        if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
-            let (name, ports) = (&topology.nodes[node].name, lists[node].len());
-            let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
-            return Err(RunError::Impossible(message));
-        }
-        let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
-        let settings = settings(&config, &routes);
-        let (ports, first_port) = ports(&config);
-        let (nodes, switches, hosts) = nodes(&config, &ports, &first_port);
-        let recorder = Recorder::new(
-            config.traffic.groups.len(),
-            config.measure.flow_goodput.as_ref().map_or(Vec::new(), |m| m.what.clone()),
-            config.measure.pauses,
-        );
-        let net = Partition::new(
-            ports,
-            nodes.len(),
-            config.compat,
-            config.telemetry,
-            settings.int_layout,
-            recorder,
-        );
-        let flows = Flows::new(&config.traffic);
-        let changes = Changes::new(topology, &config.failures, &first_port);
-        let probes = Probes::new(&config.measure, config.until, &first_port);
-        let mut simulation = Simulation {
-            net,
-            nodes,
-            switches,
-            hosts,
-            routes,
-            settings,
-            flows,
-            changes,
-            probes,
-            ended: Vec::new(),
+    /// Builds the network, cut into regions as the execution asks and the network allows.
+    pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+        check_limits(&config.topology)?;
+        let (plan, split) = execution::plan(&config, execution);
+        let map = Arc::new(map(&config));
+        let settings = Arc::new(settings(&config, &map.routes));
+        let places = places(&config.topology, &split, &map);
+        let precedence = Arc::new(Precedence {
+            dependents: Dependents::new(&config.traffic),
+            jobs: Jobs::new(&config.traffic),
+            host_index: (0..places.host_node.len() as u32).map(|host| places.of_host(host).1).collect(),
+        });
+        let builder = Builder {
+            config: &config,
+            places: &places,
+            map: &map,
+            split: &split,
+            windows: execution.windows,
         };
-        simulation.changes.topology = config.topology;
-        simulation.changes.schedule(&mut simulation.net);
-        simulation.probes.schedule(&mut simulation.net);
-        simulation.expect_announcement();
-        Ok(simulation)
+        let regions = (0..split.parts)
+            .map(|number| {
+                let (net, switches, hosts) = builder.region(number as u16, settings.int_layout);
+                Box::new(Region {
+                    net,
+                    switches,
+                    hosts,
+                    map: map.clone(),
+                    settings: settings.clone(),
+                    starts: Starts::new(precedence.clone()),
+                    ended: Vec::new(),
+                    inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
+                    limit: Time::ZERO,
+                    arrived: true,
+                })
+            })
+            .collect();
+        Ok(Simulation {
+            regions,
+            flows: Flows::new(&config.traffic),
+            probes: Probes::new(&config.measure, config.until, &places),
+            places,
+            map,
+            settings,
+            changes: Changes::new(config.topology, &config.failures),
+            now: Time::ZERO,
+            ended: Vec::new(),
+            samples: Vec::new(),
+            plan,
+        })
     }
+
+    /// How the run is executed.
+    pub fn plan(&self) -> &execution::Plan {
+        &self.plan
+    }
+}
+
+fn check_limits(topology: &Topology) -> Result<(), RunError> {
+    if topology.nodes.len() >= MOST_NODES {
+        let message = format!("{} nodes: at most {MOST_NODES} fit", topology.nodes.len());
+        return Err(RunError::Impossible(message));
+    }
+    let lists = topology.ports();
+    if let Some(node) = lists.iter().position(|ports| ports.len() > MOST_PORTS) {
+        let (name, ports) = (&topology.nodes[node].name, lists[node].len());
+        let message = format!("{name} has {ports} ports: at most {MOST_PORTS} fit");
+        return Err(RunError::Impossible(message));
+    }
+    Ok(())
 }
 
 fn next_hop_order(compat: Compat) -> NextHopOrder {
@@ -133,8 +161,8 @@ fn nic_rate(topology: &Topology) -> Rate {
     rates.min().unwrap_or(Rate(1))
 }
 
-/// All ports, those of a node together, and where each node's begin.
-fn ports(config: &Config) -> (Vec<Port>, Vec<u32>) {
+/// Routes and links.
+fn map(config: &Config) -> Map {
     let topology = &config.topology;
     let lists = topology.ports();
     let mut first_port = Vec::with_capacity(lists.len() + 1);
@@ -152,71 +180,176 @@ fn ports(config: &Config) -> (Vec<Port>, Vec<u32>) {
             ends[link as usize][side] = first_port[node] + local as u32;
         }
     }
-    let header = match config.switch.forwarding {
-        Forwarding::StoreAndForward => 0,
-        Forwarding::CutThrough { header } => header.min(u32::from(u16::MAX)) as u16,
-    };
-    let mut ports = Vec::with_capacity(total as usize);
+    let mut sides = Vec::with_capacity(total as usize);
     for (node, list) in lists.iter().enumerate() {
-        for (local, &(link, neighbour)) in list.iter().enumerate() {
+        for &(link, neighbour) in list {
             let spec = &topology.links[link as usize];
             let side = usize::from(spec.a != node as u32);
-            let peer = ends[link as usize][1 - side];
             let is_switch = topology.nodes[neighbour as usize].kind == NodeKind::Switch;
-            let end = LinkEnd {
+            let cuts_through = if is_switch { cut_through_header(config) } else { 0 };
+            sides.push(Side {
                 node: node as u32,
-                local: local as u16,
-                peer,
+                peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                peer_local: (peer - first_port[neighbour as usize]) as u16,
-                peer_cuts_through: if is_switch { header } else { 0 },
-                rate: spec.rate,
-                delay: spec.delay,
-            };
-            let own_switch = topology.nodes[node].kind == NodeKind::Switch;
-            let queue = if own_switch { config.switch.queue } else { QueueConfig::Fifo };
-            ports.push(Port::new(&end, Queue::new(queue)));
+                line: Line::new(spec.rate, spec.delay, cuts_through),
+            });
         }
     }
-    (ports, first_port)
+    let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
+    Map { routes, first_port, sides }
 }
 
-fn nodes(config: &Config, ports: &[Port], first_port: &[u32]) -> (Vec<NodeIndex>, Vec<Switch>, Vec<Host>) {
-    let (mut index, mut switches, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
-    for (node, spec) in config.topology.nodes.iter().enumerate() {
-        let own = &ports[first_port[node] as usize..first_port[node + 1] as usize];
-        match spec.kind {
-            NodeKind::Host => {
-                index.push(NodeIndex::Host(hosts.len() as u32));
-                hosts.push(Host {
-                    id: hosts.len() as u32,
-                    node: node as u32,
-                    first_port: first_port[node],
+/// Bytes after which a switch forwards; 0: all.
+fn cut_through_header(config: &Config) -> u16 {
+    match config.switch.forwarding {
+        Forwarding::StoreAndForward => 0,
+        Forwarding::CutThrough { header } => header.min(u32::from(u16::MAX)) as u16,
+    }
+}
+
+/// Numbers hosts, switches and ports within their regions, in the order of the nodes.
+fn places(topology: &Topology, split: &Split, map: &Map) -> Places {
+    let (mut hosts, mut switches) = (vec![0u32; split.parts], vec![0u32; split.parts]);
+    let mut ports = vec![0u32; split.parts];
+    let (mut nodes, mut host_node, mut first_port) = (Vec::new(), Vec::new(), Vec::new());
+    for (node, spec) in topology.nodes.iter().enumerate() {
+        let region = split.part[node];
+        let of_region = usize::from(region);
+        let count = if spec.kind == NodeKind::Host { &mut hosts } else { &mut switches };
+        let index = count[of_region];
+        count[of_region] += 1;
+        nodes.push(match spec.kind {
+            NodeKind::Host => (region, NodeIndex::Host(index)),
+            NodeKind::Switch => (region, NodeIndex::Switch(index)),
+        });
+        if spec.kind == NodeKind::Host {
+            host_node.push(node as u32);
+        }
+        first_port.push(ports[of_region]);
+        ports[of_region] += map.first_port[node + 1] - map.first_port[node];
+    }
+    Places { nodes, hosts_in: hosts, host_node, first_port }
+}
+
+/// Builds the regions.
+struct Builder<'a> {
+    config: &'a Config,
+    places: &'a Places,
+    map: &'a Map,
+    split: &'a Split,
+    /// Work by windows where link delays allow.
+    windows: bool,
+}
+
+impl Builder<'_> {
+    fn region(&self, number: u16, layout: IntLayout) -> (Partition, Vec<Switch>, Vec<Host>) {
+        let (mut ports, mut switches, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+        for (node, &(region, index)) in self.places.nodes.iter().enumerate() {
+            if region != number {
+                continue;
+            }
+            let node = node as u32;
+            let first_port = ports.len() as u32;
+            ports.extend(self.ports(node, number, index));
+            let own = &ports[first_port as usize..];
+            match index {
+                NodeIndex::Switch(_) => {
+                    switches.push(switch(self.config, node, self.map.routes.row(node), first_port, own))
+                }
+                NodeIndex::Host(index) => hosts.push(Host {
+                    id: self.map.routes.host_at(node).unwrap_or(0),
+                    index,
+                    node,
+                    first_port,
                     ports: own.len() as u16,
                     transports: vec![TransportState::Rdma(Rdma::new(own.len()))],
-                });
-            }
-            NodeKind::Switch => {
-                index.push(NodeIndex::Switch(switches.len() as u32));
-                switches.push(switch(config, node as u32, first_port[node], own));
+                }),
             }
         }
+        let measure = &self.config.measure;
+        let recorder = Recorder::new(
+            self.config.traffic.groups.len(),
+            measure.flow_goodput.as_ref().map_or(Vec::new(), |m| m.what.clone()),
+            measure.pauses,
+        );
+        let net = Partition::new(PartitionPlan {
+            number,
+            partitions: self.split.parts,
+            ports,
+            compat: self.config.compat,
+            agenda: self.agenda(number),
+            hosts: hosts.len() as u32,
+            nodes: hosts.len() + switches.len(),
+            telemetry: self.config.telemetry,
+            layout,
+            recorder,
+            links_fail: !self.config.failures.events.is_empty(),
+        });
+        (net, switches, hosts)
     }
-    (index, switches, hosts)
+
+    /// A node's number among all of its region: hosts come first.
+    fn slot(&self, region: u16, index: NodeIndex) -> u32 {
+        match index {
+            NodeIndex::Host(host) => host,
+            NodeIndex::Switch(switch) => self.places.hosts_in[usize::from(region)] + switch,
+        }
+    }
+
+    /// How the region orders its work.
+    fn agenda(&self, number: u16) -> AgendaKind {
+        if self.config.compat == Compat::HpccNs3 {
+            return AgendaKind::Insertion;
+        }
+        let inside = |node: u32| self.split.part[node as usize] == number;
+        let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
+        let shortest = links.map(|link| link.delay).min().unwrap_or(Time::MAX);
+        match self.windows {
+            true if shortest > Time::ZERO => AgendaKind::Windows(shortest),
+            _ => AgendaKind::Wheel,
+        }
+    }
+
+    /// The ports of a node.
+    fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
+        let queue = match owner {
+            NodeIndex::Switch(_) => self.config.switch.queue,
+            NodeIndex::Host(_) => QueueConfig::Fifo,
+        };
+        let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
+        let port = |(local, number): (usize, u32)| {
+            let side = self.map.sides[number as usize];
+            let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
+            let (peer_partition, peer) = self.places.of_port(side.peer_node, peer_local);
+            let plan = PortPlan {
+                slot: self.slot(partition, owner),
+                peer_slot: self.slot(peer_partition as u16, self.places.nodes[side.peer_node as usize].1),
+                node,
+                local: local as u16,
+                peer,
+                peer_local: peer_local as u16,
+                peer_partition: peer_partition as u16,
+                line: side.line,
+            };
+            Port::new(&plan, Queue::new(queue))
+        };
+        all.enumerate().map(port).collect()
+    }
 }
 
-fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
+fn switch(config: &Config, node: u32, row: Row, first_port: u32, own: &[Port]) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
-        own.iter().map(|port| BufferedPort { rate: port.rate, delay: port.delay }).collect();
+        own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
     let packet = Settings::largest_packet(&config.transports, config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     Switch {
         node,
+        row,
         first_port,
-        cuts_through: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
+        cuts_through: cut_through_header(config),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -232,7 +365,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
             config.seed,
             Place { node, name, tier: spec.tier },
         ),
-        markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.rate)).collect(),
+        markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.line.rate)).collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }
 }

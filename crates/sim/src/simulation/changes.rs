@@ -1,20 +1,32 @@
 //! Links and switches that fail, recover or degrade at given times; routes follow after the detection delay.
 
-use super::{NodeIndex, Simulation};
+use super::Simulation;
 use crate::config::{Change, Compat, Failures};
-use crate::net::partition::{Action, Partition, Rank};
-use crate::topology::Topology;
-use crate::topology::{NextHopOrder, Routes};
+use crate::net::NodeIndex;
+use crate::net::map::Map;
+use crate::topology::{NextHopOrder, NodeId, Routes, Topology};
+use crate::units::Time;
+use std::sync::Arc;
 
-#[derive(Default)]
 pub struct Changes {
-    pub topology: Topology,
-    failures: Failures,
-    /// The two ports of each link.
-    link_ports: Vec<[u32; 2]>,
+    topology: Topology,
+    /// What happens, in order of time.
+    events: Vec<(Time, Event)>,
+    /// The next of them.
+    next: usize,
+    /// The two ends of each link, as (node, port of the node).
+    ends: Vec<[(NodeId, u32); 2]>,
     /// What has failed by itself, now and as the routes know it.
     now: Health,
     routed: Health,
+}
+
+#[derive(Clone, Copy)]
+enum Event {
+    /// The network changes.
+    Change(Change),
+    /// The change has been detected: routes follow.
+    Reroute(Change),
 }
 
 /// Which links and switches are down.
@@ -48,51 +60,61 @@ impl Health {
 }
 
 impl Changes {
-    pub fn new(topology: &Topology, failures: &Failures, first_port: &[u32]) -> Changes {
-        let mut link_ports = vec![[0; 2]; topology.links.len()];
+    pub fn new(topology: Topology, failures: &Failures) -> Changes {
+        let mut ends = vec![[(0, 0); 2]; topology.links.len()];
         for (node, list) in topology.ports().iter().enumerate() {
             for (local, &(link, _)) in list.iter().enumerate() {
                 let side = usize::from(topology.links[link as usize].a != node as u32);
-                link_ports[link as usize][side] = first_port[node] + local as u32;
+                ends[link as usize][side] = (node as u32, local as u32);
             }
         }
-        Changes {
-            topology: Topology::default(),
-            failures: failures.clone(),
-            link_ports,
-            now: Health::new(topology),
-            routed: Health::new(topology),
+        let mut events = Vec::new();
+        for failure in &failures.events {
+            events.push((failure.at, Event::Change(failure.change)));
+            if !matches!(failure.change, Change::LinkRate(..)) {
+                events.push((failure.at + failures.detection, Event::Reroute(failure.change)));
+            }
         }
+        // With a detection delay of zero, routes follow right after their change: the order of insertion decides.
+        events.sort_by_key(|event| event.0);
+        let (now, routed) = (Health::new(&topology), Health::new(&topology));
+        Changes { topology, events, next: 0, ends, now, routed }
     }
 
-    pub fn schedule(&self, net: &mut Partition) {
-        for (index, failure) in self.failures.events.iter().enumerate() {
-            // With a detection delay of zero, routes follow right after their change.
-            let place = 2 * index as u64;
-            let index = index as u32;
-            net.schedule(failure.at, 0, Rank::Change, place, Action::Change { index });
-            if !matches!(failure.change, Change::LinkRate(..)) {
-                let known = failure.at + self.failures.detection;
-                net.schedule(known, 0, Rank::Change, place + 1, Action::Reroute { index });
-            }
-        }
+    /// When the network changes next.
+    pub fn next_time(&self) -> Option<Time> {
+        self.events.get(self.next).map(|event| event.0)
     }
 }
 
 impl Simulation {
-    /// The network changes now; nobody knows yet.
-    #[cold]
-    pub(super) fn change(&mut self, index: u32) {
-        let change = self.changes.failures.events[index as usize].change;
-        if let Change::LinkRate(link, rate) = change {
-            for port in self.changes.link_ports[link as usize] {
-                self.net.ports[port as usize].set_rate(rate);
+    /// Makes the changes that come at `now`, before anything else of that time.
+    pub(super) fn make_changes(&mut self, now: Time) {
+        while self.changes.next_time() == Some(now) {
+            let (_, event) = self.changes.events[self.changes.next];
+            self.changes.next += 1;
+            self.regions.iter_mut().for_each(|region| region.net.now = now);
+            match event {
+                Event::Change(change) => self.change(change),
+                Event::Reroute(change) => self.reroute(change),
             }
-            return;
+        }
+    }
+
+    /// The network changes now; nobody knows yet.
+    fn change(&mut self, change: Change) {
+        if let Change::LinkRate(link, rate) = change {
+            let mut map = (*self.map).clone();
+            for (node, local) in self.changes.ends[link as usize] {
+                let (region, port) = self.places.of_port(node, local);
+                self.regions[region].net.ports[port as usize].set_rate(rate);
+                map.set_rate(map.first_port[node as usize] + local, rate);
+            }
+            return self.hand_out(map);
         }
         let before = self.changes.now.clone();
         self.changes.now.apply(change);
-        for link in 0..self.changes.link_ports.len() {
+        for link in 0..self.changes.ends.len() {
             let was = before.carries(&self.changes.topology, link);
             let is = self.changes.now.carries(&self.changes.topology, link);
             if was != is {
@@ -103,44 +125,51 @@ impl Simulation {
 
     /// A link begins or ceases to carry packets. What is on it, and what waits for it, is lost when it ceases.
     fn set_link(&mut self, link: usize, up: bool) {
-        let ports = self.changes.link_ports[link];
-        for port_id in ports {
-            let port = &mut self.net.ports[port_id as usize];
+        let ports = self.changes.ends[link].map(|(node, local)| self.places.of_port(node, local));
+        for (region, id) in ports {
+            let region = &mut self.regions[region];
+            let port = &mut region.net.ports[id as usize];
             port.up = up;
             if !up {
                 port.generation = port.generation.wrapping_add(1);
-                self.net.release_pause(port_id);
-                self.flush(port_id);
+                region.net.release_pause(id);
+                region.flush(id);
             }
         }
         if up {
-            ports.into_iter().for_each(|port| self.kick(port));
-        }
-    }
-
-    fn flush(&mut self, port: u32) {
-        let node = self.net.ports[port as usize].node;
-        match self.nodes[node as usize] {
-            NodeIndex::Switch(s) => self.switches[s as usize].flush_port(&mut self.net, port),
-            NodeIndex::Host(h) => self.hosts[h as usize].flush_port(&mut self.net, port),
+            ports.into_iter().for_each(|(region, port)| self.regions[region].kick(port));
         }
     }
 
     /// The change has been detected: routes follow it.
-    #[cold]
-    pub(super) fn reroute(&mut self, index: u32) {
+    fn reroute(&mut self, change: Change) {
         let changes = &mut self.changes;
-        changes.routed.apply(changes.failures.events[index as usize].change);
+        changes.routed.apply(change);
         let (routed, topology) = (&changes.routed, &changes.topology);
         let order = match self.settings.compat {
             Compat::None => NextHopOrder::ByPort,
             Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
         };
-        self.routes = Routes::compute(topology, &|link| routed.carries(topology, link as usize), order);
+        let routes = Routes::compute(topology, &|link| routed.carries(topology, link as usize), order);
+        let first_port = self.map.first_port.clone();
+        self.hand_out(Map { routes, first_port, sides: self.map.sides.clone() });
         // Flows that found no way out may have one now.
-        for port in 0..self.net.ports.len() as u32 {
-            if matches!(self.nodes[self.net.ports[port as usize].node as usize], NodeIndex::Host(_)) {
-                self.kick(port);
+        for region in &mut self.regions {
+            for port in 0..region.net.ports.len() as u32 {
+                if matches!(region.net.owner(port), NodeIndex::Host(_)) {
+                    region.kick(port);
+                }
+            }
+        }
+    }
+
+    /// Every region gets the new map.
+    fn hand_out(&mut self, map: Map) {
+        self.map = Arc::new(map);
+        for region in &mut self.regions {
+            region.map = self.map.clone();
+            for switch in &mut region.switches {
+                switch.row = region.map.routes.row(switch.node);
             }
         }
     }

@@ -1,26 +1,39 @@
-//! A run: events in order until it ends, records handed on as they come, the accounts balanced at the end.
+//! A run: regions work off windows of time until it ends, records are handed on as they come, the accounts are balanced at
+//! the end.
+//!
+//! Between two windows the one thread that leads does what concerns the whole network: it announces flows, changes links
+//! and routes, takes measures, and passes on what regions sent to each other. A window ends before anything that one
+//! region sends can reach another, so how the network was cut into regions, and how many threads work on them, is
+//! nowhere in the results.
 
 mod accounts;
 mod build;
 mod changes;
+mod execution;
 mod flows;
+mod places;
 mod probes;
+mod region;
+mod split;
+mod starts;
 
 pub use build::base_rtt_of;
+pub use execution::{Execution, Plan};
 
-use crate::config::Config;
-use crate::measure::{Ending, Outcome, Progress, Sink};
-use crate::net::host::{Host, Surroundings};
-use crate::net::partition::{Action, Partition};
-use crate::net::switch::Switch;
+use crate::config::{Compat, Config};
+use crate::engine::crew;
+use crate::measure::recorder::hand_on;
+use crate::measure::{Ending, FlowRecord, Outcome, Progress, Sample, Sink};
+use crate::net::map::Map;
 use crate::settings::Settings;
-use crate::topology::Routes;
-use crate::transport::Ended;
 use crate::units::Time;
 use crate::workload::merge::MOST_FLOWS;
 use changes::Changes;
 use flows::Flows;
+use places::Places;
 use probes::Probes;
+use region::Region;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Why a run failed. What had been handed to the sink by then stays there.
@@ -32,39 +45,40 @@ pub enum RunError {
     Impossible(String),
 }
 
-/// Which kind of node, and its place among its kind.
-#[derive(Debug, Clone, Copy)]
-enum NodeIndex {
-    Host(u32),
-    Switch(u32),
-}
-
 /// A network with its traffic, ready to run.
 pub struct Simulation {
-    net: Partition,
-    nodes: Vec<NodeIndex>,
-    switches: Vec<Switch>,
-    hosts: Vec<Host>,
-    routes: Routes,
-    settings: Settings,
+    // Boxed, because regions change hands twice a window.
+    #[allow(clippy::vec_box)]
+    regions: Vec<Box<Region>>,
+    plan: Plan,
+    places: Places,
+    map: Arc<Map>,
+    settings: Arc<Settings>,
     flows: Flows,
     changes: Changes,
     probes: Probes,
-    ended: Vec<Ended>,
+    /// Everything before it has happened.
+    now: Time,
+    /// Ended flows and samples that have not been handed on.
+    ended: Vec<FlowRecord>,
+    samples: Vec<Sample>,
 }
 
-/// Builds and runs. `watch` hears of the progress about ten times a second; the run stops when it returns false.
+/// Builds and runs on one thread. `watch` hears of the progress about ten times a second; the run stops when it returns
+/// false.
 pub fn run(
     config: Config,
     sink: &mut dyn Sink,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Outcome, RunError> {
-    Simulation::new(config)?.run(sink, watch)
+    Simulation::new(config, Execution::default())?.run(sink, watch)
 }
 
-/// Events between two looks at the wall clock.
+/// Events of a region between two looks at the wall clock.
 const STRIDE: u32 = 16_384;
 const WATCH_EVERY: Duration = Duration::from_millis(100);
+/// The longest window: what regions keep until its end is kept in memory.
+const LONGEST_WINDOW: Time = Time(100_000_000);
 /// The last moment that is simulated, 106 days: half of what the clock holds, so that no sum of a time and one that a
 /// person may write (up to 53 days) can wrap.
 const LATEST: Time = Time(1 << 63);
@@ -81,158 +95,191 @@ fn too_many_flows() -> String {
     format!("more than {MOST_FLOWS} flows: shorten a workload's duration, or lower its count or load")
 }
 
+/// Whoever has regions work.
+trait Workers {
+    fn work(&mut self, regions: &mut Vec<Box<Region>>);
+}
+
+impl<F: FnMut(&mut Vec<Box<Region>>)> Workers for F {
+    fn work(&mut self, regions: &mut Vec<Box<Region>>) {
+        self(regions);
+    }
+}
+
 impl Simulation {
     /// Runs to the end.
     pub fn run(
+        self,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Outcome, RunError> {
+        let work = |region: &mut Box<Region>| region.work(STRIDE);
+        match self.plan.threads {
+            1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
+            threads => crew::gather(threads, work, |crew| {
+                self.conduct(&mut |regions: &mut Vec<_>| crew.work(regions), sink, watch)
+            }),
+        }
+    }
+
+    /// Leads the regions through the run, window by window.
+    fn conduct(
         mut self,
+        workers: &mut dyn Workers,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Outcome, RunError> {
         let started = Instant::now();
         let mut watched = started;
         let ending = 'run: loop {
-            for _ in 0..STRIDE {
-                let Some(event) = self.net.next_event() else { break 'run Ending::Done };
-                if event.time > LATEST {
-                    return Err(self.gives_up(sink, too_late()));
+            let Some(next) = self.next_time() else { break Ending::Done };
+            if next > LATEST {
+                return Err(self.gives_up(sink, too_late()));
+            }
+            let limit = self.open_window(next);
+            loop {
+                workers.work(&mut self.regions);
+                if watched.elapsed() >= WATCH_EVERY {
+                    watched = Instant::now();
+                    if !watch(&self.progress(started)) {
+                        break 'run Ending::Interrupted;
+                    }
                 }
-                self.handle(event.what);
-                if let Some(ending) = self.probes.ending.take() {
-                    break 'run ending;
+                if self.regions.iter().all(|region| region.arrived) {
+                    break;
                 }
+            }
+            if let Some(ending) = self.close_window(limit) {
+                break ending;
             }
             if self.flows.too_many() {
                 return Err(self.gives_up(sink, too_many_flows()));
             }
-            if self.net.recorder.is_full() {
-                self.net.recorder.flush(sink)?;
-            }
-            if watched.elapsed() >= WATCH_EVERY {
-                watched = Instant::now();
-                if !watch(&self.progress(started)) {
-                    break Ending::Interrupted;
-                }
+            if self.samples.len() + self.ended.len() > 0
+                || self.regions.iter().any(|r| r.net.recorder.is_full())
+            {
+                self.hand_on(sink)?;
             }
         };
         if self.flows.too_many() {
             return Err(self.gives_up(sink, too_many_flows()));
         }
         self.finish();
-        self.net.recorder.flush(sink)?;
+        self.hand_on(sink)?;
         Ok(self.outcome(ending))
+    }
+
+    /// A time before which nothing happens anywhere; none if nothing is to happen.
+    fn next_time(&self) -> Option<Time> {
+        let events = self.regions.iter().filter_map(|region| region.nothing_before());
+        let whole = [self.flows.next_start(), self.changes.next_time(), self.probes.next_time()];
+        events.chain(whole.into_iter().flatten()).min()
+    }
+
+    /// Does what comes first at `next`, and sets the regions the end of a window that begins there.
+    fn open_window(&mut self, next: Time) -> Time {
+        self.make_changes(next);
+        let mut limit = next.saturating_add(self.plan.lookahead.min(LONGEST_WINDOW));
+        if let Some(change) = self.changes.next_time() {
+            limit = limit.min(change);
+        }
+        if let Some(measure) = self.probes.next_time() {
+            limit = limit.min(measure + Time(1));
+        }
+        match self.settings.compat {
+            Compat::None => limit = self.announce_flows(next, limit),
+            // There, flows are announced behind everything else that happens at their time.
+            Compat::HpccNs3 => {
+                limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1)))
+            }
+        }
+        for region in &mut self.regions {
+            region.limit = limit;
+        }
+        limit
+    }
+
+    /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at its time.
+    fn close_window(&mut self, limit: Time) -> Option<Ending> {
+        self.now = limit;
+        self.exchange();
+        self.settle_jobs();
+        if self.settings.compat == Compat::HpccNs3
+            && self.flows.next_start().is_some_and(|start| start < limit)
+        {
+            self.announce_flows(limit, limit);
+            return None;
+        }
+        if let Some(due) = self.probes.next_time().filter(|&due| due < limit) {
+            self.take_measures(due);
+        }
+        self.probes.ending.take()
+    }
+
+    /// What regions sent to each other changes hands.
+    fn exchange(&mut self) {
+        for from in 0..self.regions.len() {
+            for to in 0..self.regions.len() {
+                if self.regions[from].net.outboxes[to].is_empty() {
+                    continue;
+                }
+                let outbox = std::mem::take(&mut self.regions[from].net.outboxes[to]);
+                let emptied = std::mem::replace(&mut self.regions[to].inboxes[from], outbox);
+                self.regions[from].net.outboxes[to] = emptied;
+            }
+        }
+    }
+
+    /// Hands on what was recorded.
+    fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        let mut samples = Vec::new();
+        for region in &mut self.regions {
+            region.net.recorder.take(&mut self.ended, &mut samples);
+        }
+        // Behind what the regions recorded for the same time.
+        samples.append(&mut self.samples);
+        hand_on(&mut self.ended, &mut samples, sink)
     }
 
     /// Hands on what was recorded and says why the run cannot go on.
     #[cold]
     fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
-        match self.net.recorder.flush(sink) {
+        match self.hand_on(sink) {
             Ok(()) => RunError::Impossible(why),
             Err(error) => RunError::Sink(error),
         }
     }
 
+    fn flows_done(&self) -> u64 {
+        self.regions.iter().map(|region| region.net.recorder.flows_done).sum()
+    }
+
     fn progress(&self, started: Instant) -> Progress {
         Progress {
-            now: self.net.now,
+            now: self.regions.iter().map(|region| region.net.now).max().unwrap_or(self.now),
             until: self.probes.end_at(),
-            flows_done: self.net.recorder.flows_done,
+            flows_done: self.flows_done(),
             flows: self.flows.expected(),
-            packet_hops: self.net.packet_hops,
+            packet_hops: self.regions.iter().map(|region| region.net.sent().0).sum(),
             cpu_seconds: started.elapsed().as_secs_f64(),
         }
     }
 
-    #[inline]
-    fn handle(&mut self, action: Action) {
-        match action {
-            Action::Arrival { port, packet } => self.arrival(port, packet),
-            Action::Departure { port } => {
-                self.net.ports[port as usize].departure_pending = false;
-                self.kick(port);
-            }
-            Action::Wake { port, serial, transport } => {
-                let node = self.net.ports[port as usize].node;
-                if let NodeIndex::Host(host) = self.nodes[node as usize] {
-                    let (host, mut around) = self.host(host);
-                    host.wake(transport, port, serial, &mut around);
-                }
-            }
-            Action::Timer { host, token, transport } => {
-                let (host, mut around) = self.host(host);
-                host.timer(transport, token, &mut around);
-            }
-            Action::Forward { port, packet } => {
-                let node = self.net.ports[port as usize].node;
-                if let NodeIndex::Switch(switch) = self.nodes[node as usize] {
-                    self.switches[switch as usize].admit(&mut self.net, port, packet);
-                }
-            }
-            Action::StartFlow { arrival, stage } => self.start_flow(arrival, stage),
-            Action::Change { index } => self.change(index),
-            Action::Reroute { index } => self.reroute(index),
-            Action::Tick { probe } => self.tick(probe),
-        }
-        if !self.ended.is_empty() {
-            self.release_dependents();
-        }
-    }
-
-    #[inline]
-    fn arrival(&mut self, port: u32, packet: u32) {
-        let node = self.net.ports[port as usize].node;
-        match self.nodes[node as usize] {
-            NodeIndex::Switch(switch) => {
-                self.switches[switch as usize].receive(&mut self.net, &self.routes, port, packet);
-            }
-            NodeIndex::Host(host) => {
-                let (host, mut around) = self.host(host);
-                host.receive(port, packet, &mut around);
-            }
-        }
-    }
-
-    /// A port may have something to send.
-    #[inline]
-    fn kick(&mut self, port: u32) {
-        let node = self.net.ports[port as usize].node;
-        match self.nodes[node as usize] {
-            NodeIndex::Switch(switch) => self.switches[switch as usize].kick(&mut self.net, port),
-            NodeIndex::Host(host) => {
-                let (host, mut around) = self.host(host);
-                host.kick(port, &mut around);
-            }
-        }
-    }
-
-    /// A host, and everything that it works with.
-    #[inline]
-    fn host(&mut self, host: u32) -> (&mut Host, Surroundings<'_>) {
-        let around = Surroundings {
-            net: &mut self.net,
-            settings: &self.settings,
-            routes: &self.routes,
-            ended: &mut self.ended,
-        };
-        (&mut self.hosts[host as usize], around)
-    }
-
-    /// Records the flows that have not ended.
+    /// The run ends: what is on its way between regions is handed over, and flows that have not ended are recorded.
     fn finish(&mut self) {
-        for host in 0..self.hosts.len() as u32 {
-            let (host, mut around) = self.host(host);
-            host.finish(&mut around);
+        self.exchange();
+        self.settle_jobs();
+        if self.regions.iter().any(|region| !region.arrived) {
+            self.now = self.regions.iter().map(|region| region.net.now).max().unwrap_or(self.now);
         }
-        self.flows.record_unstarted(&mut self.net.recorder);
-        let end = self.net.now;
-        for (totals, port) in self.net.totals.iter_mut().zip(&self.net.ports) {
-            if port.paused != 0 {
-                totals.paused += end.saturating_sub(totals.paused_since);
-            }
+        for region in &mut self.regions {
+            region.take_mail();
+            region.finish(self.now);
         }
     }
 
     /// Simulated time.
     pub fn now(&self) -> Time {
-        self.net.now
+        self.now
     }
 }

@@ -1,10 +1,13 @@
 //! Measures taken at points of a time grid, and the decision when the run ends.
 
 use super::Simulation;
+use super::places::Places;
+use super::region::Region;
 use crate::config::{MeasureConfig, Until};
-use crate::measure::{Ending, Entity, PortTotals, QueueHistogram};
+use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample};
 use crate::net::PortId;
 use crate::net::partition::Partition;
+use crate::net::port::Port;
 use crate::queue::QueueDiscipline;
 use crate::transport::Transport;
 use crate::units::Time;
@@ -14,6 +17,7 @@ use rustc_hash::FxHashMap;
 /// A port with its name in results.
 #[derive(Clone, Copy)]
 struct NamedPort {
+    region: usize,
     id: PortId,
     node: u32,
     local: u32,
@@ -22,6 +26,12 @@ struct NamedPort {
 impl NamedPort {
     fn entity(self) -> Entity {
         Entity::Port(self.node, self.local)
+    }
+    fn partition(self, regions: &[Box<Region>]) -> &Partition {
+        &regions[self.region].net
+    }
+    fn port(self, regions: &[Box<Region>]) -> &Port {
+        &self.partition(regions).ports[self.id as usize]
     }
 }
 
@@ -46,6 +56,8 @@ enum Measure {
 
 struct Probe {
     every: Time,
+    /// When it is due next.
+    due: Time,
     measure: Measure,
 }
 
@@ -59,14 +71,20 @@ pub struct Probes {
 }
 
 impl Probes {
-    pub fn new(measure: &MeasureConfig, until: Until, first_port: &[u32]) -> Probes {
+    pub fn new(measure: &MeasureConfig, until: Until, places: &Places) -> Probes {
         let named = |set: &[(u32, u32)]| -> Vec<NamedPort> {
             set.iter()
-                .map(|&(node, local)| NamedPort { id: first_port[node as usize] + local, node, local })
+                .map(|&(node, local)| {
+                    let (region, id) = places.of_port(node, local);
+                    NamedPort { region, id, node, local }
+                })
                 .collect()
         };
         let mut probes = Vec::new();
-        let mut add = |every: Time, measure| probes.push(Probe { every: every.max(Time(1)), measure });
+        let mut add = |every: Time, measure| {
+            let every = every.max(Time(1));
+            probes.push(Probe { every, due: every, measure });
+        };
         if let Some(m) = &measure.queue_histogram {
             let ports = named(&m.what).into_iter().map(|p| (p, QueueHistogram::default())).collect();
             add(m.every, Measure::QueueHistogram(ports));
@@ -106,7 +124,6 @@ impl Probes {
                 Some(time)
             }
         };
-        probes.reverse();
         Probes { probes, ending: None, end_at, watched }
     }
 
@@ -115,13 +132,12 @@ impl Probes {
         self.end_at
     }
 
-    pub fn schedule(&self, net: &mut Partition) {
-        for (number, probe) in self.probes.iter().enumerate() {
-            net.schedule_tick(probe.every, number as u32);
-        }
+    /// When the next measure is due.
+    pub fn next_time(&self) -> Option<Time> {
+        self.probes.iter().map(|probe| probe.due).min()
     }
 
-    pub fn flow_starts(&mut self, flow: FlowId, host: u32) {
+    pub fn flow_announced(&mut self, flow: FlowId, host: u32) {
         if let Some(place) = self.watched.get_mut(&flow) {
             *place = Some(host);
         }
@@ -140,29 +156,25 @@ impl Probes {
 }
 
 impl Simulation {
-    /// A measure is due.
-    pub(super) fn tick(&mut self, number: u32) {
-        let mut probe = std::mem::replace(
-            &mut self.probes.probes[number as usize],
-            Probe { every: Time::MAX, measure: Measure::At },
-        );
-        let now = self.net.now;
-        self.take(&mut probe);
-        if self.probes.ending.is_none() {
-            let next = match probe.measure {
+    /// Takes the measures that are due at `now`: after everything else that happens then.
+    pub(super) fn take_measures(&mut self, now: Time) {
+        self.now = now;
+        let mut probes = std::mem::take(&mut self.probes.probes);
+        for probe in probes.iter_mut().filter(|probe| probe.due == now) {
+            self.take(probe);
+            probe.due = match probe.measure {
                 Measure::FlowsDone { .. } => self.after_idle_time(probe.every),
-                _ => now + probe.every,
+                _ => now.saturating_add(probe.every),
             };
-            self.net.schedule_tick(next, number);
         }
-        self.probes.probes[number as usize] = probe;
+        self.probes.probes = probes;
     }
 
     /// The next point of the grid at which the end of the run can be near: while no flow is under way, the last one before
     /// the next starts.
     fn after_idle_time(&self, every: Time) -> Time {
-        let soonest = self.net.now + every;
-        let busy = self.flows.in_progress(self.net.recorder.flows_done) > 0;
+        let soonest = self.now.saturating_add(every);
+        let busy = self.flows.in_progress(self.flows_done()) > 0;
         match self.flows.next_start().filter(|_| !busy) {
             Some(start) => soonest.max(Time(start.0.saturating_sub(1) / every.0 * every.0)),
             None => soonest,
@@ -170,71 +182,53 @@ impl Simulation {
     }
 
     fn take(&mut self, probe: &mut Probe) {
-        let net = &mut self.net;
-        let now = net.now;
+        let (now, regions) = (self.now, &self.regions);
         let seconds = probe.every.as_seconds();
+        let mut sample =
+            |entity, metric, value| self.samples.push(Sample { time: now, entity, metric, value });
         match &mut probe.measure {
             Measure::At => self.probes.ending = Some(Ending::Done),
             Measure::FlowsDone { stall, delivered, since } => {
-                if net.recorder.delivered != *delivered {
-                    (*delivered, *since) = (net.recorder.delivered, now);
-                }
-                let done = net.recorder.flows_done;
-                if self.flows.all_done(done) {
-                    self.probes.ending = Some(Ending::Done);
-                } else if self.flows.in_progress(done) > 0 {
-                    let comes = self.flows.start_is_due()
-                        || self.flows.next_start().is_some_and(|start| start <= now + *stall);
-                    if comes {
-                        *since = now;
-                    } else if now.saturating_sub(*since) >= *stall {
-                        self.probes.ending = Some(Ending::Stalled);
-                    }
-                } else {
-                    *since = now;
-                }
+                self.probes.ending = self.near_end(*stall, delivered, since);
             }
             Measure::QueueHistogram(ports) => {
                 for (port, histogram) in ports {
-                    histogram.add(net.ports[port.id as usize].queue.bytes());
+                    histogram.add(port.port(regions).queue.bytes());
                 }
             }
             Measure::QueueSeries(ports) => {
                 for port in ports {
-                    let bytes = net.ports[port.id as usize].queue.bytes();
-                    net.recorder.sample(now, port.entity(), "queue_bytes", bytes as f64);
+                    sample(port.entity(), "queue_bytes", port.port(regions).queue.bytes() as f64);
                 }
             }
             Measure::Utilisation(ports) => {
                 for (port, before) in ports {
-                    let there = &net.ports[port.id as usize];
-                    let share = (there.bytes_sent - *before) as f64 * 8.0 / (there.rate.0 as f64 * seconds);
+                    let there = port.port(regions);
+                    let share =
+                        (there.bytes_sent - *before) as f64 * 8.0 / (there.line.rate.0 as f64 * seconds);
                     *before = there.bytes_sent;
-                    net.recorder.sample(now, port.entity(), "utilisation", share);
+                    sample(port.entity(), "utilisation", share);
                 }
             }
             Measure::GroupGoodput(before) => {
-                before.resize(net.recorder.group_delivered.len(), 0);
+                before.resize(regions[0].net.recorder.group_delivered.len(), 0);
                 for (group, before) in before.iter_mut().enumerate() {
-                    let bytes = net.recorder.group_delivered[group];
-                    let rate = (bytes - *before) as f64 * 8.0 / seconds;
-                    *before = bytes;
-                    net.recorder.sample(now, Entity::Group(group as u16), "goodput_bps", rate);
+                    let bytes = regions.iter().map(|r| r.net.recorder.group_delivered[group]).sum();
+                    sample(Entity::Group(group as u16), "goodput_bps", goodput(before, bytes, seconds));
                 }
             }
             Measure::FlowGoodput(before) => {
-                before.resize(net.recorder.watched.len(), 0);
+                let watched = &regions[0].net.recorder.watched;
+                before.resize(watched.len(), 0);
                 for (at, before) in before.iter_mut().enumerate() {
-                    let (flow, bytes) = net.recorder.watched[at];
-                    let rate = (bytes - *before) as f64 * 8.0 / seconds;
-                    *before = bytes;
-                    net.recorder.sample(now, Entity::Flow(flow), "goodput_bps", rate);
+                    let bytes = regions.iter().map(|r| r.net.recorder.watched[at].1).sum();
+                    sample(Entity::Flow(watched[at].0), "goodput_bps", goodput(before, bytes, seconds));
                 }
             }
             Measure::Controllers(flows) => self.view_controllers(flows),
             Measure::PortEvents(ports) => {
                 for (port, before) in ports {
-                    let totals = net.totals[port.id as usize];
+                    let totals = port.partition(regions).totals[port.id as usize];
                     let counts = [
                         ("ecn_marks", totals.ecn_marks - before.ecn_marks),
                         ("drops", totals.packets_dropped - before.packets_dropped),
@@ -242,26 +236,54 @@ impl Simulation {
                     ];
                     *before = totals;
                     for (metric, count) in counts {
-                        net.recorder.sample(now, port.entity(), metric, count as f64);
+                        sample(port.entity(), metric, count as f64);
                     }
                 }
             }
         }
     }
 
+    /// Whether the run ends: all flows are done, or nothing has been delivered for the stall time though some should.
+    fn near_end(&self, stall: Time, delivered: &mut u64, since: &mut Time) -> Option<Ending> {
+        let (now, done) = (self.now, self.flows_done());
+        let delivered_now = self.regions.iter().map(|r| r.net.recorder.delivered).sum();
+        if delivered_now != *delivered {
+            (*delivered, *since) = (delivered_now, now);
+        }
+        if self.flows.all_done(done) {
+            return Some(Ending::Done);
+        }
+        if self.flows.in_progress(done) == 0 {
+            *since = now;
+            return None;
+        }
+        let comes = self.regions.iter().any(|region| region.starts.are_due())
+            || self.flows.next_start().is_some_and(|start| start <= now + stall);
+        if comes {
+            *since = now;
+            return None;
+        }
+        (now.saturating_sub(*since) >= stall).then_some(Ending::Stalled)
+    }
+
     fn view_controllers(&mut self, flows: &[FlowId]) {
         for &flow in flows {
             let Some(&Some(host)) = self.probes.watched.get(&flow) else { continue };
-            let transports = &self.hosts[host as usize].transports;
+            let (region, index) = self.places.of_host(host);
+            let transports = &self.regions[region].hosts[index as usize].transports;
             let Some(view) = transports.iter().find_map(|transport| transport.view(flow)) else { continue };
-            let (now, entity) = (self.net.now, Entity::Flow(flow));
-            self.net.recorder.sample(now, entity, "rate_bps", view.rate_bps);
-            if let Some(cwnd) = view.cwnd_bytes {
-                self.net.recorder.sample(now, entity, "cwnd_bytes", cwnd);
-            }
-            for (metric, value) in view.internals {
-                self.net.recorder.sample(now, entity, metric, value);
+            let mut values = vec![("rate_bps", view.rate_bps)];
+            values.extend(view.cwnd_bytes.map(|cwnd| ("cwnd_bytes", cwnd)));
+            values.extend(view.internals);
+            for (metric, value) in values {
+                self.samples.push(Sample { time: self.now, entity: Entity::Flow(flow), metric, value });
             }
         }
     }
+}
+
+/// Bits per second since the last look, from all bytes so far.
+fn goodput(before: &mut u64, bytes: u64, seconds: f64) -> f64 {
+    let new = bytes - std::mem::replace(before, bytes);
+    new as f64 * 8.0 / seconds
 }

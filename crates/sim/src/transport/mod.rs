@@ -8,10 +8,11 @@ pub mod rdma;
 
 use crate::measure::FlowRecord;
 use crate::net::PortId;
-use crate::net::partition::{Action, Partition};
+use crate::net::agenda::Action;
+use crate::net::map::Map;
+use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
-use crate::topology::Routes;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -19,10 +20,12 @@ use crate::workload::{FlowId, FlowSpec};
 pub struct HostContext<'a> {
     pub net: &'a mut Partition,
     pub settings: &'a Settings,
-    pub routes: &'a Routes,
+    pub map: &'a Map,
     /// Flows that ended at this host, for those that wait for them.
     pub ended: &'a mut Vec<Ended>,
     pub host: u32,
+    /// Its place among the hosts of its partition.
+    pub index: u32,
     pub node: u32,
     pub first_port: PortId,
     /// The transport's own number at its host.
@@ -45,19 +48,19 @@ impl HostContext<'_> {
 
     /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
-        let action = Action::Timer { host: self.host, token, transport: self.transport };
-        self.net.schedule_timer(at, self.node, action);
+        let action = Action::Timer { host: self.index, token, transport: self.transport };
+        self.net.schedule(self.index, at, action);
     }
 
     /// Sets the wake-up of a NIC for paced packets; `serial` comes back.
     pub fn set_wake(&mut self, at: Time, port: PortId, serial: u32) {
         let action = Action::Wake { port, serial, transport: self.transport };
-        self.net.schedule_timer(at, self.node, action);
+        self.net.schedule(self.index, at, action);
     }
 
     /// The port by which packets to `dst` with this hash leave the host.
     pub fn port_to(&self, dst: u32, hash: u32) -> Option<PortId> {
-        let ports = self.routes.next_hops(self.node, dst);
+        let ports = self.map.routes.next_hops(self.node, dst);
         match ports.len() {
             0 => None,
             1 => Some(self.first_port + ports[0]),

@@ -81,3 +81,9 @@ pub struct Traffic {
     /// Names of the groups that [`FlowSpec::group`] refers to.
     pub groups: Vec<String>,
 }
+
+impl Clone for Traffic {
+    fn clone(&self) -> Traffic {
+        Traffic { sources: self.sources.iter().map(|s| s.clone_box()).collect(), groups: self.groups.clone() }
+    }
+}

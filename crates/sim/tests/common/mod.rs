@@ -7,6 +7,7 @@ use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::measure::{FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
+use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
@@ -29,11 +30,30 @@ impl Sink for Kept {
     }
 }
 
-/// Runs to the end; flows come back by id.
+/// Runs to the end; flows come back by id. Outside the compat mode the run is repeated with the network cut into two to
+/// eight regions, on two threads: it must be the same run.
 pub fn run(config: Config) -> (Kept, Outcome) {
-    let mut kept = Kept::default();
-    let outcome = weftline_sim::simulation::run(config, &mut kept, &mut |_| true).expect("a valid run");
+    let (mut kept, outcome) = run_in(1, config.clone());
+    if config.compat == Compat::None {
+        // Another number with each run of a test, but the same each time that the test runs.
+        let regions = 2 + (outcome.fingerprint % 7) as usize;
+        let (again, outcome_again) = run_in(regions, config);
+        assert_eq!(outcome, outcome_again, "in {regions} regions");
+        assert_eq!(kept.flows, again.flows, "in {regions} regions");
+        assert_eq!(kept.samples, again.samples, "in {regions} regions");
+    }
     kept.flows.sort_by_key(|flow| flow.flow);
+    (kept, outcome)
+}
+
+/// Runs to the end with the network cut into so many regions.
+pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
+    let mut kept = Kept::default();
+    // More than one thread now and then: they make no difference to the results, but to the time that tests take.
+    let threads = if regions.is_multiple_of(3) { 2 } else { 1 };
+    let execution = Execution { threads, regions: Some(regions), windows: regions.is_multiple_of(2) };
+    let simulation = Simulation::new(config, execution).expect("a valid configuration");
+    let outcome = simulation.run(&mut kept, &mut |_| true).expect("a valid run");
     (kept, outcome)
 }
 

@@ -326,11 +326,11 @@ impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = &cx.settings.rdma[usize::from(spec.transport)];
-        let ideal = ideal_fct(cx.settings, settings, cx.routes, &cx.net.ports, cx.first_port, spec);
+        let ideal = ideal_fct(cx.settings, settings, cx.map, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
-        let line_rate = cx.net.ports[port as usize].rate;
+        let line_rate = cx.net.ports[port as usize].line.rate;
         let window_bytes = settings.window_bytes.unwrap_or(line_rate.bytes_in(settings.base_rtt).0);
         let context = FlowContext {
             line_rate,

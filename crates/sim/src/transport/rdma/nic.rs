@@ -3,6 +3,7 @@
 use super::super::HostContext;
 use crate::config::Compat;
 use crate::net::PortId;
+use crate::net::agenda::SERIAL_BITS;
 use crate::units::Time;
 
 /// What the NIC must know of a queue pair to pass it over or choose it; 16 bytes, scanned in a row.
@@ -164,7 +165,7 @@ impl Nic {
     }
 
     fn arm(&mut self, at: Time, port: PortId, cx: &mut HostContext) {
-        self.wake_serial = self.wake_serial.wrapping_add(1);
+        self.wake_serial = (self.wake_serial + 1) % (1 << SERIAL_BITS);
         self.wake_at = Some(at);
         cx.set_wake(at, port, self.wake_serial);
     }

@@ -1,0 +1,58 @@
+//! Runs a scenario, keeps nothing, and prints how many packet-hops it was: the loop alone, for a profiler.
+//!
+//!     cargo run --release -p weftline-sim --example hops -- benches/p8.toml --set workload.0.size=1MB
+//!
+//! `benches/instructions.py` counts instructions a packet-hop with it.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use weftline_sim::measure::{FlowRecord, Sample, Sink};
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::simulation::Simulation;
+
+const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]...";
+
+/// Takes records and keeps none.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn flows(&mut self, _batch: &[FlowRecord]) -> std::io::Result<()> {
+        Ok(())
+    }
+    fn samples(&mut self, _batch: &[Sample]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    match packet_hops(std::env::args().skip(1)) {
+        Ok(hops) => {
+            println!("packet_hops {hops}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs what the command line names.
+fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, String> {
+    let file = arguments.next().ok_or(USAGE)?;
+    let mut sets = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let change = if argument == "--set" { arguments.next() } else { None };
+        let (path, value) = change.as_deref().and_then(|change| change.split_once('=')).ok_or(USAGE)?;
+        sets.push((path.to_owned(), value.to_owned()));
+    }
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+    let base = Path::new(&file).parent().unwrap_or(Path::new("."));
+    let scenario =
+        Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(|e| e.to_string())?;
+    let config = scenario.config().map_err(|e| e.to_string())?;
+    let simulation = Simulation::new(config).map_err(|e| e.to_string())?;
+    let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
+    Ok(outcome.packet_hops)
+}

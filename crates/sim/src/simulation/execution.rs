@@ -1,0 +1,89 @@
+//! On how many threads a run works, and why.
+
+use super::split::Split;
+use crate::config::{Compat, Config, TransportConfig};
+use crate::congestion::ControllerConfig;
+use crate::topology::Topology;
+use crate::units::Time;
+
+/// How a run is to be executed. Nothing of it shows in the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution {
+    /// Threads; 0: as many as the machine has cores and the network can keep busy.
+    pub threads: usize,
+    /// Regions that the network is cut into; none: as many as threads.
+    pub regions: Option<usize>,
+    /// Regions work node by node in windows of their shortest link delay; otherwise event by event.
+    pub windows: bool,
+}
+
+impl Default for Execution {
+    fn default() -> Execution {
+        Execution { threads: 1, regions: None, windows: true }
+    }
+}
+
+/// What an [`Execution`] comes to on a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub threads: usize,
+    pub regions: usize,
+    /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
+    pub lookahead: Time,
+    /// Why there are fewer threads than were asked for.
+    pub why_fewer: Option<String>,
+}
+
+/// Packet-hops in a window below which a thread spends more time waiting for the others than working.
+const LEAST_HOPS: f64 = 300.0;
+/// Of what the links can carry, for the estimate of a window's work.
+const USUAL_LOAD: f64 = 0.3;
+
+/// Decides on threads and regions.
+pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let asked = if execution.threads == 0 { cores() } else { execution.threads };
+    let parts = execution.regions.unwrap_or(asked).clamp(1, usize::from(u16::MAX));
+    let one = |why: Option<&str>| {
+        let why_fewer = why.map(String::from);
+        (Plan { threads: 1, regions: 1, lookahead: Time::MAX, why_fewer }, Split::whole(&config.topology))
+    };
+    if parts == 1 {
+        return one(None);
+    }
+    if config.compat == Compat::HpccNs3 {
+        return one(Some(
+            "the compat mode breaks ties in one order for the whole network, so it runs on one thread",
+        ));
+    }
+    let external = |TransportConfig::Rdma(rdma): &TransportConfig| {
+        matches!(rdma.controller, ControllerConfig::External(_))
+    };
+    if config.transports.iter().any(external) {
+        return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
+    }
+    let split = Split::new(&config.topology, parts);
+    if split.parts == 1 {
+        return one(Some("the network cannot be cut at links that have a delay, so the run uses one thread"));
+    }
+    let threads = asked.min(split.parts);
+    let hops = hops_in(&config.topology, split.lookahead) / split.parts as f64;
+    if hops < LEAST_HOPS && execution.regions.is_none() {
+        let (delay, _) = (split.lookahead, ());
+        return one(Some(&format!(
+            "regions of the network may run only {delay} (the shortest link between them) ahead of each other, about \
+             {hops:.0} packets each: too few to gain from a second thread, so the run uses one"
+        )));
+    }
+    let why_fewer = (threads < asked && execution.threads != 0).then(|| {
+        format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
+    });
+    (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
+}
+
+/// Packet-hops of the whole network in a time at a usual load: as many acknowledgements as full packets.
+fn hops_in(topology: &Topology, time: Time) -> f64 {
+    const BITS: f64 = 8.0 * 1100.0;
+    let rates: f64 = topology.links.iter().map(|link| 2.0 * link.rate.0 as f64).sum();
+    2.0 * USUAL_LOAD * rates / BITS * time.as_seconds()
+}

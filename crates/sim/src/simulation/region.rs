@@ -1,0 +1,203 @@
+//! A region: one partition of the network with the nodes in it. It works off its events up to the end of a window, and
+//! touches nothing of another region.
+
+use super::starts::Starts;
+use crate::net::NodeIndex;
+use crate::net::agenda::{Action, Agenda};
+use crate::net::host::{Host, Surroundings};
+use crate::net::map::Map;
+use crate::net::outbox::Outbox;
+use crate::net::partition::Partition;
+use crate::net::switch::Switch;
+use crate::settings::Settings;
+use crate::transport::Ended;
+use crate::units::Time;
+use std::sync::Arc;
+
+pub struct Region {
+    pub net: Partition,
+    pub switches: Vec<Switch>,
+    pub hosts: Vec<Host>,
+    pub map: Arc<Map>,
+    pub settings: Arc<Settings>,
+    pub starts: Starts,
+    pub(super) ended: Vec<Ended>,
+    /// What the other regions sent here in the last window, by region.
+    pub inboxes: Vec<Outbox>,
+    /// The end of the window that it works in, and whether it has got there.
+    pub limit: Time,
+    pub arrived: bool,
+}
+
+impl Region {
+    /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
+    pub fn work(&mut self, most: u32) {
+        self.take_mail();
+        let before = self.net.events_handled;
+        while self.net.events_handled - before < u64::from(most) {
+            let over = match &mut self.net.agenda {
+                Agenda::Windows(windows) => !windows.open(self.limit),
+                _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
+            };
+            if over {
+                self.arrived = true;
+                return;
+            }
+            match self.net.agenda {
+                Agenda::Windows(_) => self.work_window(),
+                _ => self.work_in_order(most),
+            }
+        }
+        self.arrived = false;
+    }
+
+    /// One event after the other, through all nodes.
+    fn work_in_order(&mut self, most: u32) {
+        for _ in 0..most {
+            let Some(action) = self.net.next_event(self.limit) else { return };
+            self.handle(action);
+        }
+    }
+
+    /// One node after the other, each with its events of the window.
+    fn work_window(&mut self) {
+        let mut from = 0;
+        while let Agenda::Windows(windows) = &mut self.net.agenda {
+            let Some(node) = windows.next_node(from) else { break };
+            from = node + 1;
+            if !windows.begin(node) {
+                continue;
+            }
+            match node.checked_sub(self.net.hosts) {
+                None => self.work_host(),
+                Some(switch) => self.work_switch(switch),
+            }
+        }
+    }
+
+    /// The events of a host in this window.
+    fn work_host(&mut self) {
+        while let Some(event) = self.net.next_of_node() {
+            self.handle(event.action());
+        }
+    }
+
+    /// The events of a switch in this window.
+    fn work_switch(&mut self, switch: u32) {
+        let Region { net, switches, map, .. } = self;
+        let (switch, routes) = (&mut switches[switch as usize], &map.routes);
+        while let Some(event) = net.next_of_node() {
+            match event.action() {
+                Action::Arrival { port, packet } => switch.receive(net, routes, port, packet),
+                Action::Departure { port } => switch.departure(net, port),
+                Action::Forward { packet, .. } => switch.go_on(net, packet),
+                Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
+                    debug_assert!(false, "only hosts have timers and flows");
+                }
+            }
+        }
+    }
+
+    /// Takes in what the other regions sent.
+    pub fn take_mail(&mut self) {
+        for inbox in self.inboxes.iter_mut().filter(|inbox| !inbox.is_empty()) {
+            self.net.take_in(inbox);
+        }
+    }
+
+    /// A time before which nothing happens here; none if nothing is to happen.
+    pub fn nothing_before(&self) -> Option<Time> {
+        let arrivals = self.inboxes.iter().filter_map(Outbox::first_arrival);
+        arrivals.chain(self.net.agenda.nothing_before()).min()
+    }
+
+    #[inline]
+    fn handle(&mut self, action: Action) {
+        match action {
+            Action::Arrival { port, packet } => self.arrival(port, packet),
+            Action::Departure { port } => {
+                self.net.ports[port as usize].departure_pending = false;
+                self.kick(port);
+            }
+            Action::Wake { port, serial, transport } => {
+                if let NodeIndex::Host(host) = self.net.owner(port) {
+                    let (host, mut around) = self.host(host);
+                    host.wake(transport, port, serial, &mut around);
+                }
+            }
+            Action::Timer { host, token, transport } => {
+                let (host, mut around) = self.host(host);
+                host.timer(transport, token, &mut around);
+            }
+            Action::Forward { port, packet } => {
+                if let NodeIndex::Switch(switch) = self.net.owner(port) {
+                    self.switches[switch as usize].go_on(&mut self.net, packet);
+                }
+            }
+            Action::StartFlow { arrival, stage, .. } => self.start_flow(arrival, stage),
+        }
+        if !self.ended.is_empty() {
+            self.release_dependents();
+        }
+    }
+
+    #[inline]
+    fn arrival(&mut self, port: u32, packet: u32) {
+        match self.net.owner(port) {
+            NodeIndex::Switch(switch) => {
+                self.switches[switch as usize].receive(&mut self.net, &self.map.routes, port, packet);
+            }
+            NodeIndex::Host(host) => {
+                let (host, mut around) = self.host(host);
+                host.receive(port, packet, &mut around);
+            }
+        }
+    }
+
+    /// A port may have something to send.
+    #[inline]
+    pub fn kick(&mut self, port: u32) {
+        match self.net.owner(port) {
+            NodeIndex::Switch(switch) => self.switches[switch as usize].kick(&mut self.net, port),
+            NodeIndex::Host(host) => {
+                let (host, mut around) = self.host(host);
+                host.kick(port, &mut around);
+            }
+        }
+    }
+
+    /// A host, and everything that it works with.
+    #[inline]
+    pub fn host(&mut self, host: u32) -> (&mut Host, Surroundings<'_>) {
+        let around = Surroundings {
+            net: &mut self.net,
+            settings: &self.settings,
+            map: &self.map,
+            ended: &mut self.ended,
+        };
+        (&mut self.hosts[host as usize], around)
+    }
+
+    /// The link of a port went down: what waits for it is lost.
+    pub fn flush(&mut self, port: u32) {
+        match self.net.owner(port) {
+            NodeIndex::Switch(s) => self.switches[s as usize].flush_port(&mut self.net, port),
+            NodeIndex::Host(h) => self.hosts[h as usize].flush_port(&mut self.net, port),
+        }
+    }
+
+    /// The run ends at `now`: the flows that have not ended are recorded.
+    pub fn finish(&mut self, now: Time) {
+        self.net.now = now;
+        for host in 0..self.hosts.len() as u32 {
+            let (host, mut around) = self.host(host);
+            host.finish(&mut around);
+        }
+        self.starts.record_unstarted(&mut self.net.recorder);
+        for (totals, port) in self.net.totals.iter_mut().zip(&self.net.ports) {
+            if port.paused != 0 {
+                totals.paused += now.saturating_sub(totals.paused_since);
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Flows that start at the hosts of a region: those announced, and those that wait for others to end.
+
+use super::region::Region;
+use crate::config::Compat;
+use crate::measure::FlowRecord;
+use crate::measure::recorder::Recorder;
+use crate::net::agenda::Action;
+use crate::units::Time;
+use crate::workload::FlowId;
+use crate::workload::merge::{Arrival, Dependents, Jobs};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// In the authors' simulator a flow sends two zero-delay events after its start time.
+const COMPAT_STAGES: u8 = 2;
+
+/// What waits for what, the same for all regions.
+pub struct Precedence {
+    pub dependents: Dependents,
+    pub jobs: Jobs,
+    /// Of each host, its place among the hosts of its region.
+    pub host_index: Vec<u32>,
+}
+
+pub struct Starts {
+    precedence: Arc<Precedence>,
+    /// Announced flows that have not started; places are used again.
+    arrivals: Vec<Arrival>,
+    free: Vec<u32>,
+    /// Place in their source of the flows that others wait for, or that end a job, and at how many hosts of this region
+    /// they have yet to end.
+    tracked: FxHashMap<FlowId, (u16, u32, u8)>,
+    /// By (source, order): flows that wait, or whose predecessors ended before they were announced.
+    waiting: FxHashMap<(u16, u32), Waiting>,
+    pub job_notes: Vec<JobNote>,
+}
+
+/// A flow that waits for others.
+#[derive(Default)]
+struct Waiting {
+    arrival: Option<Arrival>,
+    /// Hosts at which a predecessor ended; those at its own source count.
+    ends: Vec<u32>,
+}
+
+/// A flow of a job started, or ended at its receiver.
+pub struct JobNote {
+    pub source: u16,
+    pub order: u32,
+    pub at: Time,
+    pub ended: bool,
+}
+
+impl Starts {
+    pub fn new(precedence: Arc<Precedence>) -> Starts {
+        Starts {
+            precedence,
+            arrivals: Vec::new(),
+            free: Vec::new(),
+            tracked: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            job_notes: Vec::new(),
+        }
+    }
+
+    /// Whether some flow is bound to start: its time is known, but has not come.
+    pub fn are_due(&self) -> bool {
+        self.arrivals.len() > self.free.len()
+    }
+
+    /// A flow was announced that ends at a host of this region (at two, if both its hosts are here).
+    pub fn track(&mut self, arrival: &Arrival) {
+        let (source, order) = (arrival.source, arrival.order);
+        if !self.precedence.dependents.of(source, order).is_empty()
+            || self.precedence.jobs.of(source, order).is_some()
+        {
+            self.tracked.entry(arrival.id).or_insert((source, order, 0)).2 += 1;
+        }
+    }
+
+    fn keep(&mut self, arrival: Arrival) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.arrivals[place as usize] = arrival;
+                place
+            }
+            None => {
+                self.arrivals.push(arrival);
+                (self.arrivals.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Flows whose predecessors never ended were never sent.
+    pub fn record_unstarted(&mut self, recorder: &mut Recorder) {
+        let mut unstarted: Vec<Arrival> = self.waiting.values().filter_map(|w| w.arrival).collect();
+        unstarted.sort_unstable_by_key(|arrival| arrival.id);
+        for arrival in unstarted {
+            let spec = arrival.spec;
+            recorder.flow(FlowRecord {
+                flow: arrival.id,
+                src: spec.src,
+                dst: spec.dst,
+                size: spec.size,
+                start: spec.start,
+                finish: None,
+                ideal: Time::ZERO,
+                packets_sent: 0,
+                packets_retransmitted: 0,
+                group: spec.group,
+                transport: spec.transport,
+                deadline: spec.deadline,
+            });
+        }
+    }
+}
+
+impl Region {
+    /// A flow of a host here: it starts at its time, or waits for others.
+    pub fn announce(&mut self, arrival: Arrival) {
+        let at = arrival.spec.start;
+        if arrival.spec.waits_for > 0 {
+            let place = (arrival.source, arrival.order);
+            self.starts.waiting.entry(place).or_default().arrival = Some(arrival);
+            self.start_if_free(place, at);
+        } else {
+            self.schedule_start(arrival, at);
+        }
+    }
+
+    fn schedule_start(&mut self, arrival: Arrival, at: Time) {
+        let host = self.starts.precedence.host_index[arrival.spec.src as usize];
+        let place = self.starts.keep(arrival);
+        self.net.schedule(host, at, Action::StartFlow { flow: arrival.id, arrival: place, stage: 0 });
+    }
+
+    /// The start of an announced flow has come (after two zero-delay steps in the compat mode).
+    pub(super) fn start_flow(&mut self, place: u32, stage: u8) {
+        let arrival = self.starts.arrivals[place as usize];
+        if self.settings.compat == Compat::HpccNs3 && stage < COMPAT_STAGES {
+            let host = self.starts.precedence.host_index[arrival.spec.src as usize];
+            let action = Action::StartFlow { flow: arrival.id, arrival: place, stage: stage + 1 };
+            return self.net.schedule(host, self.net.now, action);
+        }
+        self.starts.free.push(place);
+        if self.starts.precedence.jobs.of(arrival.source, arrival.order).is_some() {
+            self.note(arrival.source, arrival.order, false);
+        }
+        let index = self.starts.precedence.host_index[arrival.spec.src as usize];
+        let (host, mut around) = self.host(index);
+        host.start_flow(arrival.id, &arrival.spec, &mut around);
+    }
+
+    fn note(&mut self, source: u16, order: u32, ended: bool) {
+        self.starts.job_notes.push(JobNote { source, order, at: self.net.now, ended });
+    }
+
+    /// Flows ended: those that waited for them may start, and jobs may be done.
+    #[cold]
+    pub(super) fn release_dependents(&mut self) {
+        let precedence = self.starts.precedence.clone();
+        for ended in std::mem::take(&mut self.ended) {
+            let Some((source, order, left)) = self.starts.tracked.get_mut(&ended.flow) else { continue };
+            let (source, order) = (*source, *order);
+            *left -= 1;
+            if *left == 0 {
+                self.starts.tracked.remove(&ended.flow);
+            }
+            for &order in precedence.dependents.of(source, order) {
+                self.starts.waiting.entry((source, order)).or_default().ends.push(ended.host);
+                self.start_if_free((source, order), self.net.now);
+            }
+            if ended.at_receiver && precedence.jobs.of(source, order).is_some() {
+                self.note(source, order, true);
+            }
+        }
+    }
+
+    /// Starts a flow once all that it waits for have ended as far as its own host can know.
+    fn start_if_free(&mut self, place: (u16, u32), now: Time) {
+        let Some(waiting) = self.starts.waiting.get(&place) else { return };
+        let Some(arrival) = waiting.arrival else { return };
+        let known = waiting.ends.iter().filter(|&&host| host == arrival.spec.src).count();
+        if known >= usize::from(arrival.spec.waits_for) {
+            self.starts.waiting.remove(&place);
+            let at = now.max(arrival.spec.start) + arrival.spec.compute;
+            self.schedule_start(arrival, at);
+        }
+    }
+}
