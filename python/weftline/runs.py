@@ -26,6 +26,7 @@ def run(
     set: Mapping[str, object] | None = None,
     seed: int | None = None,
     threads: int = 1,
+    memory: str | None = None,
     out: str | os.PathLike | None = None,
     force: bool = False,
     controllers: Mapping[str, type] | None = None,
@@ -33,7 +34,8 @@ def run(
 ) -> Run:
     """Run a scenario and return its results.
 
-    A run that stalled (flows unfinished, nothing moves) returns too: ``run.summary["status"]`` says so.
+    A run that stalled (flows unfinished, nothing moves) or reached its memory limit returns too:
+    ``run.summary["status"]`` says so.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ def run(
         Seed of every random stream; the scenario's own without it.
     threads : int
         Threads of the engine. Results do not depend on it.
+    memory : str, optional
+        Most memory that this process may hold, such as ``"8GB"``: beyond it the run ends with its results
+        so far and the status ``memory-limit``. ``"none"``: no limit; without it that of the scenario.
     out : path, optional
         Folder for the results; ``out/<name>-<hash>`` without it.
     force : bool
@@ -74,6 +79,7 @@ def run(
         changes,
         seed=seed,
         threads=threads,
+        memory=memory,
         out=out,
         force=force,
         progress=progress,
@@ -89,6 +95,7 @@ def start(
     threads: int,
     out: str | os.PathLike,
     force: bool,
+    memory: str | None = None,
     progress: Callable[[dict], None] | None = None,
     controllers: Mapping[str, type] | None = None,
 ) -> Run:
@@ -104,6 +111,7 @@ def start(
         threads,
         progress,
         dict(controllers) if controllers else None,
+        memory,
     )
     return Run.open(out)
 
@@ -161,6 +169,8 @@ _NUMBERS = (
     "paused_share",
     "ecn_marks",
     "cpu_seconds",
+    "memory_limit_bytes",
+    "memory_held_bytes",
 )
 
 

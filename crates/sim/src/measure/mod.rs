@@ -2,7 +2,7 @@
 
 pub mod recorder;
 
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 use crate::workload::FlowId;
 
 /// A flow that ended, or that had not ended when the run did (`finish` none).
@@ -123,6 +123,11 @@ pub enum Ending {
     /// No byte was delivered for the stall time though flows were unfinished.
     Stalled,
     Interrupted,
+    /// The process held more memory than whoever watched the run allowed it.
+    MemoryLimit {
+        held: Bytes,
+        limit: Bytes,
+    },
 }
 
 /// What a run leaves beside its tables.

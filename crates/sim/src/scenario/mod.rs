@@ -8,12 +8,15 @@
 mod catalogue;
 mod check;
 mod document;
+mod estimate;
 mod explain;
+mod fabric;
 mod failures;
 mod measure;
 mod metrics;
 mod network;
 mod problem;
+mod replay;
 mod resolve;
 mod run;
 mod schema;
@@ -28,8 +31,11 @@ use std::path::Path;
 
 pub use catalogue::names;
 pub use document::Origin;
+pub use estimate::{Estimate, Memory};
 pub use explain::explain;
 pub use problem::{Problem, ScenarioError};
+pub use replay::Replay;
+pub use run::memory_limit;
 pub use schema::schema;
 
 use crate::config::{
@@ -38,7 +44,7 @@ use crate::config::{
 use crate::congestion::ControllerConfig;
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
 use network::Network;
@@ -58,6 +64,8 @@ pub struct Scenario {
     pub name: String,
     pub seed: u64,
     pub threads: usize,
+    /// The run is to end when the process holds more memory.
+    pub memory: Option<Bytes>,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,
     resolved: String,
@@ -134,6 +142,11 @@ impl Scenario {
     pub fn check(&self) -> serde_json::Value {
         check::facts(self)
     }
+
+    /// How long the run will take and how much memory it will hold.
+    pub fn estimate(&self) -> Estimate {
+        Estimate::of(self, &self.traffic.size_up())
+    }
 }
 
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
@@ -184,6 +197,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         name,
         seed,
         threads: run.threads,
+        memory: run.memory,
         warnings: Vec::new(),
         resolved: String::new(),
         network,
