@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::Simulation;
+use weftline_sim::simulation::{Execution, Simulation};
 
 const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]...";
 
@@ -52,7 +52,7 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
     let scenario =
         Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(|e| e.to_string())?;
     let config = scenario.config().map_err(|e| e.to_string())?;
-    let simulation = Simulation::new(config).map_err(|e| e.to_string())?;
+    let simulation = Simulation::new(config, Execution::default()).map_err(|e| e.to_string())?;
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
     Ok(outcome.packet_hops)
 }

@@ -164,6 +164,8 @@ pub enum AgendaKind {
     Insertion,
 }
 
+// What is large in it is touched with every event: it does not lie elsewhere.
+#[allow(clippy::large_enum_variant)]
 pub enum Agenda {
     Windows(Windows),
     Wheel(EventQueue<Event>),
@@ -200,7 +202,7 @@ impl Agenda {
     #[inline]
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
-            Agenda::Windows(windows) => windows.next(),
+            Agenda::Windows(windows) => windows.next_of_node(),
             Agenda::Wheel(queue) => queue.pop_before(limit),
             Agenda::Insertion { queue, .. } => queue.pop_before(limit).map(|inserted| inserted.event),
         }
@@ -339,7 +341,7 @@ impl Windows {
 
     /// The next event of the node at work.
     #[inline]
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next_of_node(&mut self) -> Option<Event> {
         self.due.pop()
     }
 
@@ -550,7 +552,7 @@ mod tests {
             }
             let mut limit = Time::ZERO;
             while limit < Time(300_000) {
-                limit = limit + Time(3333);
+                limit += Time(3333);
                 let mut handle = |event: Event, agenda: &mut Agenda| {
                     let Action::Timer { host, .. } = event.action() else { unreachable!() };
                     seen[host as usize].push(event);

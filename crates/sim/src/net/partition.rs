@@ -11,6 +11,7 @@ use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
+use crate::workload::FlowId;
 
 pub struct Partition {
     pub now: Time,
@@ -25,6 +26,9 @@ pub struct Partition {
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
     taken_in_order: u64,
+    /// Flows of which every packet was sent once and has arrived, as their senders know now: (flow, receiver,
+    /// transport). Their receivers may forget them, because no duplicate is on its way.
+    pub delivered_once: Vec<(FlowId, u32, u8)>,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
     /// Links may go down, and packets on them be lost.
@@ -67,6 +71,7 @@ impl Partition {
             recorder: plan.recorder,
             telemetry_bytes: 0,
             taken_in_order: 0,
+            delivered_once: Vec::new(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
             agenda: Agenda::new(plan.agenda, plan.nodes, ports),
             hosts: plan.hosts,
@@ -96,7 +101,7 @@ impl Partition {
     #[inline]
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
-        let event = windows.next()?;
+        let event = windows.next_of_node()?;
         self.now = event.time();
         Some(event)
     }

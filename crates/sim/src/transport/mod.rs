@@ -108,6 +108,8 @@ pub trait Transport {
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
+    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of it.
+    fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
     fn finish(&mut self, cx: &mut HostContext);
     /// Internals of a flow that is sent from here.
@@ -158,6 +160,9 @@ impl Transport for TransportState {
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         each!(self, t => t.on_wake(port, serial, cx))
+    }
+    fn forget(&mut self, flow: FlowId) {
+        each!(self, t => t.forget(flow))
     }
     fn finish(&mut self, cx: &mut HostContext) {
         each!(self, t => t.finish(cx))

@@ -202,7 +202,11 @@ impl Rdma {
         }
         pair.done = pair.acknowledged >= pair.size;
         if pair.done {
-            cx.net.recorder.flow(pair.record(cx.host, Some(now)));
+            let record = pair.record(cx.host, Some(now));
+            cx.net.recorder.flow(record);
+            if cx.settings.duplicates && record.packets_retransmitted == 0 {
+                cx.net.delivered_once.push((pair.flow, pair.dst, cx.transport));
+            }
             if cx.settings.dependencies {
                 cx.ended.push(Ended { flow: pair.flow, host: cx.host, at_receiver: false });
             }
@@ -424,6 +428,10 @@ impl Transport for Rdma {
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         self.nics[(port - cx.first_port) as usize].wake_is(serial)
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.received.remove(&flow);
     }
 
     fn finish(&mut self, cx: &mut HostContext) {
