@@ -345,6 +345,15 @@ impl Windows {
         self.due.pop()
     }
 
+    /// The packet of an event a few ahead of the next one, if that is an arrival: whoever takes the events may have it
+    /// fetched.
+    #[inline(always)]
+    pub fn packet_ahead(&self) -> Option<PacketId> {
+        const AHEAD: usize = 4;
+        let event = self.due.events[..self.due.left].get(self.due.left.wrapping_sub(AHEAD))?;
+        event.arrival().map(|(_, packet)| packet)
+    }
+
     fn drain(&mut self) -> Vec<Event> {
         let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));

@@ -102,6 +102,9 @@ impl Partition {
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
+        if let Some(packet) = windows.packet_ahead() {
+            self.packets.prefetch(packet);
+        }
         self.now = event.time();
         Some(event)
     }
