@@ -57,7 +57,9 @@ class Engine:
             raise _native.InputError(f"{file}: missing section [topology]")
         return to_toml(document)
 
-    def run(self, text, file, base_dir, sets, seed, out, force, threads, progress, controllers) -> str:
+    def run(
+        self, text, file, base_dir, sets, seed, out, force, threads, progress, controllers, memory=None
+    ) -> str:
         resolved = self.resolve(text, file, base_dir, sets, seed)
         folder = Path(out)
         if folder.exists() and any(folder.iterdir()) and not force:
@@ -96,7 +98,14 @@ class Engine:
             "drops": 0,
             "fingerprint": hashlib.sha256(resolved.encode()).hexdigest()[:16],
             "versions": {"weftline": "0.1.0"},
+            "memory_limit_bytes": None,
         }
+        if self.outcome == "memory-limit":
+            summary |= {
+                "memory_limit_bytes": 8 * 10**9,
+                "memory_held_bytes": 8_012_345_344,
+                "flows_done": 700,
+            }
         (folder / "summary.json").write_text(json.dumps(summary))
         return json.dumps({**summary, "out": out})
 
@@ -128,7 +137,28 @@ class Engine:
     def check(self, text, file, base_dir, sets, seed) -> str:
         self.resolve(text, file, base_dir, sets, seed)
         return json.dumps(
-            {"topology": {"hosts": 32, "base_rtt_ns": 8200.0}, "flows": 12345, "ecn": [{"kmin": 1}]}
+            {
+                "topology": {"hosts": 32, "base_rtt_ns": 8200.0},
+                "flows": 12345,
+                "ecn": [{"kmin": 1}],
+                "estimate": {
+                    "packet_hops": 12_345_678.0,
+                    "end_ns": 4.97e6,
+                    "flows_in_flight": 1234,
+                    "packets_in_flight": 56789,
+                    "seconds": 83.4,
+                    "seconds_on_threads": 45.08,
+                    "memory_bytes": 1_234_567_890,
+                    "memory": {
+                        "program_bytes": 24_500_000,
+                        "packets_bytes": 10**9,
+                        "summary_bytes": 10**8,
+                        "routes_bytes": 7,
+                    },
+                },
+                "run": {"threads": 2, "until_ns": None, "memory_limit_bytes": None},
+                "warnings": ["look here"],
+            }
         )
 
     def schema(self) -> str:

@@ -68,6 +68,15 @@ def test_a_stalled_run_says_so(engine, scenario, capsys):
     assert "unfinished" in capsys.readouterr().err
 
 
+def test_a_run_beyond_its_memory_limit_says_what_it_held_and_what_to_do(engine, scenario, capsys):
+    engine.outcome = "memory-limit"
+    assert main(["run", str(scenario), "--quiet", "--out", "here", "--memory", "8GB"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("failed: the process held 8.012 GB, more than its memory limit of 8 GB: ")
+    assert "ended at 2 ms of simulated time with 700 flows done" in said
+    assert "is in here. Raise --memory" in said
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -108,6 +117,17 @@ def test_check_prints_what_follows_from_the_scenario(engine, scenario, capsys):
     assert main(["check", str(scenario)]) == 0
     printed = capsys.readouterr().out
     assert "base rtt  8.2 us" in printed and "12,345" in printed
+    assert "memory limit  none" in printed and "until         flows-done" in printed
+    estimate = printed[printed.index("estimate:") :].splitlines()
+    assert estimate == [
+        "estimate:",
+        "  packet hops  12.3 M",
+        "  ends at      about 5 ms of simulated time",
+        "  in flight    at most about 1.2 k flows and 57 k packets",
+        "  time         about 1:23 min on one core, 45 s on 2",
+        "  memory       about 1.2 GB (packets 1 GB, program 24 MB)",
+        "warnings  look here",
+    ]
     assert main(["check", str(scenario), "--resolved"]) == 0
     assert 'name = "small"' in capsys.readouterr().out
 

@@ -39,9 +39,11 @@ queue_histogram = { ports = "*", every = "1us" }
 ENDLESS = (("workload.0.duration", "10s"), ("workload.0.load", "0.8"))
 
 
-def start(out, *, sets=(), seed=None, force=False, progress=None, controllers=None):
+def start(out, *, sets=(), seed=None, force=False, progress=None, controllers=None, memory=None):
     return json.loads(
-        native.run(STAR, "star.toml", ".", list(sets), seed, str(out), force, 1, progress, controllers)
+        native.run(
+            STAR, "star.toml", ".", list(sets), seed, str(out), force, 1, progress, controllers, memory
+        )
     )
 
 
@@ -125,6 +127,14 @@ def test_percentiles_come_as_json(done):
     [
         (lambda out: start(out, sets=[("transport.controller.kind", "hpc")]), 'did you mean "hpcc"'),
         (lambda out: start(out, seed=-1), "seed: expected a whole number from 0"),
+        (
+            lambda out: start(out, memory="8 apples"),
+            'memory: expected "none" or a size above zero such as "8GB"',
+        ),
+        (lambda out: start(out, memory="0GB"), 'such as "8GB", found "0GB"'),
+        (lambda out: start(out, memory="-8GB"), "is negative"),
+        (lambda out: start(out, memory=8), 'such as "8GB", found 8'),
+        (lambda out: start(out, sets=[("run.memory", "8 apples")]), "run.memory=8 apples: expected"),
         (lambda out: native.table(str(out), "flows"), "expected the folder of a run"),
         (lambda out: native.table(str(out), "flow"), '"flows"'),
         (lambda out: native.slowdown(str(out), 0, "equal-count"), "bins: expected"),
@@ -174,6 +184,78 @@ def test_ctrl_c_ends_a_run_within_a_second_and_leaves_readable_files(tmp_path):
     assert summary["status"] == "interrupted"
     found = json.loads(native.slowdown(str(tmp_path / "run"), 5, "equal-count"))
     assert found["overall"]["count"] == summary["flows_done"] > 0
+
+
+def held() -> int:
+    """Bytes that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is looked at on Linux only")
+
+
+@linux
+def test_a_memory_limit_that_is_passed_ends_the_run_with_its_results_so_far(tmp_path):
+    ballast = []
+
+    def progress(now):
+        # A run of this size needs little: what goes beyond the limit is ours.
+        if now["flows_done"] > 0:
+            ballast.append(bytearray(os.urandom(1 << 20) * 64))
+
+    limit = held() + (100 << 20)
+    summary = start(tmp_path / "run", sets=ENDLESS, progress=progress, memory=f"{limit}B")
+    assert summary["status"] == "memory-limit"
+    assert summary["memory_limit_bytes"] == limit < summary["memory_held_bytes"]
+    assert summary["memory_held_bytes"] <= summary["peak_memory_bytes"]
+    assert 0 < summary["flows_done"] < summary["flows"]
+    assert summary["flows_unfinished"] == summary["flows"] - summary["flows_done"]
+    found = json.loads(native.slowdown(str(tmp_path / "run"), 5, "equal-count"))
+    assert found["overall"]["count"] == summary["flows_done"]
+    table = native.table(str(tmp_path / "run"), "flows")
+    pyarrow = pytest.importorskip("pyarrow")
+    finished = pyarrow.table(table)["finish_ns"]
+    # Those that had started or were about to; the others have no row.
+    assert finished.null_count == len(finished) - summary["flows_done"] > 0
+
+
+@linux
+def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_path, capsys):
+    from weftline.cli import main
+
+    scenario = tmp_path / "star.toml"
+    scenario.write_text(STAR)
+    out = str(tmp_path / "run")
+    assert main(["run", str(scenario), "--out", out, "--memory", "1MB", "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("failed: the process held ") and "more than its memory limit of 1 MB" in said
+    assert main(["compare", out]) == 0
+    assert "is memory-limit; what it has is shown" in capsys.readouterr().err
+    pytest.importorskip("vl_convert")
+    assert main(["report", out]) == 0
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+@linux
+def test_a_network_beyond_the_memory_limit_does_not_begin_to_run(tmp_path):
+    before = time.monotonic()
+    large = [("topology", '{ kind = "fat-tree", k = 16 }'), ("workload.0.duration", "10ms")]
+    summary = start(tmp_path / "run", sets=large, memory=f"{held() + (1 << 20)}B")
+    assert time.monotonic() - before < 60
+    assert (summary["status"], summary["end_ns"], summary["flows_done"]) == ("memory-limit", 0, 0)
+    (warning,) = [text for text in summary["warnings"] if text.startswith("run.memory")]
+    assert "its limit is" in warning and "will end early" in warning
+    import weftline
+
+    assert weftline.Run.open(tmp_path / "run").summary["status"] == "memory-limit"
+
+
+@linux
+def test_the_limit_of_the_call_goes_before_that_of_the_scenario(tmp_path):
+    limited = [("run.memory", "1MB")]
+    assert start(tmp_path / "a", sets=limited)["status"] == "memory-limit"
+    assert start(tmp_path / "b", sets=limited, memory="none")["status"] == "done"
+    assert start(tmp_path / "c", memory="100GB")["status"] == "done"
 
 
 class Steady:

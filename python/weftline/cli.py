@@ -1,8 +1,8 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
 `explain`.
 
-Exit status: 0 done, 1 the run failed or was interrupted, 2 the input was wrong. Only what a command needs
-is imported.
+Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
+Only what a command needs is imported.
 """
 
 from __future__ import annotations
@@ -121,6 +121,11 @@ def parser() -> argparse.ArgumentParser:
         type=_threads,
         metavar="N",
         help="threads that share the run, 0 for as many as pay (default: run.threads of the scenario)",
+    )
+    run.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help='end the run, with its results so far, when it holds more, such as 8GB; "none": no limit',
     )
     run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
     run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
@@ -254,7 +259,14 @@ def _run(options: argparse.Namespace) -> int:
     show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
     try:
         run = runs.start(
-            source, changes, seed=options.seed, threads=options.threads, out=out, force=force, progress=show
+            source,
+            changes,
+            seed=options.seed,
+            threads=options.threads,
+            memory=options.memory,
+            out=out,
+            force=force,
+            progress=show,
         )
     except KeyboardInterrupt:
         line.clear()
@@ -276,6 +288,9 @@ def _ending(run) -> int:
     status = run.summary.get("status", "done")
     if status == "done":
         return DONE
+    if status == "memory-limit":
+        print("failed: " + _memory_limit_text(run), file=sys.stderr)
+        return FAILED
     why = {
         "interrupted": "interrupted; what was computed is in {out}",
         "stalled": "stalled: flows are unfinished and nothing moves any more; see {out}",
@@ -284,6 +299,20 @@ def _ending(run) -> int:
         "failed: " + why.get(status, f"the run is {status}; see {{out}}").format(out=run.out), file=sys.stderr
     )
     return FAILED
+
+
+def _memory_limit_text(run) -> str:
+    from weftline.quantities import bytes_text, time_text
+
+    found = run.summary
+    held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
+    return (
+        f"the process held {bytes_text(held, figures=4)}, more than its memory limit of "
+        f"{bytes_text(limit, figures=4)}: the run ended at {time_text(found.get('end_ns'))} of simulated "
+        f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
+        "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "
+        "what a run needs"
+    )
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -300,11 +329,54 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(found)
     else:
-        if found.get("run", {}).get("until_ns", 0) is None:
-            found["run"] = {"until" if k == "until_ns" else k: v for k, v in found["run"].items()}
-            found["run"]["until"] = "flows-done"
-        _print_facts(found)
+        _print_facts(_for_reading(found))
     return DONE
+
+
+def _for_reading(found: dict) -> dict:
+    """Return what `check` found with words for what is not a number, estimate and warnings at the end."""
+    run = dict(found.get("run", {}))
+    if run.get("until_ns", 0) is None:
+        del run["until_ns"]
+        run["until"] = "flows-done"
+    if run.get("memory_limit_bytes", 0) is None:
+        del run["memory_limit_bytes"]
+        run["memory limit"] = "none"
+    last = {}
+    if "estimate" in found:
+        last["estimate"] = _estimate_texts(found["estimate"], run.get("threads", 1))
+    if "warnings" in found:
+        last["warnings"] = found["warnings"]
+    first = {key: value for key, value in found.items() if key not in last}
+    return {**first, **({"run": run} if run else {}), **last}
+
+
+def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
+    """Return the estimate of a run as a person reads it: to two figures, as more would promise too much."""
+    from weftline.quantities import bytes_text, count_text, seconds_text, time_text
+
+    time = f"about {seconds_text(_two_figures(estimate['seconds']))} on one core"
+    if threads > 1:
+        time += f", {seconds_text(_two_figures(estimate['seconds_on_threads']))} on {threads}"
+    parts = {key.removesuffix("_bytes"): value for key, value in estimate["memory"].items()}
+    # The summary is made when packets and flows are gone.
+    in_run, after = ("packets", "flows"), ("summary",)
+    lesser = min((in_run, after), key=lambda names: sum(parts.get(name, 0) for name in names))
+    parts = {name: size for name, size in parts.items() if size >= 1_000_000 and name not in lesser}
+    largest = sorted(parts.items(), key=lambda part: -part[1])
+    of_it = ", ".join(f"{name} {bytes_text(value, figures=2)}" for name, value in largest)
+    return {
+        "packet hops": count_text(estimate["packet_hops"]),
+        "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time",
+        "in flight": f"at most about {count_text(_two_figures(estimate['flows_in_flight']))} flows and "
+        f"{count_text(_two_figures(estimate['packets_in_flight']))} packets",
+        "time": time,
+        "memory": f"about {bytes_text(estimate['memory_bytes'], figures=2)} ({of_it})",
+    }
+
+
+def _two_figures(value: float) -> float:
+    return float(f"{value:.2g}")
 
 
 def _list(options: argparse.Namespace) -> int:

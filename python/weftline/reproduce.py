@@ -221,7 +221,7 @@ def _run_point(point: Point, states: dict[Path, dict], stop: threading.Event) ->
     if stop.is_set():
         return None
     try:
-        runs.start(
+        run = runs.start(
             point.source,
             list(point.settings),
             seed=point.seed,
@@ -236,7 +236,7 @@ def _run_point(point: Point, states: dict[Path, dict], stop: threading.Event) ->
         return str(error)
     finally:
         states.pop(point.folder, None)
-    return None
+    return run.summary.get("reason") if run.summary.get("status") == "memory-limit" else None
 
 
 def _overall_progress(

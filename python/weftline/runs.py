@@ -26,6 +26,7 @@ def run(
     set: Mapping[str, object] | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    memory: str | None = None,
     out: str | os.PathLike | None = None,
     force: bool = False,
     controllers: Mapping[str, type] | None = None,
@@ -33,7 +34,8 @@ def run(
 ) -> Run:
     """Run a scenario and return its results.
 
-    A run that stalled (flows unfinished, nothing moves) returns too: ``run.summary["status"]`` says so.
+    A run that stalled (flows unfinished, nothing moves) or reached its memory limit returns too:
+    ``run.summary["status"]`` says so.
 
     Parameters
     ----------
@@ -46,6 +48,9 @@ def run(
     threads : int, optional
         Threads that share the run, 0 for as many as pay; the scenario's ``run.threads`` without it. Results
         do not depend on it.
+    memory : str, optional
+        Most memory that this process may hold, such as ``"8GB"``: beyond it the run ends with its results
+        so far and the status ``memory-limit``. ``"none"``: no limit; without it that of the scenario.
     out : path, optional
         Folder for the results; ``out/<name>-<hash>`` without it.
     force : bool
@@ -75,6 +80,7 @@ def run(
         changes,
         seed=seed,
         threads=threads,
+        memory=memory,
         out=out,
         force=force,
         progress=progress,
@@ -90,6 +96,7 @@ def start(
     threads: int | None,
     out: str | os.PathLike,
     force: bool,
+    memory: str | None = None,
     progress: Callable[[dict], None] | None = None,
     controllers: Mapping[str, type] | None = None,
 ) -> Run:
@@ -105,6 +112,7 @@ def start(
         threads,
         progress,
         dict(controllers) if controllers else None,
+        memory,
     )
     return Run.open(out)
 
@@ -162,6 +170,8 @@ _NUMBERS = (
     "paused_share",
     "ecn_marks",
     "cpu_seconds",
+    "memory_limit_bytes",
+    "memory_held_bytes",
 )
 
 

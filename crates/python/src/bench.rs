@@ -75,7 +75,7 @@ pub fn bench(py: Python<'_>, name: &str, threads: u16) -> PyResult<String> {
 fn measure(name: &str, text: &str, asked: u16) -> PyResult<String> {
     let began = Instant::now();
     let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
-    let execution = Execution { threads: usize::from(asked), regions: None };
+    let execution = Execution { threads: usize::from(asked), ..Execution::default() };
     let simulation = Simulation::new(scenario.config().map_err(input)?, execution).map_err(failed)?;
     let setup_seconds = began.elapsed().as_secs_f64();
     let threads = simulation.plan().threads;

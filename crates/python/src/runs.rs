@@ -1,17 +1,18 @@
 //! A run: GIL released, progress and signals ten times a second, results into its folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
-use weftline_results::{About, Names, Resources, RunFolder, Stopwatch};
+use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
-use weftline_sim::scenario::{MOST_THREADS, Scenario};
+use weftline_sim::scenario::{self, MOST_THREADS, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::units::Bytes;
 
 use crate::controllers::{self, Failure};
 use crate::errors::{failed, input, of_results, whole};
@@ -21,9 +22,10 @@ use crate::scenarios::{self, Source};
 /// Runs a scenario into the folder `out` and returns its summary as JSON.
 ///
 /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
-/// the run was interrupted.
+/// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
+/// it ends with the status "memory-limit".
 #[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None))]
+#[pyo3(signature = (text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn run(
     py: Python<'_>,
@@ -37,13 +39,16 @@ pub fn run(
     threads: Option<Bound<'_, PyAny>>,
     progress: Option<Py<PyAny>>,
     controllers: Option<Bound<'_, PyDict>>,
+    memory: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
     let threads = threads.map(|number| threads_of(&number)).transpose()?;
+    let memory = memory.map(memory_limit).transpose()?;
     let (external, failure) = controllers::external(controllers)?;
     py.detach(|| {
-        let scenario = source.load(external, Ok)?;
-        let mut watch = Watch::new(progress, &failure);
+        let mut scenario = source.load(external, Ok)?;
+        scenario.memory = memory.unwrap_or(scenario.memory);
+        let mut watch = Watch::new(progress, &failure, scenario.memory);
         simulate(&scenario, threads.unwrap_or(scenario.threads), out, force, &mut watch)
     })
 }
@@ -57,6 +62,13 @@ fn threads_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
     }
 }
 
+/// `memory=` as the caller gave it.
+fn memory_limit(value: Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
+    let expected = "memory: expected \"none\" or a size with its unit such as \"8GB\"";
+    let text: String = value.extract().map_err(|_| input(format!("{expected}, found {value}")))?;
+    scenario::memory_limit(&text).map_err(|message| input(format!("memory: {message}")))
+}
+
 /// Builds, runs and ends the folder, whatever happens.
 fn simulate(
     scenario: &Scenario,
@@ -65,18 +77,24 @@ fn simulate(
     force: bool,
     watch: &mut Watch,
 ) -> PyResult<String> {
+    let mut warnings = scenario.warnings.clone();
+    warnings.extend(memory_warning(scenario));
     let config = scenario.config().map_err(input)?;
     let about = About {
         name: scenario.name.clone(),
         seed: scenario.seed,
         scenario: scenario.resolved().to_string(),
-        warnings: scenario.warnings.clone(),
+        warnings,
+        memory_limit: scenario.memory.map(|limit| limit.0),
     };
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
     let (network, built) = match build(config, threads) {
         Ok(built) => built,
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
+    if let Some(ending) = watch.beyond_limit() {
+        return ended(folder, &Outcome::nothing(ending), &built, &out);
+    }
     if let Some(why) = &network.plan().why_fewer {
         folder.warn(format!("threads: {why}"));
     }
@@ -84,7 +102,7 @@ fn simulate(
     let result = network.run_balanced(&mut folder, &mut |progress| watch.goes_on(progress));
     let cost = built.and(stopwatch.read());
     let broken = watch.failure.take();
-    let outcome = match (result, broken) {
+    let mut outcome = match (result, broken) {
         (_, Some(text)) => return Err(failed(folder.fail(&text, &cost))),
         (Err(error), None) => return Err(failed(folder.fail(&error.to_string(), &cost))),
         (Ok((outcome, balance)), None) => {
@@ -92,19 +110,37 @@ fn simulate(
             outcome
         }
     };
-    let mut summary = folder.finish(&outcome, &cost).map_err(of_results)?;
-    if let Some(error) = watch.stopped.take() {
-        return Err(error);
-    }
+    outcome.ending = watch.ending.unwrap_or(outcome.ending);
+    let summary = ended(folder, &outcome, &cost, &out)?;
+    watch.stopped.take().map_or(Ok(summary), Err)
+}
+
+/// Ends the folder of a run that came to an end; its summary as JSON.
+fn ended(folder: RunFolder, outcome: &Outcome, cost: &Resources, out: &Path) -> PyResult<String> {
+    let mut summary = folder.finish(outcome, cost).map_err(of_results)?;
     summary["out"] = json!(out.display().to_string());
     Ok(summary.to_string())
+}
+
+/// What to say before a run whose memory is limited.
+fn memory_warning(scenario: &Scenario) -> Option<String> {
+    let limit = scenario.memory?;
+    let Some(held) = memory_bytes() else {
+        return Some(
+            "run.memory: this system does not say what a process holds; the limit is not watched".into(),
+        );
+    };
+    let mut estimate = scenario.estimate();
+    // A notebook holds more than the bare program.
+    estimate.memory.program = estimate.memory.program.max(held);
+    estimate.memory_warning(limit)
 }
 
 /// Builds the network of a run, and says what that cost. Ctrl-C ends it.
 fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
     interruptible(move || {
         let stopwatch = Stopwatch::start(1);
-        let execution = Execution { threads, regions: None };
+        let execution = Execution { threads, ..Execution::default() };
         let network = Simulation::new(config, execution).map_err(failed)?;
         Ok((network, stopwatch.read()))
     })
@@ -127,19 +163,33 @@ struct Watch<'a> {
     progress: Option<Py<PyAny>>,
     failure: &'a Failure,
     started: Instant,
+    /// Most bytes that the process may hold.
+    limit: Option<Bytes>,
     /// Why the run was stopped: KeyboardInterrupt, or what `progress` raised.
     stopped: Option<PyErr>,
+    /// Or this: it went beyond a limit.
+    ending: Option<Ending>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(progress: Option<Py<PyAny>>, failure: &'a Failure) -> Watch<'a> {
-        Watch { progress, failure, started: Instant::now(), stopped: None }
+    fn new(progress: Option<Py<PyAny>>, failure: &'a Failure, limit: Option<Bytes>) -> Watch<'a> {
+        Watch { progress, failure, started: Instant::now(), limit, stopped: None, ending: None }
+    }
+
+    /// How the run is to end because the process holds more memory than it may; none while it does not.
+    fn beyond_limit(&self) -> Option<Ending> {
+        let (limit, held) = (self.limit?, Bytes(memory_bytes()?));
+        (held > limit).then_some(Ending::MemoryLimit { held, limit })
     }
 
     /// Whether the run is to go on; asked about ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool {
         if self.failure.happened() {
             self.stopped = self.failure.take_interrupt();
+            return false;
+        }
+        self.ending = self.beyond_limit();
+        if self.ending.is_some() {
             return false;
         }
         let told = Python::attach(|py| {

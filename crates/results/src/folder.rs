@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
-use weftline_sim::simulation::Balance;
+use weftline_sim::measure::{Balance, FlowRecord, Outcome, Sample, Sink};
 
 use crate::flow_table::{self, FlowRows};
 use crate::names::Names;
@@ -43,6 +42,8 @@ pub struct About {
     pub scenario: String,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,
+    /// Most bytes that the process may hold, if there is a limit.
+    pub memory_limit: Option<u64>,
 }
 
 /// The folder of a run that goes on. Ends with [`RunFolder::finish`] or [`RunFolder::fail`]; if neither is called its
@@ -127,7 +128,7 @@ impl RunFolder {
         self.balance = Some(balance);
     }
 
-    /// Ends the folder of a run that came to an end, also one that was interrupted or stalled; returns what
+    /// Ends the folder of a run that came to an end, also an early one (see [`Ending`](weftline_sim::measure::Ending)); returns what
     /// summary.json holds. Where a table cannot be written to its end the summary says that the run failed.
     pub fn finish(mut self, outcome: &Outcome, cost: &Resources) -> Result<Value, ResultsError> {
         let written = self.close().and_then(|()| self.write_queues(outcome));
@@ -278,9 +279,8 @@ mod tests {
     use crate::trace;
     use arrow_array::RecordBatch;
     use serde_json::json;
-    use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram};
-    use weftline_sim::simulation::RegionWork;
-    use weftline_sim::units::Time;
+    use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram, RegionWork};
+    use weftline_sim::units::{Bytes, Time};
 
     fn about() -> About {
         About {
@@ -288,6 +288,7 @@ mod tests {
             seed: 7,
             scenario: "name = \"tiny\"\nseed = 7\n".into(),
             warnings: Vec::new(),
+            memory_limit: Some(8_000_000_000),
         }
     }
 
@@ -409,6 +410,8 @@ mod tests {
         let text = fs::read_to_string(out.join("summary.json")).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), summary);
         assert_eq!(summary["status"], "done");
+        assert_eq!(summary["memory_limit_bytes"], 8_000_000_000u64);
+        assert!(summary.get("memory_held_bytes").is_none() && summary.get("reason").is_none());
         assert_eq!((&summary["flows"], &summary["flows_done"]), (&json!(3), &json!(2)));
         assert_eq!((&summary["name"], &summary["seed"]), (&json!("tiny"), &json!(7)));
         assert_eq!(summary["fingerprint"], "0000000000000abc");
@@ -463,6 +466,20 @@ mod tests {
         assert_eq!(summary["status"], "interrupted");
         assert_eq!(slowdown::read(&dir.join("r")).unwrap().points.len(), 1);
         assert_eq!(summary["packet_hops_per_cpu_second"], Value::Null);
+    }
+
+    #[test]
+    fn a_run_that_reached_its_memory_limit_says_what_it_held() {
+        let dir = Scratch::new();
+        let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+        folder.flows(&[flow(0, 1000, Some(15)), flow(1, 1000, None)]).unwrap();
+        let ending = Ending::MemoryLimit { held: Bytes(8_012_345_344), limit: Bytes(8_000_000_000) };
+        let summary = folder.finish(&outcome(ending), &Resources::default()).unwrap();
+        assert_eq!(summary["status"], "memory-limit");
+        assert_eq!(summary["reason"], "the process held 8012.3 MB of memory, its limit is 8000.0 MB");
+        let limits = (&summary["memory_limit_bytes"], &summary["memory_held_bytes"]);
+        assert_eq!(limits, (&json!(8_000_000_000u64), &json!(8_012_345_344u64)));
+        assert_eq!(slowdown::read(dir.path()).unwrap().points.len(), 1);
     }
 
     #[test]

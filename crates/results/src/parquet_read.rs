@@ -98,6 +98,20 @@ pub fn columns(path: &Path) -> Result<Vec<String>, ResultsError> {
 
 /// The rows of these columns, in this order of columns; all of them must be there.
 pub fn batches(path: &Path, wanted: &[&str]) -> Result<Vec<RecordBatch>, ResultsError> {
+    let mut all = Vec::new();
+    each(path, wanted, &mut |batch| {
+        all.push(batch);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// The same, a batch at a time; an error of `take` ends it.
+pub fn each(
+    path: &Path,
+    wanted: &[&str],
+    take: &mut dyn FnMut(RecordBatch) -> Result<(), ResultsError>,
+) -> Result<(), ResultsError> {
     let error = |why: String| ResultsError::input(format!("{}: {why}", path.display()));
     guarded(path, || {
         let builder = open(path)?;
@@ -110,12 +124,11 @@ pub fn batches(path: &Path, wanted: &[&str]) -> Result<Vec<RecordBatch>, Results
         let reader = builder.with_projection(mask).with_batch_size(ROWS_PER_BATCH).build();
         // The reader yields columns in the order of the file: find each by its rank among the wanted ones.
         let order: Vec<usize> = roots.iter().map(|r| roots.iter().filter(|o| *o < r).count()).collect();
-        let mut read = Vec::new();
         for batch in reader.map_err(|e| error(e.to_string()))? {
             let batch = batch.map_err(|e| error(e.to_string()))?;
-            read.push(batch.project(&order).map_err(|e| error(e.to_string()))?);
+            take(batch.project(&order).map_err(|e| error(e.to_string()))?)?;
         }
-        Ok(read)
+        Ok(())
     })
 }
 

@@ -1,4 +1,4 @@
-//! What a run costs: CPU and wall seconds, peak memory.
+//! What a run costs: CPU and wall seconds, memory now and at its peak.
 
 use std::time::Instant;
 
@@ -73,6 +73,21 @@ fn cpu_seconds(_clock: Clock) -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
+/// What this program holds in memory now, in bytes; none where the system does not say.
+#[cfg(target_os = "linux")]
+pub fn memory_bytes() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = counts.split_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: the call takes a number and returns one.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.checked_mul(u64::try_from(page).ok()?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn memory_bytes() -> Option<u64> {
+    None
+}
+
 /// The high-water mark of this program. (The kernel's `ru_maxrss` would also count what the parent held before it started
 /// this program.)
 #[cfg(target_os = "linux")]
@@ -105,5 +120,18 @@ mod tests {
             assert!(threads > 1 || cost.wall_seconds >= 0.004, "{cost:?} {sum}");
             assert!(cfg!(not(target_os = "linux")) || cost.peak_memory_bytes.unwrap() > 100_000);
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_that_is_taken_shows_and_is_never_above_the_peak() {
+        const TAKEN: usize = 64 << 20;
+        let before = memory_bytes().unwrap();
+        let taken = vec![1u8; TAKEN];
+        let now = memory_bytes().unwrap();
+        // Other tests take and give back memory meanwhile.
+        assert!(now > before + TAKEN as u64 / 2, "{before} then {now}");
+        assert!(peak_memory_bytes().unwrap() + (1 << 20) >= now.min(memory_bytes().unwrap()));
+        drop(taken);
     }
 }

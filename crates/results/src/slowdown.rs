@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use arrow_array::RecordBatch;
 use serde_json::{Value, json};
 
 use crate::{ResultsError, flow_table, parquet_read};
@@ -49,7 +50,7 @@ pub struct Bin {
 
 /// Percentiles of `values`, which it sorts; none of no values.
 pub fn quantiles(values: &mut [f64]) -> Option<Quantiles> {
-    values.sort_by(f64::total_cmp);
+    values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
     let element = |p: f64| values.get(((count as f64 * p) as usize).min(count.saturating_sub(1))).copied();
     Some(Quantiles {
@@ -65,7 +66,7 @@ pub fn quantiles(values: &mut [f64]) -> Option<Quantiles> {
 /// Percentiles by size. Flows of the same size are put in the order of their ids.
 pub fn by_size(points: &[Point], scheme: Scheme) -> Vec<Bin> {
     let mut sorted: Vec<&Point> = points.iter().collect();
-    sorted.sort_by_key(|p| (p.size, p.flow));
+    sorted.sort_unstable_by_key(|p| (p.size, p.flow));
     let bin = |flows: &[&Point], size: u64| {
         let mut values: Vec<f64> = flows.iter().map(|p| p.slowdown).collect();
         quantiles(&mut values).map(|slowdown| Bin { size, slowdown })
@@ -122,18 +123,40 @@ pub struct Finished {
 pub fn read(dir: &Path) -> Result<Finished, ResultsError> {
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
-    let batches = parquet_read::batches(&path, &["flow_id", "size_bytes", "slowdown", "group"])?;
-    let ids = parquet_read::numbers(&batches, 0).ok_or_else(foreign)?;
-    let sizes = parquet_read::numbers(&batches, 1).ok_or_else(foreign)?;
-    let slowdowns = parquet_read::numbers(&batches, 2).ok_or_else(foreign)?;
-    let (groups, group) = parquet_read::strings(&batches, 3).ok_or_else(foreign)?;
-    let finished = |row: &usize| !slowdowns[*row].is_nan();
-    let point =
-        |row: usize| Point { flow: ids[row] as u32, size: sizes[row] as u64, slowdown: slowdowns[row] };
-    let rows = 0..ids.len();
-    let points = rows.clone().filter(finished).map(point).collect();
-    let group = rows.filter(finished).map(|row| group[row]).collect();
-    Ok(Finished { points, groups, group })
+    let mut finished = Finished::default();
+    let wanted = ["flow_id", "size_bytes", "slowdown", "group"];
+    parquet_read::each(&path, &wanted, &mut |batch| finished.add(batch).ok_or_else(foreign))?;
+    Ok(finished)
+}
+
+impl Finished {
+    /// Adds the finished flows of a batch of (flow_id, size_bytes, slowdown, group); none where these have other types.
+    fn add(&mut self, batch: RecordBatch) -> Option<()> {
+        let batch = [batch];
+        let ids = parquet_read::numbers(&batch, 0)?;
+        let sizes = parquet_read::numbers(&batch, 1)?;
+        let slowdowns = parquet_read::numbers(&batch, 2)?;
+        let (names, group) = parquet_read::strings(&batch, 3)?;
+        let places: Vec<u32> = names.into_iter().map(|name| self.group_number(name)).collect();
+        for row in (0..ids.len()).filter(|&row| !slowdowns[row].is_nan()) {
+            self.points.push(Point {
+                flow: ids[row] as u32,
+                size: sizes[row] as u64,
+                slowdown: slowdowns[row],
+            });
+            self.group.push(places[group[row] as usize]);
+        }
+        Some(())
+    }
+
+    /// Place of a group's name in `groups`, where it is put if it is new.
+    fn group_number(&mut self, name: String) -> u32 {
+        let place = self.groups.iter().position(|known| *known == name);
+        place.unwrap_or_else(|| {
+            self.groups.push(name);
+            self.groups.len() - 1
+        }) as u32
+    }
 }
 
 impl Quantiles {

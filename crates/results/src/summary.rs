@@ -1,10 +1,12 @@
 //! summary.json: what a run came to, on one page.
 //!
 //! ```text
-//! name, seed, status (done | interrupted | stalled | failed), reason (of a failure), warnings, fingerprint, versions
+//! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
+//! fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
-//! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes
+//! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
+//! memory_held_bytes (where the limit ended the run)
 //! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
@@ -18,13 +20,12 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Ending, Outcome, PortTotals};
-use weftline_sim::simulation::Balance;
-use weftline_sim::units::Time;
+use weftline_sim::measure::{Balance, Ending, Outcome, PortTotals};
+use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
 use crate::names::Names;
-use crate::resources::Resources;
+use crate::resources::{Resources, peak_memory_bytes};
 use crate::slowdown::{self, Finished, Scheme};
 use crate::{ResultsError, queues};
 
@@ -43,8 +44,15 @@ pub(crate) fn of(
         Ending::Done => "done",
         Ending::Stalled => "stalled",
         Ending::Interrupted => "interrupted",
+        Ending::MemoryLimit { .. } => "memory-limit",
     };
     let mut summary = head(about, status, cost);
+    if let Ending::MemoryLimit { held, limit } = outcome.ending {
+        let reason =
+            format!("the process held {} of memory, its limit is {}", megabytes(held), megabytes(limit));
+        summary.insert("reason".into(), json!(reason));
+        summary.insert("memory_held_bytes".into(), json!(held.0));
+    }
     let all = outcome.ports.iter().fold(PortTotals::default(), |all, (_, _, port)| sum(all, port));
     let port_time = outcome.end.as_ns() * outcome.ports.len() as f64;
     let totals = json!({
@@ -68,6 +76,11 @@ pub(crate) fn of(
             "completion_ns": finish.saturating_sub(start).as_ns(),
         })).collect::<Vec<_>>(),
     });
+    // Percentiles sort all flows.
+    if let Some(peak) = cost.peak_memory_bytes {
+        summary
+            .insert("peak_memory_bytes".into(), json!(peak_memory_bytes().map_or(peak, |now| now.max(peak))));
+    }
     for part in [totals, counters(&all)] {
         if let Value::Object(part) = part {
             summary.extend(part);
@@ -94,6 +107,11 @@ pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
     }
 }
 
+/// "8012.3 MB", rounded.
+fn megabytes(bytes: Bytes) -> String {
+    format!("{:.1} MB", bytes.0 as f64 / 1e6)
+}
+
 /// The summary of a run that failed.
 pub(crate) fn of_failure(about: &About, reason: &str, cost: &Resources) -> Value {
     let mut summary = head(about, "failed", cost);
@@ -111,6 +129,7 @@ fn head(about: &About, status: &str, cost: &Resources) -> Map<String, Value> {
         "cpu_seconds": cost.cpu_seconds,
         "wall_seconds": cost.wall_seconds,
         "peak_memory_bytes": cost.peak_memory_bytes,
+        "memory_limit_bytes": about.memory_limit,
     });
     match head {
         Value::Object(map) => map,

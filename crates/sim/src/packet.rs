@@ -3,6 +3,7 @@
 //! A packet is 64 bytes, one cache line, and moves by its index. What is larger and rarer (telemetry records) lives in a
 //! slab of its own, which only the packets that carry it pay for.
 
+use crate::engine::prefetch::prefetch;
 use crate::units::Time;
 
 /// Index of a packet in its [`PacketSlab`].
@@ -117,6 +118,12 @@ impl PacketSlab {
         self.live -= 1;
         self.packets[id as usize].next = self.free;
         self.free = id;
+    }
+
+    /// Begins to fetch a packet into the cache.
+    #[inline(always)]
+    pub fn prefetch(&self, id: PacketId) {
+        prefetch(&self.packets, id as usize);
     }
 
     /// Packets alive: queued or on a wire.

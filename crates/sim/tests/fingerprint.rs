@@ -20,7 +20,7 @@ fn fingerprint(name: &str, threads: usize) -> String {
         .unwrap_or_else(|error| panic!("{error}"));
     let config = scenario.config().expect("a valid scenario");
     // Regions are asked for, as runs as small as these would otherwise go on with one thread.
-    let execution = Execution { threads, regions: Some(threads) };
+    let execution = Execution { threads, regions: Some(threads), ..Execution::default() };
     if config.compat == Compat::HpccNs3 && threads > 1 {
         let plan = Plan::of(&config, execution);
         let why = plan.why_fewer.expect("the reason");

@@ -365,12 +365,14 @@ fn world() -> impl Strategy<Value = World> {
 }
 
 /// Runs the world whole and then as told, and compares everything that they leave.
-fn same_results(world: &World, executions: &[(usize, usize)]) {
+fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
     let config = world.config();
     let (whole, outcome) = run_as(Execution::default(), config.clone());
-    for &(regions, threads) in executions {
-        let (cut, outcome_cut) = run_as(Execution { threads, regions: Some(regions) }, config.clone());
-        let how = format!("{regions} regions, {threads} threads");
+    for &(regions, threads, windows) in executions {
+        let (cut, outcome_cut) =
+            run_as(Execution { threads, regions: Some(regions), windows }, config.clone());
+        let order = if windows { "node by node" } else { "event by event" };
+        let how = format!("{regions} regions, {threads} threads, {order}");
         assert_eq!(outcome, outcome_cut, "{how}");
         assert_eq!(whole.flows, cut.flows, "{how}");
         assert_eq!(whole.samples, cut.samples, "{how}");
@@ -389,8 +391,9 @@ proptest! {
         world in world(),
         regions in 2usize..9,
         threads in prop::sample::select(vec![1usize, 2, 3, 8]),
+        windows in any::<bool>(),
     ) {
-        same_results(&world, &[(2, 1), (regions, threads)]);
+        same_results(&world, &[(2, 1, !windows), (regions, threads, windows)]);
     }
 }
 
@@ -402,7 +405,8 @@ fn the_random_worlds_are_mostly_cut_and_much_happens_in_them() {
     for _ in 0..60 {
         let world = world().new_tree(&mut runner).expect("a world").current();
         let config = world.config();
-        cut += u32::from(Plan::of(&config, Execution { threads: 1, regions: Some(3) }).regions > 1);
+        cut +=
+            u32::from(Plan::of(&config, Execution { regions: Some(3), ..Execution::default() }).regions > 1);
         let (_, outcome) = run_as(Execution::default(), config);
         hops += outcome.packet_hops;
         unfinished += u32::from(outcome.flows_done < outcome.flows);

@@ -16,7 +16,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("files", "parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
-    ("packet", "units"),
+    ("packet", "engine units"),
     ("telemetry", "packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
     ("congestion", "parameters telemetry units"),
@@ -49,10 +49,10 @@ const MAY_KNOW: &[(&str, &str)] = &[
          workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
-    // keys that they offer, and for what follows from them (headroom, bytes of telemetry).
+    // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion measure net parameters queue settings telemetry topology transport units workload",
+        "balance config congestion measure net packet parameters queue settings telemetry topology transport units workload",
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! Event queue, crew of threads and random streams. Knows nothing but units.
 
 pub mod crew;
+pub mod prefetch;
 pub mod queue;
 pub mod random;

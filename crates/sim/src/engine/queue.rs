@@ -1,7 +1,7 @@
 //! The event queue: a timing wheel whose slots are put in order only when their time comes.
 //!
 //! Near events (a few microseconds) hang in slots of about the time between two events, as linked lists in one slab,
-//! so inserting costs two writes; a slot is sorted by (time, key) when it is reached. Events further off wait
+//! so inserting costs two writes; a slot is sorted when it is reached. Events further off wait
 //! in a coarse second wheel, and the rest in a heap. Order never depends on how an event came to its slot.
 
 use crate::units::Time;
@@ -14,42 +14,39 @@ const NEAR: usize = 4096;
 const COARSE: usize = 1024;
 const NONE: u32 = u32::MAX;
 
-/// Something that happens at `time`; `key` orders what happens at the same time.
-#[derive(Clone, Copy, Debug)]
-pub struct Event<T> {
-    pub time: Time,
-    pub key: u64,
-    pub what: T,
+/// An event: it has a time, and is ordered by that first.
+pub trait Timed: Copy + Ord {
+    fn time(&self) -> Time;
 }
 
 #[derive(Clone, Copy)]
-struct Entry<T> {
-    event: Event<T>,
+struct Entry<E> {
+    event: E,
     next: u32,
 }
 
-/// A priority queue of events by (time, key). Time only moves forward.
-pub struct EventQueue<T> {
+/// A priority queue of events. Time only moves forward.
+pub struct EventQueue<E> {
     /// Width of a near slot is 2^shift ps.
     shift: u32,
     /// Number of the slot being worked off.
     slot: u64,
     /// Its events, the next one last.
-    current: Vec<Event<T>>,
-    entries: Vec<Entry<T>>,
+    current: Vec<E>,
+    entries: Vec<Entry<E>>,
     free: u32,
     near: Box<[u32; NEAR]>,
     near_bits: Box<[u64; NEAR / 64]>,
     near_count: usize,
     coarse: Box<[u32; COARSE]>,
     coarse_count: usize,
-    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    far: BinaryHeap<Reverse<(E, u32)>>,
     len: usize,
 }
 
-impl<T: Copy> EventQueue<T> {
+impl<E: Timed> EventQueue<E> {
     /// A queue whose slots are about `slot_width` wide; best where a slot holds a few events.
-    pub fn new(slot_width: Time) -> EventQueue<T> {
+    pub fn new(slot_width: Time) -> EventQueue<E> {
         EventQueue {
             shift: slot_width.0.clamp(64, 1 << 24).ilog2(),
             slot: 0,
@@ -75,13 +72,13 @@ impl<T: Copy> EventQueue<T> {
 
     /// Adds an event, not earlier than the last one taken out.
     #[inline]
-    pub fn push(&mut self, time: Time, key: u64, what: T) {
+    pub fn push(&mut self, event: E) {
         self.len += 1;
-        let slot = time.0 >> self.shift;
+        let slot = event.time().0 >> self.shift;
         if slot <= self.slot {
-            return self.push_current(Event { time, key, what });
+            return self.push_current(event);
         }
-        let entry = self.allocate(Event { time, key, what });
+        let entry = self.allocate(event);
         if slot - self.slot < NEAR as u64 {
             self.hang_near(slot, entry);
         } else {
@@ -90,16 +87,16 @@ impl<T: Copy> EventQueue<T> {
     }
 
     /// Takes out the next event.
-    pub fn pop(&mut self) -> Option<Event<T>> {
+    pub fn pop(&mut self) -> Option<E> {
         self.pop_before(Time::MAX)
     }
 
     /// Takes out the next event if it comes before `limit`.
     #[inline]
-    pub fn pop_before(&mut self, limit: Time) -> Option<Event<T>> {
+    pub fn pop_before(&mut self, limit: Time) -> Option<E> {
         loop {
             if let Some(event) = self.current.last() {
-                if event.time >= limit {
+                if event.time() >= limit {
                     return None;
                 }
                 self.len -= 1;
@@ -115,7 +112,7 @@ impl<T: Copy> EventQueue<T> {
     /// after a call of [`EventQueue::pop_before`] with a later limit.
     pub fn none_before(&self) -> Option<Time> {
         if let Some(event) = self.current.last() {
-            return Some(event.time);
+            return Some(event.time());
         }
         if self.len == 0 {
             return None;
@@ -132,13 +129,13 @@ impl<T: Copy> EventQueue<T> {
     }
 
     #[cold]
-    fn push_current(&mut self, event: Event<T>) {
-        let at = self.current.partition_point(|e| (e.time, e.key) > (event.time, event.key));
+    fn push_current(&mut self, event: E) {
+        let at = self.current.partition_point(|other| *other > event);
         self.current.insert(at, event);
     }
 
     #[inline]
-    fn allocate(&mut self, event: Event<T>) -> u32 {
+    fn allocate(&mut self, event: E) -> u32 {
         if self.free != NONE {
             let entry = self.free;
             let place = &mut self.entries[entry as usize];
@@ -169,8 +166,7 @@ impl<T: Copy> EventQueue<T> {
             self.coarse[place] = entry;
             self.coarse_count += 1;
         } else {
-            let event = &self.entries[entry as usize].event;
-            self.far.push(Reverse((event.time.0, event.key, entry)));
+            self.far.push(Reverse((self.entries[entry as usize].event, entry)));
         }
     }
 
@@ -234,11 +230,11 @@ impl<T: Copy> EventQueue<T> {
         while entry != NONE {
             let next = self.entries[entry as usize].next;
             self.coarse_count -= 1;
-            self.hang_near(self.entries[entry as usize].event.time.0 >> self.shift, entry);
+            self.hang_near(self.entries[entry as usize].event.time().0 >> self.shift, entry);
             entry = next;
         }
-        while let Some(&Reverse((time, _, entry))) = self.far.peek() {
-            let slot = time >> self.shift;
+        while let Some(&Reverse((event, entry))) = self.far.peek() {
+            let slot = event.time().0 >> self.shift;
             if slot / NEAR as u64 > span {
                 break;
             }
@@ -255,8 +251,8 @@ impl<T: Copy> EventQueue<T> {
             let place = (1..COARSE as u64).find(|d| self.coarse[(now + d) as usize % COARSE] != NONE);
             span = now + place.unwrap_or(1);
         }
-        if let Some(&Reverse((time, _, _))) = self.far.peek() {
-            span = span.min((time >> self.shift) / NEAR as u64);
+        if let Some(Reverse((event, _))) = self.far.peek() {
+            span = span.min((event.time().0 >> self.shift) / NEAR as u64);
         }
         span
     }
@@ -275,7 +271,7 @@ impl<T: Copy> EventQueue<T> {
             self.near_count -= 1;
         }
         if self.current.len() > 1 {
-            self.current.sort_unstable_by_key(|e| Reverse((e.time, e.key)));
+            self.current.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
 }
@@ -285,18 +281,24 @@ mod tests {
     use super::*;
     use crate::engine::random::RandomStream;
 
+    impl Timed for (Time, u64) {
+        fn time(&self) -> Time {
+            self.0
+        }
+    }
+
     /// By windows, as a partition runs: what comes out is the same, and no window is told of twice for nothing.
     #[test]
     fn windows_let_out_what_comes_before_their_end_and_no_more() {
         let mut random = RandomStream::new(4, "windows");
-        let mut queue = EventQueue::new(Time(1024));
+        let mut queue: EventQueue<(Time, u64)> = EventQueue::new(Time(1024));
         let mut oracle = BinaryHeap::new();
         let (mut key, mut empty_windows) = (0u64, 0);
         let mut copy = Vec::new();
         while key < 2000 {
             let magnitude = random.below(40);
             let time = random.below(1 << magnitude);
-            queue.push(Time(time), key, 0u32);
+            queue.push((Time(time), key));
             oracle.push(Reverse((time, key)));
             key += 1;
         }
@@ -304,12 +306,12 @@ mod tests {
             let limit = from + Time(1 + random.below(1_000_000));
             let before = copy.len();
             while let Some(event) = queue.pop_before(limit) {
-                assert!(event.time >= from && event.time < limit);
-                copy.push(event.key);
+                assert!(event.0 >= from && event.0 < limit);
+                copy.push(event.1);
                 if key < 6000 && random.below(2) == 0 {
                     let magnitude = random.below(36);
                     let time = limit.0 + random.below(1 << magnitude);
-                    queue.push(Time(time), key, 0);
+                    queue.push((Time(time), key));
                     oracle.push(Reverse((time, key)));
                     key += 1;
                 }
@@ -326,25 +328,25 @@ mod tests {
     fn events_come_out_by_time_and_key_whatever_their_distance() {
         for (seed, width) in [(1, 64), (2, 1024), (3, 1 << 20)] {
             let mut random = RandomStream::new(seed, "queue");
-            let mut queue = EventQueue::new(Time(width));
+            let mut queue: EventQueue<(Time, u64)> = EventQueue::new(Time(width));
             let mut oracle = BinaryHeap::new();
             let mut now = 0;
             for key in 0..60_000u64 {
                 if key % 3 == 2 {
                     let event = queue.pop().unwrap();
                     let Reverse(expected) = oracle.pop().unwrap();
-                    assert_eq!((event.time.0, event.key, event.what), expected);
-                    now = event.time.0;
+                    assert_eq!((event.0.0, event.1), expected);
+                    now = event.0.0;
                     continue;
                 }
                 let magnitude = random.below(42);
                 let time = now + random.below(1 << magnitude);
-                queue.push(Time(time), key, key as u32);
-                oracle.push(Reverse((time, key, key as u32)));
+                queue.push((Time(time), key));
+                oracle.push(Reverse((time, key)));
             }
             while let Some(Reverse(expected)) = oracle.pop() {
                 let event = queue.pop().unwrap();
-                assert_eq!((event.time.0, event.key, event.what), expected);
+                assert_eq!((event.0.0, event.1), expected);
             }
             assert!(queue.pop().is_none() && queue.is_empty());
         }

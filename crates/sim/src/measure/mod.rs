@@ -1,8 +1,11 @@
 //! What a run records, streamed out while it goes on.
 
+mod balance;
 pub mod recorder;
 
-use crate::units::Time;
+pub use balance::{Balance, RegionWork};
+
+use crate::units::{Bytes, Time};
 use crate::workload::FlowId;
 
 /// A flow that ended, or that had not ended when the run did (`finish` none).
@@ -123,6 +126,11 @@ pub enum Ending {
     /// No byte was delivered for the stall time though flows were unfinished.
     Stalled,
     Interrupted,
+    /// The process held more memory than whoever watched the run allowed it.
+    MemoryLimit {
+        held: Bytes,
+        limit: Bytes,
+    },
 }
 
 /// What a run leaves beside its tables.

@@ -76,6 +76,19 @@ impl SharedBuffer {
         Bytes(ports.iter().map(|p| headroom(p, pfc, packet) + pfc.reserve.0).sum())
     }
 
+    /// Whether a packet that finds its egress port idle and empty may pass without being charged: it would be admitted
+    /// and released at once, and call for no pause. Some that might are told no.
+    #[inline]
+    pub fn lets_pass(&self, port: u16, class: u8, size: u64) -> bool {
+        match &self.lossless {
+            Some(lossless) => lossless.lets_pass(port, class, size),
+            None => {
+                let free = self.size.saturating_sub(self.held);
+                size <= free && (size as f64) <= self.lossy_alpha * free as f64
+            }
+        }
+    }
+
     /// Whether a packet may come in; it is charged if so. `queued` is what its egress queue holds.
     #[inline]
     pub fn admit(&mut self, port: u16, class: u8, size: u64, queued: u64) -> bool {
@@ -182,6 +195,16 @@ impl Lossless {
     }
 
     #[inline]
+    fn lets_pass(&self, port: u16, class: u8, size: u64) -> bool {
+        let ingress = &self.ingress[usize::from(port) * CLASSES + usize::from(class)];
+        let charged = u64::from(ingress.bytes) + size;
+        let left = self.pool.saturating_sub(self.shared_used + size);
+        let below =
+            charged <= self.reserve || charged - self.reserve < left >> self.ports[usize::from(port)].shift;
+        below && ingress.headroom_used == 0 && !ingress.paused
+    }
+
+    #[inline]
     fn threshold(&self, port: u16) -> u64 {
         self.pool.saturating_sub(self.shared_used) >> self.ports[usize::from(port)].shift
     }
@@ -258,6 +281,40 @@ mod tests {
             buffer.release(0, 3, 1000);
         }
         assert!(buffer.may_resume(0, 3));
+    }
+
+    #[test]
+    fn what_may_pass_would_be_admitted_and_call_for_no_pause() {
+        let mut random = crate::engine::random::RandomStream::new(5, "pass");
+        let mut passed = 0;
+        for lossless in [true, false] {
+            let mut buffer = star17(1 << 20);
+            if !lossless {
+                buffer.lossless = None;
+            }
+            for _ in 0..20_000 {
+                let (port, size) = (random.below(17) as u16, 60 + random.below(1000));
+                if random.below(3) == 0 && buffer.held > 0 {
+                    // Whoever it belongs to: some port that holds as much.
+                    let held = (0..17).find(|&p| match &buffer.lossless {
+                        Some(l) => u64::from(l.ingress[usize::from(p) * CLASSES + 3].bytes) >= size,
+                        None => buffer.held >= size,
+                    });
+                    held.into_iter().for_each(|p| buffer.release(p, 3, size));
+                }
+                let mut other = buffer.clone();
+                if buffer.lets_pass(port, 3, size) {
+                    passed += 1;
+                    assert!(other.admit(port, 3, size, 0) && !other.must_pause(port, 3));
+                    other.release(port, 3, size);
+                    assert!(!other.may_resume(port, 3) && other.held == buffer.held);
+                }
+                if random.below(2) == 0 && buffer.admit(port, 3, size, 0) {
+                    buffer.must_pause(port, 3);
+                }
+            }
+        }
+        assert!(passed > 10_000, "{passed}");
     }
 
     #[test]

@@ -98,10 +98,7 @@ impl Host {
     pub fn kick(&mut self, port_id: PortId, around: &mut Surroundings) {
         let port = &mut around.net.ports[port_id as usize];
         if !port.is_idle(around.net.now) {
-            if !port.departure_pending && (!port.queue.is_empty() || self.wants(port_id, around)) {
-                around.net.expect_departure(port_id);
-            }
-            return;
+            return self.look_ahead(port_id, around);
         }
         if !port.up {
             return;
@@ -115,8 +112,30 @@ impl Host {
             None => self.pull(port_id, around),
         };
         if let Some(id) = next {
-            let more = !around.net.ports[port_id as usize].queue.is_empty() || self.wants(port_id, around);
-            around.net.transmit(port_id, id, more);
+            around.net.transmit(port_id, id, false);
+            self.look_ahead(port_id, around);
+        }
+    }
+
+    /// The port is busy: makes sure that it is looked at again when it can send the next packet, if there is one. That
+    /// is when its transmitter becomes free, or when pacing lets the packet go.
+    #[inline]
+    fn look_ahead(&mut self, port_id: PortId, around: &mut Surroundings) {
+        let port = &around.net.ports[port_id as usize];
+        if port.departure_pending {
+            return;
+        }
+        if !port.queue.is_empty() {
+            return around.net.expect_departure(port_id);
+        }
+        let free = port.busy_until;
+        for transport in 0..self.transports.len() {
+            let mut cx = self.context(transport as u8, around);
+            match self.transports[transport].next_due(port_id, free, &cx) {
+                Some(due) if due <= free => return cx.net.expect_departure(port_id),
+                Some(due) => self.transports[transport].wake_at(due, port_id, &mut cx),
+                None => {}
+            }
         }
     }
 
@@ -130,12 +149,6 @@ impl Host {
             }
         }
         None
-    }
-
-    #[inline]
-    fn wants(&self, port: PortId, around: &mut Surroundings) -> bool {
-        let cx = self.context(0, around);
-        self.transports.iter().any(|transport| transport.wants(port, &cx))
     }
 
     /// The link of a port went down: what waits for it is lost.

@@ -1,5 +1,6 @@
 //! Links, ports, switches and hosts: the network that packets cross.
 
+pub mod agenda;
 pub mod buffer;
 pub mod ecn;
 pub mod host;

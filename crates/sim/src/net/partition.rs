@@ -1,57 +1,17 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
+use super::agenda::{Action, Agenda, AgendaKind, Event};
 use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
-use crate::engine::queue::EventQueue;
+use crate::engine::queue::Timed;
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
 use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
-
-/// Something that happens at a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// A packet (its head, at a cut-through switch) reaches the node by this port.
-    Arrival { port: PortId, packet: PacketId },
-    /// A packet held back for its tail may be forwarded.
-    Forward { port: PortId, packet: PacketId },
-    /// The transmitter of this port becomes free and something waits.
-    Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
-    Wake { port: PortId, serial: u32, transport: u8 },
-    /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
-    Timer { host: u32, token: u32, transport: u8 },
-    /// A flow starts: `arrival` indexes the flows announced; `stage` counts the zero-delay steps of the compat mode.
-    StartFlow { arrival: u32, stage: u8 },
-}
-
-/// What goes first among simultaneous events of one node, outside the compat mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Rank {
-    /// Packets arrive, by input port.
-    Arrival,
-    /// Packets held back for their tails go on, by input port.
-    Forward,
-    /// Transmitters become free, by port.
-    Departure,
-    /// Timers, in the order in which the node set them.
-    Timer,
-    /// Flows start, by id.
-    Flow,
-}
-
-/// The order of simultaneous events.
-enum Order {
-    /// By rank and place at the node, whatever the order of insertion. Nodes do not touch each other at one moment, so
-    /// that they need no order among themselves; timers are counted through all nodes.
-    ByRank { timers_set: u64 },
-    /// As the HPCC authors' simulator would have inserted them.
-    ByInsertion { inserted: u64 },
-}
+use crate::workload::FlowId;
 
 pub struct Partition {
     pub now: Time,
@@ -63,15 +23,19 @@ pub struct Partition {
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     pub recorder: Recorder,
-    pub packet_hops: u64,
-    pub bytes_on_wire: u64,
-    /// Of these, telemetry in data packets and acknowledgements, counted where it is sent first.
+    /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
-    pub events_handled: u64,
+    taken_in_order: u64,
+    /// Flows of which every packet was sent once and has arrived, as their senders know now: (flow, receiver,
+    /// transport). Their receivers may forget them, because no duplicate is on its way.
+    pub delivered_once: Vec<(FlowId, u32, u8)>,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
-    events: EventQueue<Action>,
-    order: Order,
+    /// Links may go down, and packets on them be lost.
+    links_fail: bool,
+    pub agenda: Agenda,
+    /// Nodes of the partition are numbered hosts first, then switches.
+    pub hosts: u32,
 }
 
 /// What a partition is built from.
@@ -80,9 +44,13 @@ pub struct PartitionPlan {
     pub partitions: usize,
     pub ports: Vec<Port>,
     pub compat: Compat,
+    pub agenda: AgendaKind,
+    pub hosts: u32,
+    pub nodes: usize,
     pub telemetry: TelemetryConfig,
     pub layout: IntLayout,
     pub recorder: Recorder,
+    pub links_fail: bool,
 }
 
 impl Partition {
@@ -91,9 +59,7 @@ impl Partition {
             TelemetryConfig::None => 1,
             TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
         };
-        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
-        // microsecond or so that packets spend on a link.
-        let slot = Time((1_000_000 / plan.ports.len().max(1) as u64).clamp(1 << 10, 1 << 14));
+        let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
             compat: plan.compat,
@@ -103,71 +69,62 @@ impl Partition {
             totals: vec![PortTotals::default(); plan.ports.len()],
             ports: plan.ports,
             recorder: plan.recorder,
-            packet_hops: 0,
-            bytes_on_wire: 0,
             telemetry_bytes: 0,
-            events_handled: 0,
+            taken_in_order: 0,
+            delivered_once: Vec::new(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
-            events: EventQueue::new(slot),
-            order: match plan.compat {
-                Compat::None => Order::ByRank { timers_set: 0 },
-                Compat::HpccNs3 => Order::ByInsertion { inserted: 0 },
-            },
+            agenda: Agenda::new(plan.agenda, plan.nodes, ports),
+            hosts: plan.hosts,
+            links_fail: plan.links_fail,
         }
     }
 
-    /// Takes the next event that comes before `limit`, and moves the clock to it.
+    /// Takes the next event that comes before `limit` (under windows, of the node at work), and moves the clock to it.
     #[inline]
     pub fn next_event(&mut self, limit: Time) -> Option<Action> {
-        let event = self.events.pop_before(limit)?;
-        debug_assert!(event.time >= self.now);
-        self.now = event.time;
-        self.events_handled += 1;
-        Some(event.what)
+        let event = self.agenda.next(limit)?;
+        debug_assert!(event.time() >= self.now || matches!(self.agenda, Agenda::Windows(_)));
+        self.now = event.time();
+        self.taken_in_order += 1;
+        Some(event.action())
     }
 
-    /// A time before which nothing happens here; none if nothing is to happen.
-    pub fn nothing_before(&self) -> Option<Time> {
-        self.events.none_before()
+    /// Events that have happened.
+    pub fn events_handled(&self) -> u64 {
+        match &self.agenda {
+            Agenda::Windows(windows) => windows.handled,
+            _ => self.taken_in_order,
+        }
     }
 
-    /// Schedules what happens at a node; `place` orders events of one rank (port number, flow id).
+    /// Under windows: the next event of the node at work.
     #[inline]
-    pub fn schedule(&mut self, at: Time, rank: Rank, place: u64, action: Action) {
-        let key = match &mut self.order {
-            Order::ByRank { .. } => (rank as u64) << 60 | place,
-            Order::ByInsertion { inserted } => {
-                *inserted += 1;
-                *inserted
-            }
-        };
-        self.events.push(at, key, action);
+    pub fn next_of_node(&mut self) -> Option<Event> {
+        let Agenda::Windows(windows) = &mut self.agenda else { return None };
+        let event = windows.next_of_node()?;
+        if let Some(packet) = windows.packet_ahead() {
+            self.packets.prefetch(packet);
+        }
+        self.now = event.time();
+        Some(event)
     }
 
-    /// Schedules a timer of a node, behind the timers that it set before for the same time.
+    /// Schedules what happens at a node.
     #[inline]
-    pub fn schedule_timer(&mut self, at: Time, action: Action) {
-        let place = match &mut self.order {
-            Order::ByRank { timers_set } => {
-                *timers_set += 1;
-                *timers_set
-            }
-            Order::ByInsertion { .. } => 0,
-        };
-        self.schedule(at, Rank::Timer, place, action);
+    pub fn schedule(&mut self, node: u32, at: Time, action: Action) {
+        self.agenda.push(node, Event::new(at, action));
     }
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let (ports, events) = (&self.ports, &mut self.events);
+        let (ports, agenda) = (&self.ports, &mut self.agenda);
         outbox.empty_into(&mut self.packets, &mut self.stacks, |at, port, packet| {
-            let key = (Rank::Arrival as u64) << 60 | u64::from(ports[port as usize].local);
-            events.push(at, key, Action::Arrival { port, packet });
+            agenda.push(ports[port as usize].slot, Event::new(at, Action::Arrival { port, packet }));
         });
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
-    #[inline]
+    #[inline(always)]
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         let packet = &mut self.packets[id];
@@ -177,12 +134,10 @@ impl Partition {
         port.busy_until = self.now + whole;
         port.bytes_sent += size;
         port.packets_sent += 1;
-        self.packet_hops += 1;
-        self.bytes_on_wire += size;
         packet.generation = port.generation;
         packet.ingress = port.peer_local;
         let seen = port.line.time_to_head(size, whole, self.compat);
-        let (at, local, peer) = (self.now + seen + port.line.delay, port.peer_local, port.peer);
+        let (at, node, peer) = (self.now + seen + port.line.delay, port.peer_slot, port.peer);
         let there = port.peer_partition;
         if more || self.compat == Compat::HpccNs3 {
             self.expect_departure(port_id);
@@ -190,31 +145,36 @@ impl Partition {
         if there != self.number {
             return self.cross(there, at, peer, id);
         }
-        self.schedule(at, Rank::Arrival, u64::from(local), Action::Arrival { port: peer, packet: id });
+        self.schedule(node, at, Action::Arrival { port: peer, packet: id });
     }
 
     /// A packet leaves for another partition.
+    #[inline(never)]
     fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
         self.outboxes[usize::from(there)].post(at, port, self.packets[id], &self.stacks);
         self.discard(id);
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.
-    #[inline]
+    #[inline(never)]
     pub fn expect_departure(&mut self, port_id: PortId) {
         let port = &mut self.ports[port_id as usize];
         if port.departure_pending {
             return;
         }
         port.departure_pending = true;
-        let (at, local) = (port.busy_until.max(self.now), u64::from(port.local));
-        self.schedule(at, Rank::Departure, local, Action::Departure { port: port_id });
+        let (at, node) = (port.busy_until.max(self.now), port.slot);
+        self.schedule(node, at, Action::Departure { port: port_id });
     }
 
     /// The node that a port belongs to.
     #[inline]
     pub fn owner(&self, port: PortId) -> NodeIndex {
-        self.ports[port as usize].owner
+        let slot = self.ports[port as usize].slot;
+        match slot.checked_sub(self.hosts) {
+            None => NodeIndex::Host(slot),
+            Some(switch) => NodeIndex::Switch(switch),
+        }
     }
 
     /// Frees a packet and the telemetry that it carries.
@@ -254,23 +214,27 @@ impl Partition {
         self.discard(id);
     }
 
-    /// Takes out the event that is next, without its happening: for the accounts at the end.
-    pub fn take_pending(&mut self) -> Option<Action> {
-        self.events.pop().map(|event| event.what)
-    }
-
-    /// A packet has come over the link into this port: counts it, unless the link went down meanwhile.
+    /// A packet has come over the link into this port, unless the link went down meanwhile.
     #[inline]
-    pub fn arrives(&mut self, port_id: PortId, id: PacketId) -> bool {
-        let port = &mut self.ports[port_id as usize];
-        let packet = &self.packets[id];
-        if packet.generation != port.generation {
-            self.lose_packet(port_id, id);
+    pub fn arrives(&mut self, port: PortId, id: PacketId) -> bool {
+        if self.links_fail && self.packets[id].generation != self.ports[port as usize].generation {
+            self.lose_packet(port, id);
             return false;
         }
-        port.bytes_received += u64::from(packet.size);
-        port.packets_received += 1;
+        // What a port received follows from what its peer sent; where assertions are on it is counted too.
+        if cfg!(debug_assertions) {
+            let port = &mut self.ports[port as usize];
+            port.bytes_received += u64::from(self.packets[id].size);
+            port.packets_received += 1;
+        }
         true
+    }
+
+    /// Packets and bytes sent so far on all links, by partition of their sender.
+    pub fn sent(&self) -> (u64, u64) {
+        self.ports
+            .iter()
+            .fold((0, 0), |(packets, bytes), port| (packets + port.packets_sent, bytes + port.bytes_sent))
     }
 
     /// The link of a port went down: nothing pauses it any more.

@@ -1,6 +1,6 @@
 //! A port: the egress queue and the transmitter at one end of a link.
 
-use super::{NodeIndex, PortId};
+use super::PortId;
 use crate::config::Compat;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
@@ -18,6 +18,8 @@ pub struct Port {
     /// The port at the other end, as its own partition numbers it, and its number at its node.
     pub peer: PortId,
     pub peer_local: u16,
+    /// The node at the other end, as its own partition numbers it.
+    pub peer_slot: u32,
     /// The partition that the peer belongs to.
     pub peer_partition: u16,
     /// Bit c: the peer has paused class c.
@@ -28,7 +30,9 @@ pub struct Port {
     /// Counts the times that the link went down, so that packets on it then are known.
     pub generation: u8,
     pub queue: Queue,
-    pub owner: NodeIndex,
+    /// The node that it belongs to, among those of the partition.
+    pub slot: u32,
+    /// Counted where assertions are on, to hold what follows from the peer's counters against.
     pub bytes_received: u64,
     pub packets_received: u64,
     /// The node among all nodes of the network.
@@ -86,11 +90,12 @@ impl Line {
 
 /// A port as it is before the run.
 pub struct PortPlan {
-    pub owner: NodeIndex,
+    pub slot: u32,
     pub node: u32,
     pub local: u16,
     pub peer: PortId,
     pub peer_local: u16,
+    pub peer_slot: u32,
     pub peer_partition: u16,
     pub line: Line,
 }
@@ -111,7 +116,8 @@ impl Port {
             up: true,
             generation: 0,
             queue,
-            owner: plan.owner,
+            slot: plan.slot,
+            peer_slot: plan.peer_slot,
             bytes_received: 0,
             packets_received: 0,
             node: plan.node,

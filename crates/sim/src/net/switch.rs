@@ -1,20 +1,23 @@
 //! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
 
+use super::agenda::Action;
 use super::buffer::SharedBuffer;
 use super::ecn::EcnMarker;
-use super::partition::{Action, Partition, Rank};
+use super::partition::Partition;
 use super::{PFC_FRAME_BYTES, PortId};
 use crate::balance::{Balancer, LoadBalancer};
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::HopState;
-use crate::topology::Routes;
+use crate::topology::{NextHops, Routes, Row};
 use crate::units::Time;
 
 pub struct Switch {
     pub node: u32,
     pub first_port: PortId,
+    /// Where its next hops are looked up; renewed with the routes.
+    pub row: Row,
     /// Its id in path ids: 12 bits, never 0.
     pub path_id: u16,
     /// Packets may be forwarded once this many bytes of them have come; 0: once all have.
@@ -33,40 +36,75 @@ impl Switch {
         if !net.arrives(port, id) {
             return;
         }
-        let packet = &net.packets[id];
-        match packet.kind {
-            PacketKind::Pause | PacketKind::Resume => {
-                let frame = *packet;
-                net.discard(id);
-                if net.obey_pause(port, &frame) {
-                    self.kick(net, port);
-                }
-            }
+        match net.packets[id].kind {
+            PacketKind::Pause | PacketKind::Resume => self.obey(net, port, id),
             _ => self.forward(net, routes, port, id),
+        }
+    }
+
+    /// A pause or resume frame has come in by a port.
+    #[cold]
+    fn obey(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
+        let frame = net.packets[id];
+        net.discard(id);
+        if net.obey_pause(port, &frame) {
+            self.kick(net, port);
         }
     }
 
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline]
-    pub fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+    fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
-        let Some(out_local) = self.route(routes, packet) else {
-            return net.strand_packet(port, id);
+        let out_local = match routes.hops_from(self.row, packet.dst) {
+            NextHops::One(port) => port,
+            NextHops::Many(ports) => ports[self.balancer.choose(packet, ports)],
+            NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
         if self.cuts_through > 0 {
             if let Some(at) = must_wait_for_tail(net, port, out, packet, self.cuts_through) {
-                let local = u64::from(net.ports[port as usize].local);
-                let action = Action::Forward { port: out, packet: id };
-                return net.schedule(at, Rank::Forward, local, action);
+                // It is in no queue yet, so there is room to remember the port.
+                net.packets[id].next = out;
+                let node = net.ports[port as usize].slot;
+                return net.schedule(node, at, Action::Forward { port, packet: id });
             }
         }
         self.admit(net, out, id);
     }
 
-    /// Takes a packet into the buffer, and sends it by port `out` now or queues it there.
+    /// A packet that was held back for its tail goes on.
+    pub fn go_on(&mut self, net: &mut Partition, id: PacketId) {
+        let out = net.packets[id].next;
+        self.admit(net, out, id);
+    }
+
+    /// The transmitter of a port becomes free.
     #[inline]
-    pub fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+    pub fn departure(&mut self, net: &mut Partition, port: PortId) {
+        net.ports[port as usize].departure_pending = false;
+        self.kick(net, port);
+    }
+
+    /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
+    #[inline(always)]
+    fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        let packet = &net.packets[id];
+        let port = &mut net.ports[out as usize];
+        let passes = port.is_idle(net.now)
+            && port.up
+            && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
+            && port.queue.lets_through(packet.class, port.paused);
+        if !passes {
+            return self.queue(net, out, id);
+        }
+        self.departs(net, out, id);
+        net.transmit(out, id, false);
+    }
+
+    /// Takes a packet into the buffer and into the queue of port `out`.
+    #[inline(never)]
+    fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
         let port = &mut net.ports[out as usize];
@@ -81,9 +119,6 @@ impl Switch {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
         let port = &mut net.ports[out as usize];
-        if port.is_idle(net.now) && port.queue.lets_through(class, port.paused) {
-            return self.send(net, out, id);
-        }
         if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
             let gone = &net.packets[dropped];
             self.buffer.release(gone.ingress, gone.class, u64::from(gone.size));
@@ -113,9 +148,14 @@ impl Switch {
     /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
     #[inline]
     fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
-        let (ingress, class) = (net.packets[id].ingress, net.packets[id].class);
+        let packet = &net.packets[id];
+        let (ingress, class) = (packet.ingress, packet.class);
+        let mut resumes = false;
+        if class != 0 {
+            self.buffer.release(ingress, class, u64::from(packet.size));
+            resumes = self.buffer.may_resume(ingress, class);
+        }
         self.departs(net, port_id, id);
-        let resumes = class != 0 && self.buffer.may_resume(ingress, class);
         let same_port = self.first_port + u32::from(ingress) == port_id;
         if resumes && !same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
@@ -127,14 +167,13 @@ impl Switch {
         }
     }
 
-    /// What a switch does to a packet that leaves: releases its buffer, marks it, writes telemetry.
-    #[inline]
+    /// What a switch does to a packet that leaves: marks it, writes telemetry.
+    #[inline(always)]
     fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
         let port = &net.ports[port_id as usize];
-        let (class, ingress) = (packet.class, packet.ingress);
+        let class = packet.class;
         if class != 0 {
-            self.buffer.release(ingress, class, u64::from(packet.size));
             let marker = &self.markers[usize::from(port.local)];
             if marker.marks(port.queue.class_bytes(class), &mut self.random) {
                 net.totals[port_id as usize].ecn_marks += 1;
@@ -169,17 +208,6 @@ impl Switch {
         // Class 0 is never refused.
         net.ports[port as usize].queue.enqueue(id, &mut net.packets);
         self.kick(net, port);
-    }
-
-    /// The port (of this switch) that a packet leaves by.
-    #[inline]
-    fn route(&mut self, routes: &Routes, packet: &Packet) -> Option<u32> {
-        let candidates = routes.next_hops(self.node, packet.dst);
-        match candidates.len() {
-            0 => None,
-            1 => Some(candidates[0]),
-            _ => Some(candidates[self.balancer.choose(packet, candidates)]),
-        }
     }
 
     /// The link behind a port went down: what waits for it is lost, its pauses are forgotten, and senders that were

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use super::{Scenario, controller_of};
@@ -11,22 +12,16 @@ use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
-use crate::simulation::{Execution, Plan};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
+use crate::workload::TrafficSize;
 
-/// Packet-hops per second of one core, for the estimate of a run's time.
-const HOPS_PER_SECOND: f64 = 6e6;
-/// Flows whose paths are looked up; the rest is taken to be like them.
-const MOST_SIZED_FLOWS: u64 = 2_000_000;
-
-/// Everything that can be said before the run, as `weftline check` prints it.
-pub fn facts(scenario: &Scenario) -> Value {
-    let size = TrafficFacts::of(scenario);
-    let execution = Execution { threads: scenario.threads, regions: None };
-    let plan = scenario.config().ok().map(|config| Plan::of(&config, execution));
-    let threads = plan.as_ref().map_or(scenario.threads, |plan| plan.threads);
-    let why_fewer = plan.and_then(|plan| plan.why_fewer).map(|why| format!("run.threads: {why}"));
+/// Everything that can be said before the run on so many threads, as `weftline check` prints it.
+pub fn facts(scenario: &Scenario, threads: usize) -> Value {
+    let size = scenario.traffic.size_up();
+    let estimate = Estimate::of(scenario, &size, threads);
+    let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
+    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
@@ -44,16 +39,16 @@ pub fn facts(scenario: &Scenario) -> Value {
             "counted_all": size.complete,
             "bytes": size.bytes,
             "last_start_ns": size.last_start.as_ns(),
-            "offered_load": size.offered_load(&scenario.network.topology),
+            "offered_load": offered_load(&size, &scenario.network.topology),
             "groups": scenario.traffic.groups,
         },
         "run": {
             "until_ns": until_ns,
             "threads": threads,
-            "packet_hops": size.packet_hops,
-            "estimated_seconds": size.packet_hops / HOPS_PER_SECOND,
+            "memory_limit_bytes": scenario.memory.map(|limit| limit.0),
         },
-        "warnings": scenario.warnings.iter().chain(&why_fewer).collect::<Vec<_>>(),
+        "estimate": estimate_facts(&estimate),
+        "warnings": warnings,
     })
 }
 
@@ -119,7 +114,7 @@ fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportC
 }
 
 /// T, and the window at full rate in bytes if there is one.
-fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Option<u64>) {
+pub fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Option<u64>) {
     let (longest, largest) = scenario.network.base_rtt(rdma.mtu, scenario.compat);
     let base_rtt = rdma.base_rtt.unwrap_or(longest);
     let derived = match (rdma.controller.windowed(), scenario.compat) {
@@ -206,52 +201,32 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings
 }
 
-/// The flows of a scenario, added up.
-struct TrafficFacts {
-    flows: u64,
-    bytes: u64,
-    last_start: Time,
-    /// Whether all flows were counted.
-    complete: bool,
-    /// Data packets and their acknowledgements, times the links they cross.
-    packet_hops: f64,
+/// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
+fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
+    let tier = |node: NodeId| topology.nodes[node as usize].tier;
+    let host_links = topology.links.iter().filter(|link| tier(link.a) == 0 || tier(link.b) == 0);
+    let capacity: f64 = host_links.map(|link| link.rate.0 as f64).sum();
+    let seconds = size.last_start.as_seconds();
+    (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 
-impl TrafficFacts {
-    fn of(scenario: &Scenario) -> TrafficFacts {
-        let times = PathTimes::new(&scenario.network.topology, &scenario.network.routes);
-        let size = scenario.traffic.size_up();
-        let mut hops_of = rustc_hash::FxHashMap::default();
-        let (mut sized_bytes, mut packet_hops) = (0u64, 0f64);
-        let share = MOST_SIZED_FLOWS / scenario.traffic.sources.len().max(1) as u64;
-        for source in &scenario.traffic.sources {
-            let mut source = source.clone_box();
-            for _ in 0..share {
-                let Some(flow) = source.next() else { break };
-                let TransportConfig::Rdma(rdma) = &scenario.transports[usize::from(flow.transport)];
-                let hops = *hops_of
-                    .entry((flow.src, flow.dst))
-                    .or_insert_with(|| times.pair(flow.src, flow.dst).map_or(0, |path| path.hops));
-                sized_bytes += flow.size;
-                packet_hops += flow.size.div_ceil(u64::from(rdma.mtu)) as f64 * f64::from(hops) * 2.0;
-            }
-        }
-        let rest = if sized_bytes > 0 { size.bytes as f64 / sized_bytes as f64 } else { 1.0 };
-        TrafficFacts {
-            flows: size.flows,
-            bytes: size.bytes,
-            last_start: size.last_start,
-            complete: size.complete,
-            packet_hops: packet_hops * rest,
-        }
-    }
-
-    /// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
-    fn offered_load(&self, topology: &Topology) -> Option<f64> {
-        let tier = |node: NodeId| topology.nodes[node as usize].tier;
-        let host_links = topology.links.iter().filter(|link| tier(link.a) == 0 || tier(link.b) == 0);
-        let capacity: f64 = host_links.map(|link| link.rate.0 as f64).sum();
-        let seconds = self.last_start.as_seconds();
-        (seconds > 0.0 && capacity > 0.0).then(|| self.bytes as f64 * 8.0 / (capacity * seconds))
-    }
+fn estimate_facts(estimate: &Estimate) -> Value {
+    let Estimate { replay, seconds, seconds_on_threads, memory } = estimate;
+    json!({
+        "packet_hops": replay.packet_hops.round(),
+        "end_ns": replay.end.as_ns(),
+        "flows_in_flight": replay.flows_in_flight,
+        "packets_in_flight": replay.packets_in_flight,
+        "seconds": seconds,
+        "seconds_on_threads": seconds_on_threads,
+        "memory_bytes": memory.peak().0,
+        "memory": {
+            "program_bytes": memory.program,
+            "network_bytes": memory.network,
+            "routes_bytes": memory.routes,
+            "packets_bytes": memory.packets,
+            "flows_bytes": memory.flows,
+            "summary_bytes": memory.summary,
+        },
+    })
 }

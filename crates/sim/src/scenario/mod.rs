@@ -8,12 +8,15 @@
 mod catalogue;
 mod check;
 mod document;
+mod estimate;
 mod explain;
+mod fabric;
 mod failures;
 mod measure;
 mod metrics;
 mod network;
 mod problem;
+mod replay;
 mod resolve;
 mod run;
 mod schema;
@@ -28,9 +31,11 @@ use std::path::Path;
 
 pub use catalogue::names;
 pub use document::Origin;
+pub use estimate::{Estimate, Memory};
 pub use explain::explain;
 pub use problem::{Problem, ScenarioError};
-pub use run::MOST_THREADS;
+pub use replay::Replay;
+pub use run::{MOST_THREADS, memory_limit};
 pub use schema::schema;
 
 use crate::config::{
@@ -39,7 +44,7 @@ use crate::config::{
 use crate::congestion::ControllerConfig;
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
 use network::Network;
@@ -60,6 +65,8 @@ pub struct Scenario {
     pub seed: u64,
     /// As `run.threads` says; 0: as many as pay.
     pub threads: usize,
+    /// The run is to end when the process holds more memory.
+    pub memory: Option<Bytes>,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,
     resolved: String,
@@ -134,7 +141,17 @@ impl Scenario {
     /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
     /// how much work the run is.
     pub fn check(&self) -> serde_json::Value {
-        check::facts(self)
+        self.check_on(self.threads.max(1))
+    }
+
+    /// The same, where it is known how many threads will share the run.
+    pub fn check_on(&self, threads: usize) -> serde_json::Value {
+        check::facts(self, threads)
+    }
+
+    /// How long the run will take and how much memory it will hold.
+    pub fn estimate(&self) -> Estimate {
+        Estimate::of(self, &self.traffic.size_up(), self.threads.max(1))
     }
 }
 
@@ -186,6 +203,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         name,
         seed,
         threads: run.threads,
+        memory: run.memory,
         warnings: Vec::new(),
         resolved: String::new(),
         network,

@@ -1,9 +1,9 @@
-//! `[run]` and `[compat]`: when a run ends, on how many threads, and by whose rules.
+//! `[run]` and `[compat]`: when a run ends, on how many threads, within how much memory, and by whose rules.
 
 use super::section::Section;
 use crate::config::{Compat, Until};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 pub const COMPAT: &[(&str, &str)] = &[
     ("none", "picoseconds, order by entity, salted ECMP"),
@@ -28,6 +28,8 @@ pub struct RunConfig {
     pub until: Until,
     /// 0: as many as pay.
     pub threads: usize,
+    /// The run ends when the process holds more.
+    pub memory: Option<Bytes>,
 }
 
 /// `auto_stall`: the stall time where none is given.
@@ -51,7 +53,42 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
         Some(time) => Until::At(time),
         None => Until::FlowsDone { grid, stall },
     };
-    RunConfig { until, threads }
+    RunConfig { until, threads, memory: memory(section) }
+}
+
+/// Most memory that the process may hold; none: no limit.
+fn memory(section: &mut Section) -> Option<Bytes> {
+    let limit = match section.get("memory") {
+        None => None,
+        Some(Value::Text(text)) => memory_limit(&text).unwrap_or_else(|message| {
+            section.complain("memory", message);
+            None
+        }),
+        Some(other) => {
+            section.complain("memory", format!("{MEMORY_EXPECTED}, found {}", describe(&other)));
+            None
+        }
+    };
+    let help = "a run whose process holds more memory than this ends with its results so far; none: no limit";
+    let default = Some(NO_LIMIT.to_string());
+    let shown = limit.map_or(NO_LIMIT.to_string(), |limit| limit.to_string());
+    section.declare(Declared { key: "memory", kind: Kind::Bytes, default, help }, Some(Value::Text(shown)));
+    limit
+}
+
+const NO_LIMIT: &str = "none";
+const MEMORY_EXPECTED: &str = "expected \"none\" or a size above zero such as \"8GB\"";
+
+/// A limit of memory as a person writes it: "8GB", or "none". Errors: what was expected instead.
+pub fn memory_limit(text: &str) -> Result<Option<Bytes>, String> {
+    if text == NO_LIMIT {
+        return Ok(None);
+    }
+    match text.parse() {
+        Ok(Bytes(0)) => Err(format!("{MEMORY_EXPECTED}, found \"{text}\"")),
+        Ok(limit) => Ok(Some(limit)),
+        Err(error) => Err(format!("{MEMORY_EXPECTED}: {error}")),
+    }
 }
 
 /// The time at which the run ends; none: when every flow is done.
@@ -101,6 +138,28 @@ mod tests {
         let done = Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(100) };
         assert_eq!(read_text("").0.until, done);
         assert_eq!(read_text("until = \"2ms\"").0.until, Until::At(Time::from_ms(2)));
+    }
+
+    #[test]
+    fn a_run_has_a_memory_limit_where_one_is_given() {
+        assert_eq!(read_text("").0.memory, None);
+        assert_eq!(read_text("memory = \"none\"").0.memory, None);
+        assert_eq!(read_text("memory = \"8GB\"").0.memory, Some(Bytes(8_000_000_000)));
+    }
+
+    #[test]
+    fn wrong_memory_limits_are_said() {
+        let said = |text: &str| read_text(text).1.concat();
+        let expected = "s.toml:1: memory: expected \"none\" or a size above zero such as \"8GB\"";
+        for (text, found) in [
+            ("memory = \"0B\"", ", found \"0B\""),
+            ("memory = 8", ", found 8"),
+            ("memory = \"8\"", ": \"8\" has no unit: expected a size such as \"32MB\" (units: B, "),
+            ("memory = \"8 apples\"", ": unknown unit \"apples\" in \"8 apples\": expected a size"),
+            ("memory = \"-8GB\"", ": \"-8GB\" is negative: a size cannot be"),
+        ] {
+            assert!(said(text).starts_with(&format!("{expected}{found}")), "{}", said(text));
+        }
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn switch() -> Value {
     let mut listed = common.clone();
     if let Some(properties) = listed["properties"].as_object_mut() {
         properties.remove("enabled");
-        properties.insert("rate".to_string(), quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", false));
+        properties.insert("rate".to_string(), quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", None));
     }
     listed["required"] = json!(["rate"]);
     schema["properties"]["ecn"] = json!({ "anyOf": [common, list_of(listed)] });
@@ -116,18 +116,20 @@ fn list_of(item: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
 
-fn quantity(units: &str, example: &str, auto: bool) -> Value {
-    let auto = if auto { "auto|" } else { "" };
-    let pattern = format!("^\\s*({auto}[0-9][0-9._]*\\s*({units}))\\s*$");
+/// `word`: what may stand in its place.
+fn quantity(units: &str, example: &str, word: Option<&str>) -> Value {
+    let word = word.map_or(String::new(), |word| format!("{word}|"));
+    let pattern = format!("^\\s*({word}[0-9][0-9._]*\\s*({units}))\\s*$");
     json!({ "type": "string", "pattern": pattern, "examples": [example] })
 }
 
 fn value(key: &str, declared: &Declared) -> Value {
-    let auto = declared.default.as_deref() == Some("auto");
+    let word = declared.default.as_deref().filter(|word| matches!(*word, "auto" | "none"));
+    let auto = word == Some("auto");
     let mut schema = match declared.kind {
-        Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", auto),
-        Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", auto),
-        Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", auto),
+        Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
+        Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),
+        Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", word),
         Kind::Number { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
         Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),

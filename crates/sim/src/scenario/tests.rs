@@ -137,7 +137,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
              base_rtt, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
              workload, telemetry, failures, switch, run, measure)",
-            "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads)",
+            "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
         ]
     );
 }
@@ -406,6 +406,40 @@ fn a_controller_from_outside_is_found_by_name() {
 }
 
 #[test]
+fn an_estimate_grows_with_the_network_the_load_and_the_length() {
+    let estimate = |change: &[(&str, &str)]| {
+        let sets: Vec<(String, String)> =
+            change.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+        let loaded = Scenario::load(EXAMPLE, "s.toml", Path::new("."), &sets, None, Hooks::default());
+        loaded.map(|scenario| scenario.estimate()).unwrap()
+    };
+    let first = estimate(&[]);
+    let [longer, busier, larger] =
+        [("workload.0.duration", "4ms"), ("workload.0.load", "0.9"), ("topology.leaves", "8")]
+            .map(|change| estimate(&[change]));
+    assert!(longer.seconds > 1.5 * first.seconds && larger.seconds > 1.5 * first.seconds);
+    assert!(busier.replay.packets_in_flight > first.replay.packets_in_flight);
+    assert!(larger.memory.network > first.memory.network && larger.memory.peak() > first.memory.peak());
+    let two = estimate(&[("run.threads", "2")]);
+    assert!(two.seconds == first.seconds && two.seconds_on_threads < 0.6 * first.seconds);
+}
+
+#[test]
+fn a_run_that_will_not_fit_its_limit_is_told_before_it_starts() {
+    let said = |limit: &str| {
+        let sets = [("run.memory".to_string(), limit.to_string())];
+        let loaded = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, Hooks::default());
+        loaded.map(|scenario| scenario.check()["warnings"].to_string()).unwrap()
+    };
+    assert_eq!(said("1GB"), "[]");
+    let warning = said("2MB");
+    assert!(
+        warning.contains("run.memory: the run will probably hold about 24MB, its limit is 2MB"),
+        "{warning}"
+    );
+}
+
+#[test]
 fn check_tells_what_follows_from_the_scenario() {
     let facts = load(STAR).check();
     assert_eq!(facts["topology"]["hosts"], 4);
@@ -419,6 +453,9 @@ fn check_tells_what_follows_from_the_scenario() {
     assert_eq!(facts["topology"]["oversubscription"], 2.0);
     assert_eq!(facts["pfc"]["headroom"][0]["headroom_bytes"], 37_500);
     assert_eq!(facts["pfc"]["headroom"][1]["headroom_bytes"], 150_000);
+    let routes = load(EXAMPLE).network.routes.memory_bytes();
+    assert_eq!(facts["estimate"]["memory"]["routes_bytes"], 2 * routes);
+    assert_eq!(facts["run"]["memory_limit_bytes"], serde_json::Value::Null);
 }
 
 #[test]

@@ -5,25 +5,25 @@ use super::region::Region;
 use crate::engine::random::mix64;
 use crate::measure::{Ending, Outcome, PortTotals};
 use crate::net::NodeIndex;
-use crate::net::partition::Action;
+use crate::net::agenda::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
-use crate::units::Time;
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
+        let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let mut outcome = Outcome {
             ending,
             end: self.now,
             flows: self.flows.expected(),
             flows_done: sum(|r| r.net.recorder.flows_done),
-            events: sum(|r| r.net.events_handled),
-            packet_hops: sum(|r| r.net.packet_hops),
-            bytes_on_wire: sum(|r| r.net.bytes_on_wire),
+            events: sum(|r| r.net.events_handled()),
+            packet_hops: sum(|r| r.net.sent().0),
+            bytes_on_wire: sum(|r| r.net.sent().1),
             telemetry_bytes: sum(|r| r.net.telemetry_bytes),
             fingerprint: 0,
-            ports: self.port_totals(),
+            ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
         };
@@ -31,49 +31,46 @@ impl Simulation {
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
         let delivered = sum(|r| r.net.recorder.delivered);
         outcome.fingerprint = fingerprint(&outcome, hash, delivered);
-        self.check_conservation();
         outcome
     }
 
-    /// Totals of every port, in the order of the nodes and their ports.
-    fn port_totals(&self) -> Vec<(u32, u32, PortTotals)> {
+    /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less
+    /// what the link lost and what is still on it.
+    fn port_totals(&self, on_wire: &[Vec<OnWire>]) -> Vec<(u32, u32, PortTotals)> {
         let mut all = Vec::with_capacity(self.map.sides.len());
-        for (number, side) in self.map.sides.iter().enumerate() {
-            let local = number as u32 - self.map.first_port[side.node as usize];
-            let (region, id) = self.places.of_port(side.node, local);
-            let net = &self.regions[region].net;
-            let (port, totals) = (&net.ports[id as usize], net.totals[id as usize]);
-            let totals = PortTotals {
-                packets_sent: port.packets_sent,
-                bytes_sent: port.bytes_sent,
-                packets_received: port.packets_received,
-                bytes_received: port.bytes_received,
-                ..totals
-            };
-            all.push((side.node, local, totals));
-        }
-        all
-    }
-
-    /// Bytes are conserved on every link and in every switch, and no packet is left over.
-    fn check_conservation(&mut self) {
-        let on_wire: Vec<Vec<u64>> = self.regions.iter_mut().map(|region| region.check_nodes()).collect();
         for (number, side) in self.map.sides.iter().enumerate() {
             let local = number as u32 - self.map.first_port[side.node as usize];
             let (region, id) = self.places.of_port(side.node, local);
             let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
             let (peer_region, peer) = self.places.of_port(side.peer_node, peer_local);
-            let sent = self.regions[peer_region].net.ports[peer as usize].bytes_sent;
+            let sender = &self.regions[peer_region].net.ports[peer as usize];
             let net = &self.regions[region].net;
-            let received = net.ports[id as usize].bytes_received + net.totals[id as usize].bytes_lost;
-            let arrived = received + on_wire[region][id as usize];
-            assert_eq!(
-                sent, arrived,
-                "bytes on the link into port {local} of node {} are not conserved",
+            let (port, totals) = (&net.ports[id as usize], net.totals[id as usize]);
+            let coming = on_wire[region][id as usize];
+            let totals = PortTotals {
+                packets_sent: port.packets_sent,
+                bytes_sent: port.bytes_sent,
+                packets_received: sender.packets_sent - totals.packets_lost - coming.packets,
+                bytes_received: sender.bytes_sent - totals.bytes_lost - coming.bytes,
+                ..totals
+            };
+            debug_assert_eq!(
+                (totals.packets_received, totals.bytes_received),
+                (port.packets_received, port.bytes_received),
+                "the link into port {local} of node {} does not conserve bytes",
                 side.node
             );
+            all.push((side.node, local, totals));
         }
+        all
     }
+}
+
+/// What is on a link when the run ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct OnWire {
+    packets: u64,
+    bytes: u64,
 }
 
 /// Hash of all completed flows, and of what every port did.
@@ -89,15 +86,17 @@ fn fingerprint(outcome: &Outcome, flows: u64, delivered: u64) -> u64 {
 }
 
 impl Region {
-    /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. The bytes on the
+    /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. What is on the
     /// links into its ports.
-    fn check_nodes(&mut self) -> Vec<u64> {
-        let mut on_wire = vec![0u64; self.net.ports.len()];
+    fn take_apart(&mut self) -> Vec<OnWire> {
+        let mut on_wire = vec![OnWire::default(); self.net.ports.len()];
         let mut packets = 0usize;
-        while let Some(action) = self.net.next_event(Time::MAX) {
-            match action {
+        for event in self.net.agenda.drain() {
+            match event.action() {
                 Action::Arrival { port, packet } => {
-                    on_wire[port as usize] += u64::from(self.net.packets[packet].size);
+                    let link = &mut on_wire[port as usize];
+                    link.packets += 1;
+                    link.bytes += u64::from(self.net.packets[packet].size);
                     packets += 1;
                 }
                 // It is charged to the buffer once it is forwarded.
@@ -107,9 +106,10 @@ impl Region {
         }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
+            let owner = self.net.owner(id as u32);
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
-            if let NodeIndex::Switch(s) = port.owner {
+            if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
             while port.queue.dequeue(0, &mut self.net.packets).is_some() {

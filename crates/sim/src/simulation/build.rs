@@ -15,6 +15,7 @@ use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, Tr
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
+use crate::net::agenda::AgendaKind;
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
@@ -27,7 +28,7 @@ use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
 use crate::topology::max_base_rtt;
-use crate::topology::{NextHopOrder, Routes};
+use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::rdma::Rdma;
@@ -53,7 +54,13 @@ impl Simulation {
             jobs: Jobs::new(&config.traffic),
             host_index: (0..places.host_node.len() as u32).map(|host| places.of_host(host).1).collect(),
         });
-        let builder = Builder { config: &config, places: &places, map: &map, split: &split };
+        let builder = Builder {
+            config: &config,
+            places: &places,
+            map: &map,
+            split: &split,
+            windows: execution.windows,
+        };
         let regions = (0..split.parts)
             .map(|number| {
                 let (net, switches, hosts) = builder.region(number as u16, settings.int_layout);
@@ -223,7 +230,7 @@ fn places(topology: &Topology, split: &Split, map: &Map) -> Places {
         first_port.push(ports[of_region]);
         ports[of_region] += map.first_port[node + 1] - map.first_port[node];
     }
-    Places { nodes, host_node, first_port }
+    Places { nodes, hosts_in: hosts, host_node, first_port }
 }
 
 /// Builds the regions.
@@ -232,6 +239,8 @@ struct Builder<'a> {
     places: &'a Places,
     map: &'a Map,
     split: &'a Split,
+    /// Work by windows where link delays allow.
+    windows: bool,
 }
 
 impl Builder<'_> {
@@ -243,10 +252,12 @@ impl Builder<'_> {
             }
             let node = node as u32;
             let first_port = ports.len() as u32;
-            ports.extend(self.ports(node, index));
+            ports.extend(self.ports(node, number, index));
             let own = &ports[first_port as usize..];
             match index {
-                NodeIndex::Switch(_) => switches.push(switch(self.config, node, first_port, own)),
+                NodeIndex::Switch(_) => {
+                    switches.push(switch(self.config, node, self.map.routes.row(node), first_port, own))
+                }
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
                     index,
@@ -268,15 +279,41 @@ impl Builder<'_> {
             partitions: self.split.parts,
             ports,
             compat: self.config.compat,
+            agenda: self.agenda(number),
+            hosts: hosts.len() as u32,
+            nodes: hosts.len() + switches.len(),
             telemetry: self.config.telemetry,
             layout,
             recorder,
+            links_fail: !self.config.failures.events.is_empty(),
         });
         (net, switches, hosts)
     }
 
+    /// A node's number among all of its region: hosts come first.
+    fn slot(&self, region: u16, index: NodeIndex) -> u32 {
+        match index {
+            NodeIndex::Host(host) => host,
+            NodeIndex::Switch(switch) => self.places.hosts_in[usize::from(region)] + switch,
+        }
+    }
+
+    /// How the region orders its work.
+    fn agenda(&self, number: u16) -> AgendaKind {
+        if self.config.compat == Compat::HpccNs3 {
+            return AgendaKind::Insertion;
+        }
+        let inside = |node: u32| self.split.part[node as usize] == number;
+        let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
+        let shortest = links.map(|link| link.delay).min().unwrap_or(Time::MAX);
+        match self.windows {
+            true if shortest > Time::ZERO => AgendaKind::Windows(shortest),
+            _ => AgendaKind::Wheel,
+        }
+    }
+
     /// The ports of a node.
-    fn ports(&self, node: u32, owner: NodeIndex) -> Vec<Port> {
+    fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let queue = match owner {
             NodeIndex::Switch(_) => self.config.switch.queue,
             NodeIndex::Host(_) => QueueConfig::Fifo,
@@ -287,7 +324,8 @@ impl Builder<'_> {
             let peer_local = side.peer - self.map.first_port[side.peer_node as usize];
             let (peer_partition, peer) = self.places.of_port(side.peer_node, peer_local);
             let plan = PortPlan {
-                owner,
+                slot: self.slot(partition, owner),
+                peer_slot: self.slot(peer_partition as u16, self.places.nodes[side.peer_node as usize].1),
                 node,
                 local: local as u16,
                 peer,
@@ -301,7 +339,7 @@ impl Builder<'_> {
     }
 }
 
-fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
+fn switch(config: &Config, node: u32, row: Row, first_port: u32, own: &[Port]) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
@@ -311,6 +349,7 @@ fn switch(config: &Config, node: u32, first_port: u32, own: &[Port]) -> Switch {
     let nic = nic_rate(&config.topology);
     Switch {
         node,
+        row,
         first_port,
         cuts_through: cut_through_header(config),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,

@@ -168,6 +168,9 @@ impl Simulation {
         self.map = Arc::new(map);
         for region in &mut self.regions {
             region.map = self.map.clone();
+            for switch in &mut region.switches {
+                switch.row = region.map.routes.row(switch.node);
+            }
         }
     }
 }

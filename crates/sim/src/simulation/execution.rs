@@ -13,11 +13,13 @@ pub struct Execution {
     pub threads: usize,
     /// Regions that the network is cut into; none: as many as threads.
     pub regions: Option<usize>,
+    /// Regions work node by node in windows of their shortest link delay; otherwise event by event.
+    pub windows: bool,
 }
 
 impl Default for Execution {
     fn default() -> Execution {
-        Execution { threads: 1, regions: None }
+        Execution { threads: 1, regions: None, windows: true }
     }
 }
 

@@ -18,16 +18,16 @@ mod region;
 mod split;
 mod starts;
 
-pub use balance::{Balance, RegionWork};
 pub use build::base_rtt_of;
 pub use execution::{Execution, Plan};
 
 use crate::config::{Compat, Config};
 use crate::engine::crew;
 use crate::measure::recorder::hand_on;
-use crate::measure::{Ending, FlowRecord, Outcome, Progress, Sample, Sink};
+use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::settings::Settings;
+use crate::transport::Transport;
 use crate::units::Time;
 use crate::workload::merge::MOST_FLOWS;
 use balance::Windows;
@@ -50,9 +50,7 @@ pub enum RunError {
 
 /// A network with its traffic, ready to run.
 pub struct Simulation {
-    // Boxed, because regions change hands twice a window.
-    #[allow(clippy::vec_box)]
-    regions: Vec<Box<Region>>,
+    regions: Regions,
     plan: Plan,
     places: Places,
     map: Arc<Map>,
@@ -99,13 +97,17 @@ fn too_many_flows() -> String {
     format!("more than {MOST_FLOWS} flows: shorten a workload's duration, or lower its count or load")
 }
 
+/// Boxed, because regions change hands twice a window.
+#[allow(clippy::vec_box)]
+type Regions = Vec<Box<Region>>;
+
 /// Whoever has regions work.
 trait Workers {
-    fn work(&mut self, regions: &mut Vec<Box<Region>>);
+    fn work(&mut self, regions: &mut Regions);
 }
 
-impl<F: FnMut(&mut Vec<Box<Region>>)> Workers for F {
-    fn work(&mut self, regions: &mut Vec<Box<Region>>) {
+impl<F: FnMut(&mut Regions)> Workers for F {
+    fn work(&mut self, regions: &mut Regions) {
         self(regions);
     }
 }
@@ -219,6 +221,7 @@ impl Simulation {
         self.windows.passed(&self.regions);
         self.exchange();
         self.settle_jobs();
+        self.forget_delivered();
         if self.settings.compat == Compat::HpccNs3
             && self.flows.next_start().is_some_and(|start| start < limit)
         {
@@ -241,6 +244,17 @@ impl Simulation {
                 let outbox = std::mem::take(&mut self.regions[from].net.outboxes[to]);
                 let emptied = std::mem::replace(&mut self.regions[to].inboxes[from], outbox);
                 self.regions[from].net.outboxes[to] = emptied;
+            }
+        }
+    }
+
+    /// Receivers forget the flows that can send them nothing more.
+    fn forget_delivered(&mut self) {
+        for from in 0..self.regions.len() {
+            for (flow, receiver, transport) in std::mem::take(&mut self.regions[from].net.delivered_once) {
+                let (region, index) = self.places.of_host(receiver);
+                let host = &mut self.regions[region].hosts[index as usize];
+                host.transports[usize::from(transport)].forget(flow);
             }
         }
     }
@@ -275,7 +289,7 @@ impl Simulation {
             until: self.probes.end_at(),
             flows_done: self.flows_done(),
             flows: self.flows.expected(),
-            packet_hops: self.regions.iter().map(|region| region.net.packet_hops).sum(),
+            packet_hops: self.regions.iter().map(|region| region.net.sent().0).sum(),
             cpu_seconds: started.elapsed().as_secs_f64(),
         }
     }

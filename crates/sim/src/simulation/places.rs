@@ -6,6 +6,8 @@ use crate::net::NodeIndex;
 pub struct Places {
     /// Of each node: its region, and its place among its kind there.
     pub nodes: Vec<(u16, NodeIndex)>,
+    /// Of each region, how many hosts it has.
+    pub hosts_in: Vec<u32>,
     /// Node of each host.
     pub host_node: Vec<u32>,
     /// Of each node, the number of its first port in its region.

@@ -3,10 +3,11 @@
 
 use super::starts::Starts;
 use crate::net::NodeIndex;
+use crate::net::agenda::{Action, Agenda};
 use crate::net::host::{Host, Surroundings};
 use crate::net::map::Map;
 use crate::net::outbox::Outbox;
-use crate::net::partition::{Action, Partition};
+use crate::net::partition::Partition;
 use crate::net::switch::Switch;
 use crate::settings::Settings;
 use crate::transport::Ended;
@@ -32,14 +33,76 @@ impl Region {
     /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
     pub fn work(&mut self, most: u32) {
         self.take_mail();
-        for _ in 0..most {
-            let Some(action) = self.net.next_event(self.limit) else {
+        let before = self.net.events_handled();
+        while self.net.events_handled() - before < u64::from(most) {
+            let over = match &mut self.net.agenda {
+                Agenda::Windows(windows) => !windows.open(self.limit),
+                _ => self.net.agenda.nothing_before().is_none_or(|time| time >= self.limit),
+            };
+            if over {
                 self.arrived = true;
                 return;
-            };
-            self.handle(action);
+            }
+            match self.net.agenda {
+                Agenda::Windows(_) => self.work_window(),
+                _ => self.work_in_order(most),
+            }
         }
         self.arrived = false;
+    }
+
+    /// One event after the other, through all nodes.
+    fn work_in_order(&mut self, most: u32) {
+        for _ in 0..most {
+            let Some(action) = self.net.next_event(self.limit) else { return };
+            self.handle(action);
+        }
+    }
+
+    /// One node after the other, each with its events of the window.
+    fn work_window(&mut self) {
+        let mut from = 0;
+        while let Agenda::Windows(windows) = &mut self.net.agenda {
+            let Some(node) = windows.next_node(from) else { break };
+            from = node + 1;
+            if !windows.begin(node) {
+                continue;
+            }
+            match node.checked_sub(self.net.hosts) {
+                None => self.work_host(node),
+                Some(switch) => self.work_switch(switch),
+            }
+        }
+    }
+
+    /// The events of a host in this window.
+    fn work_host(&mut self, host: u32) {
+        while let Some(event) = self.net.next_of_node() {
+            match event.arrival() {
+                Some((port, packet)) => self.host_receives(host, port, packet),
+                None => self.handle(event.action()),
+            }
+        }
+    }
+
+    /// The events of a switch in this window.
+    fn work_switch(&mut self, switch: u32) {
+        let Region { net, switches, map, .. } = self;
+        let (switch, routes) = (&mut switches[switch as usize], &map.routes);
+        while let Some(event) = net.next_of_node() {
+            if let Some((port, packet)) = event.arrival() {
+                switch.receive(net, routes, port, packet);
+                continue;
+            }
+            match event.action() {
+                Action::Arrival { .. } => {}
+                Action::Departure { port } => switch.departure(net, port),
+                Action::Forward { packet, .. } => switch.go_on(net, packet),
+                Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
+                    debug_assert!(false, "only hosts have timers and flows");
+                }
+            }
+        }
     }
 
     /// Takes in what the other regions sent.
@@ -52,7 +115,7 @@ impl Region {
     /// A time before which nothing happens here; none if nothing is to happen.
     pub fn nothing_before(&self) -> Option<Time> {
         let arrivals = self.inboxes.iter().filter_map(Outbox::first_arrival);
-        arrivals.chain(self.net.nothing_before()).min()
+        arrivals.chain(self.net.agenda.nothing_before()).min()
     }
 
     #[inline]
@@ -75,10 +138,10 @@ impl Region {
             }
             Action::Forward { port, packet } => {
                 if let NodeIndex::Switch(switch) = self.net.owner(port) {
-                    self.switches[switch as usize].admit(&mut self.net, port, packet);
+                    self.switches[switch as usize].go_on(&mut self.net, packet);
                 }
             }
-            Action::StartFlow { arrival, stage } => self.start_flow(arrival, stage),
+            Action::StartFlow { arrival, stage, .. } => self.start_flow(arrival, stage),
         }
         if !self.ended.is_empty() {
             self.release_dependents();
@@ -91,10 +154,16 @@ impl Region {
             NodeIndex::Switch(switch) => {
                 self.switches[switch as usize].receive(&mut self.net, &self.map.routes, port, packet);
             }
-            NodeIndex::Host(host) => {
-                let (host, mut around) = self.host(host);
-                host.receive(port, packet, &mut around);
-            }
+            NodeIndex::Host(host) => self.host_receives(host, port, packet),
+        }
+    }
+
+    #[inline]
+    fn host_receives(&mut self, host: u32, port: u32, packet: u32) {
+        let (host, mut around) = self.host(host);
+        host.receive(port, packet, &mut around);
+        if !self.ended.is_empty() {
+            self.release_dependents();
         }
     }
 

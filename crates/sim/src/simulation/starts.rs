@@ -4,7 +4,7 @@ use super::region::Region;
 use crate::config::Compat;
 use crate::measure::FlowRecord;
 use crate::measure::recorder::Recorder;
-use crate::net::partition::{Action, Rank};
+use crate::net::agenda::Action;
 use crate::units::Time;
 use crate::workload::FlowId;
 use crate::workload::merge::{Arrival, Dependents, Jobs};
@@ -129,16 +129,18 @@ impl Region {
     }
 
     fn schedule_start(&mut self, arrival: Arrival, at: Time) {
-        let action = Action::StartFlow { arrival: self.starts.keep(arrival), stage: 0 };
-        self.net.schedule(at, Rank::Flow, u64::from(arrival.id), action);
+        let host = self.starts.precedence.host_index[arrival.spec.src as usize];
+        let place = self.starts.keep(arrival);
+        self.net.schedule(host, at, Action::StartFlow { flow: arrival.id, arrival: place, stage: 0 });
     }
 
     /// The start of an announced flow has come (after two zero-delay steps in the compat mode).
     pub(super) fn start_flow(&mut self, place: u32, stage: u8) {
         let arrival = self.starts.arrivals[place as usize];
         if self.settings.compat == Compat::HpccNs3 && stage < COMPAT_STAGES {
-            let action = Action::StartFlow { arrival: place, stage: stage + 1 };
-            return self.net.schedule(self.net.now, Rank::Flow, u64::from(arrival.id), action);
+            let host = self.starts.precedence.host_index[arrival.spec.src as usize];
+            let action = Action::StartFlow { flow: arrival.id, arrival: place, stage: stage + 1 };
+            return self.net.schedule(host, self.net.now, action);
         }
         self.starts.free.push(place);
         if self.starts.precedence.jobs.of(arrival.source, arrival.order).is_some() {

@@ -72,28 +72,35 @@ pub struct IntView<'a> {
 /// The records that packets carry, by index; places are used again.
 pub struct IntStacks {
     max_hops: usize,
+    /// For each stack its head, in the form of a record, then its records: what one hop touches lies together.
     records: Vec<IntRecord>,
-    heads: Vec<StackHead>,
     free: Vec<u32>,
     layout: IntLayout,
     /// Where the unit of bytes sent is a power of two.
     sent_shift: Option<u32>,
+    /// 2^64 over the unit of queue lengths, rounded up: multiplying by it and keeping the high half divides 32 bits exactly.
+    queue_reciprocal: u64,
 }
 
 /// How many hops have written into a stack, and the id of their path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackHead {
-    hops: u16,
-    path_id: u16,
+    hops: u32,
+    path_id: u32,
 }
 
 impl IntStacks {
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
-        let (records, heads, free) = (Vec::new(), Vec::new(), Vec::new());
         let unit = layout.sent_unit;
-        let sent_shift = unit.is_power_of_two().then(|| unit.trailing_zeros());
-        IntStacks { max_hops, records, heads, free, layout, sent_shift }
+        IntStacks {
+            max_hops,
+            records: Vec::new(),
+            free: Vec::new(),
+            layout,
+            sent_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
+            queue_reciprocal: (u64::MAX / u64::from(layout.queue_unit.max(1))).saturating_add(1),
+        }
     }
 
     pub fn layout(&self) -> IntLayout {
@@ -104,25 +111,35 @@ impl IntStacks {
     #[inline]
     pub fn insert(&mut self) -> u32 {
         if let Some(id) = self.free.pop() {
-            self.heads[id as usize] = StackHead::default();
+            self.set_head(id, StackHead::default());
             return id;
         }
-        self.heads.push(StackHead::default());
-        self.records.resize(self.heads.len() * self.max_hops, IntRecord::default());
-        (self.heads.len() - 1) as u32
+        let id = self.records.len() / (self.max_hops + 1);
+        self.records.resize(self.records.len() + self.max_hops + 1, IntRecord::default());
+        id as u32
+    }
+
+    fn head(&self, id: u32) -> StackHead {
+        let head = &self.records[id as usize * (self.max_hops + 1)];
+        StackHead { hops: head.time, path_id: head.sent }
+    }
+
+    fn set_head(&mut self, id: u32, head: StackHead) {
+        let place = &mut self.records[id as usize * (self.max_hops + 1)];
+        (place.time, place.sent) = (head.hops, head.path_id);
     }
 
     /// What a stack holds.
     pub fn contents(&self, id: u32) -> (StackHead, &[IntRecord]) {
-        (self.heads[id as usize], self.view(id).records)
+        (self.head(id), self.view(id).records)
     }
 
     /// A stack with these contents; takes its records from the front of `records`.
     pub fn insert_with(&mut self, head: StackHead, records: &mut &[IntRecord]) -> u32 {
         let id = self.insert();
-        self.heads[id as usize] = head;
-        let (own, rest) = records.split_at(usize::from(head.hops).min(self.max_hops));
-        let from = id as usize * self.max_hops;
+        self.set_head(id, head);
+        let (own, rest) = records.split_at((head.hops as usize).min(self.max_hops));
+        let from = id as usize * (self.max_hops + 1) + 1;
         self.records[from..from + own.len()].copy_from_slice(own);
         *records = rest;
         id
@@ -140,30 +157,32 @@ impl IntStacks {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
         const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
-        let head = &mut self.heads[id as usize];
-        let hop_number = usize::from(head.hops);
-        let place = if hop_number < self.max_hops { hop_number } else { hop_number % self.max_hops };
-        head.hops += 1;
-        head.path_id ^= switch & 0xfff;
+        let from = id as usize * (self.max_hops + 1);
+        let stack = &mut self.records[from..from + self.max_hops + 1];
+        let hops = stack[0].time as usize;
+        let place = if hops < self.max_hops { hops } else { hops % self.max_hops };
+        stack[0].time += 1;
+        stack[0].sent ^= u32::from(switch & 0xfff);
         // The unit of bytes sent is a power of two for every NIC rate in the authors' table.
         let sent = match self.sent_shift {
             Some(shift) => hop.bytes_sent >> shift,
             None => hop.bytes_sent / u64::from(self.layout.sent_unit),
         };
-        self.records[id as usize * self.max_hops + place] = IntRecord {
+        let queue = (u128::from(hop.queue_bytes as u32) * u128::from(self.queue_reciprocal)) >> 64;
+        stack[place + 1] = IntRecord {
             time: (hop.now.ns() & TIME) as u32,
             sent: (sent & SENT) as u32,
-            queue: (hop.queue_bytes as u32 / self.layout.queue_unit) & QUEUE,
+            queue: queue as u32 & QUEUE,
             rate_kbps: hop.rate_kbps,
         };
     }
 
     #[inline]
     pub fn view(&self, id: u32) -> IntView<'_> {
-        let head = self.heads[id as usize];
-        let from = id as usize * self.max_hops;
-        let records = &self.records[from..from + usize::from(head.hops).min(self.max_hops)];
-        IntView { hops: u32::from(head.hops), records, path_id: head.path_id }
+        let head = self.head(id);
+        let from = id as usize * (self.max_hops + 1) + 1;
+        let records = &self.records[from..from + (head.hops as usize).min(self.max_hops)];
+        IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
 }
 

@@ -30,7 +30,7 @@ pub use error::TopologyError;
 pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};
 pub use path_times::{Path, PathTimes, max_base_rtt};
-pub use routes::{NextHopOrder, Routes};
+pub use routes::{NextHopOrder, NextHops, Routes, Row};
 pub use spec::{KINDS, TopologySpec};
 pub use toml_file::write_toml;
 pub use validity::{MOST_LINKS, MOST_NODES};

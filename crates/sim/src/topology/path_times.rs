@@ -70,13 +70,7 @@ impl<'t> PathTimes<'t> {
     /// Each hop is rounded up to a picosecond; with `whole_ns`, down to a nanosecond (integer division, as
     /// the HPCC authors do).
     pub fn transmission_times(&self, src: HostId, dst: HostId, bytes: u64, whole_ns: bool) -> Time {
-        let hop = |link: LinkId| {
-            let rate = self.topology.links[link as usize].rate;
-            match whole_ns {
-                true => Time::from_ns((u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64),
-                false => rate.transmission_time(bytes),
-            }
-        };
+        let hop = |link: LinkId| sending_time(self.topology.links[link as usize].rate, bytes, whole_ns);
         self.links(src, dst).map(hop).fold(Time::ZERO, Time::saturating_add)
     }
 
@@ -122,16 +116,88 @@ type Attachment = (Option<u32>, Vec<(NodeId, Rate, Time)>);
 pub fn max_base_rtt(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> (Time, u64) {
     let times = PathTimes::new(topology, routes);
     let hosts = times.representatives();
+    let mut costs = Costs::new(&times, payload, whole_ns);
     let (mut longest, mut largest) = (Time::ZERO, 0);
-    for &src in &hosts {
-        for &dst in &hosts {
-            let Some(path) = times.pair(src, dst) else { continue };
-            let Some(rtt) = times.base_rtt(src, dst, payload, whole_ns) else { continue };
+    for &dst in &hosts {
+        costs.start(dst);
+        for &src in hosts.iter().filter(|&&src| src != dst) {
+            let Some(cost) = costs.from(routes.host_node(src)) else { continue };
+            let rtt = cost.delay.saturating_add(cost.delay).saturating_add(cost.sending);
             longest = longest.max(rtt);
-            largest = largest.max(path.bottleneck.bytes_in(rtt).0);
+            largest = largest.max(cost.bottleneck.bytes_in(rtt).0);
         }
     }
     (longest, largest)
+}
+
+/// Time to send so many bytes: rounded up to a picosecond, or down to a nanosecond.
+fn sending_time(rate: Rate, bytes: u64, whole_ns: bool) -> Time {
+    match whole_ns {
+        true => Time::from_ns((u128::from(bytes) * 8_000_000_000 / u128::from(rate.0)) as u64),
+        false => rate.transmission_time(bytes),
+    }
+}
+
+/// What the way from a node to a host costs.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    delay: Time,
+    sending: Time,
+    bottleneck: Rate,
+}
+
+/// Costs to one host at a time. First next hops make a tree, so that each node is visited once a host.
+struct Costs<'p, 't> {
+    times: &'p PathTimes<'t>,
+    /// By link.
+    sending: Vec<Time>,
+    dst: HostId,
+    /// By node; none where it is not yet known.
+    known: Vec<Option<Cost>>,
+    /// Scratch: the way to the nearest node whose cost is known.
+    way: Vec<(NodeId, LinkId)>,
+}
+
+impl<'p, 't> Costs<'p, 't> {
+    fn new(times: &'p PathTimes<'t>, bytes: u64, whole_ns: bool) -> Costs<'p, 't> {
+        let sending = times.topology.links.iter().map(|link| sending_time(link.rate, bytes, whole_ns));
+        let known = vec![None; times.topology.nodes.len()];
+        Costs { times, sending: sending.collect(), dst: 0, known, way: Vec::new() }
+    }
+
+    /// From here on costs are those to `dst`.
+    fn start(&mut self, dst: HostId) {
+        self.dst = dst;
+        self.known.fill(None);
+        let nothing = Cost { delay: Time::ZERO, sending: Time::ZERO, bottleneck: Rate(u64::MAX) };
+        self.known[self.times.routes.host_node(dst) as usize] = Some(nothing);
+    }
+
+    /// None when there is no path.
+    fn from(&mut self, node: NodeId) -> Option<Cost> {
+        let mut at = node;
+        self.way.clear();
+        let mut cost = loop {
+            if let Some(cost) = self.known[at as usize] {
+                break cost;
+            }
+            let port = *self.times.routes.next_hops(at, self.dst).first()?;
+            let (link, next) = self.times.ports[at as usize][port as usize];
+            self.way.push((at, link));
+            at = next;
+        };
+        for &(node, link) in self.way.iter().rev() {
+            let sending = self.sending[link as usize];
+            let link = &self.times.topology.links[link as usize];
+            cost = Cost {
+                delay: cost.delay.saturating_add(link.delay),
+                sending: cost.sending.saturating_add(sending),
+                bottleneck: cost.bottleneck.min(link.rate),
+            };
+            self.known[node as usize] = Some(cost);
+        }
+        Some(cost)
+    }
 }
 
 #[cfg(test)]

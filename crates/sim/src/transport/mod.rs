@@ -8,8 +8,9 @@ pub mod rdma;
 
 use crate::measure::FlowRecord;
 use crate::net::PortId;
+use crate::net::agenda::Action;
 use crate::net::map::Map;
-use crate::net::partition::{Action, Partition};
+use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
 use crate::units::Time;
@@ -48,13 +49,13 @@ impl HostContext<'_> {
     /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
         let action = Action::Timer { host: self.index, token, transport: self.transport };
-        self.net.schedule_timer(at, action);
+        self.net.schedule(self.index, at, action);
     }
 
     /// Sets the wake-up of a NIC for paced packets; `serial` comes back.
     pub fn set_wake(&mut self, at: Time, port: PortId, serial: u32) {
         let action = Action::Wake { port, serial, transport: self.transport };
-        self.net.schedule_timer(at, action);
+        self.net.schedule(self.index, at, action);
     }
 
     /// The port by which packets to `dst` with this hash leave the host.
@@ -98,12 +99,17 @@ pub trait Transport {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// Whether something would be sent by the port if it were free, sooner or later, without anything else happening.
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool;
+    /// When the next packet would be sent by the port if that were free and nothing else happened; any time up to `by`
+    /// may stand for one before it. None if nothing would be sent.
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time>;
+    /// Sets a wake-up for the packet that is due at this port then.
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext);
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
+    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of it.
+    fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
     fn finish(&mut self, cx: &mut HostContext);
     /// Internals of a flow that is sent from here.
@@ -142,14 +148,21 @@ impl Transport for TransportState {
         each!(self, t => t.next_packet(port, cx))
     }
     #[inline]
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
-        each!(self, t => t.wants(port, cx))
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
+        each!(self, t => t.next_due(port, by, cx))
+    }
+    #[inline]
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
+        each!(self, t => t.wake_at(due, port, cx))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.on_timer(token, cx))
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         each!(self, t => t.on_wake(port, serial, cx))
+    }
+    fn forget(&mut self, flow: FlowId) {
+        each!(self, t => t.forget(flow))
     }
     fn finish(&mut self, cx: &mut HostContext) {
         each!(self, t => t.finish(cx))

@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
-use super::super::{Link, Node, hpcc_fat_tree::HpccFatTree, leaf_spine::LeafSpine};
+use super::super::{
+    Link, Node, NodeKind, fat_tree::FatTree, hpcc_fat_tree::HpccFatTree, leaf_spine::LeafSpine,
+};
+use super::search::Search;
 use super::*;
 use crate::units::{Rate, Time};
 
@@ -78,7 +81,9 @@ fn the_fat_tree_has_four_ways_up_at_each_tier() {
     assert_eq!(routes.next_hops(320, 319), [19, 18, 17, 16]);
     assert_eq!(routes.next_hops(340, 319), [7, 6, 5, 4]);
     assert_eq!(routes.next_hops(360, 319), [4]);
-    assert!(routes.groups.begin.len() < 60, "groups are shared");
+    assert_eq!(routes.hops_from(routes.row(340), 319), NextHops::Many(&[7, 6, 5, 4]));
+    assert_eq!(routes.hops_from(routes.row(360), 319), NextHops::One(4));
+    assert_eq!(routes.hops_from(routes.row(0), 319), NextHops::One(0));
 }
 
 /// The definition, host by host: next hops are neighbours one step closer, through switches only.
@@ -87,12 +92,14 @@ fn by_definition(t: &Topology, usable: &dyn Fn(LinkId) -> bool, dst: NodeId) -> 
     let passes = |n: NodeId| n == dst || t.nodes[n as usize].kind == NodeKind::Switch;
     let mut distance = vec![usize::MAX; t.nodes.len()];
     distance[dst as usize] = 0;
-    for _ in 0..t.nodes.len() {
-        for (l, link) in t.links.iter().enumerate().filter(|(l, _)| usable(*l as LinkId)) {
-            let _ = l;
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for (_, link) in t.links.iter().enumerate().filter(|(l, _)| usable(*l as LinkId)) {
             for (from, to) in [(link.a, link.b), (link.b, link.a)] {
-                if passes(to) && distance[to as usize] != usize::MAX {
-                    distance[from as usize] = distance[from as usize].min(distance[to as usize] + 1);
+                let by_this = distance[to as usize].saturating_add(1);
+                if passes(to) && by_this < distance[from as usize] {
+                    distance[from as usize] = by_this;
+                    changed = true;
                 }
             }
         }
@@ -105,6 +112,30 @@ fn by_definition(t: &Topology, usable: &dyn Fn(LinkId) -> bool, dst: NodeId) -> 
         .map(|n| (0..ports[n].len()).filter(|&p| closer(n, &ports[n][p])).map(|p| p as u32).collect())
         .collect()
 }
+
+/// Next hops of all pairs by the definition.
+fn check_all(t: &Topology, usable: &dyn Fn(LinkId) -> bool, routes: &Routes) -> Result<(), TestCaseError> {
+    for (host, &dst) in t.hosts().iter().enumerate() {
+        let expected = by_definition(t, usable, dst);
+        for node in 0..t.nodes.len() as u32 {
+            let (expected, host) = (&expected[node as usize][..], host as u32);
+            prop_assert_eq!(routes.next_hops(node, host), expected, "{} to {}", node, dst);
+            let by_row = match expected {
+                [] => NextHops::None,
+                &[port] => NextHops::One(port),
+                ports => NextHops::Many(ports),
+            };
+            if node != dst {
+                prop_assert_eq!(routes.hops_from(routes.row(node), host), by_row, "{} to {}", node, dst);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Direct chunks; packed ones; some of each, without a memory from column to column.
+const ALL_LIMITS: [Limits; 3] =
+    [Limits::USUAL, Limits { direct: 0, known: 1 << 16 }, Limits { direct: 5, known: 0 }];
 
 proptest! {
     #[test]
@@ -120,12 +151,71 @@ proptest! {
         let links: Vec<(u32, u32)> = kept.iter().map(|&(a, b, _)| (a, b)).collect();
         let t = network(&kinds, &links);
         let usable = |l: LinkId| kept[l as usize].2;
-        let routes = Routes::compute(&t, &usable, NextHopOrder::ByPort);
-        for (host, &dst) in t.hosts().iter().enumerate() {
-            let expected = by_definition(&t, &usable, dst);
-            for node in 0..n {
-                prop_assert_eq!(routes.next_hops(node, host as u32), &expected[node as usize][..], "{} to {}", node, dst);
-            }
+        for limits in ALL_LIMITS {
+            check_all(&t, &usable, &Search::new(&t, &usable, NextHopOrder::ByPort).run(limits))?;
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn routes_of_graphs_with_several_chunks_a_row_are_those_of_the_definition(
+        chords in prop::collection::vec((0u32..150, 0u32..150), 60..120),
+        down in prop::collection::vec(0u32..400, 0..6),
+    ) {
+        let t = graph(150, &chords);
+        let usable = |l: LinkId| !down.contains(&l);
+        for limits in ALL_LIMITS {
+            check_all(&t, &usable, &Search::new(&t, &usable, NextHopOrder::ByPort).run(limits))?;
+        }
+    }
+}
+
+/// Hosts 0 to n - 1, each on a switch of its own; the switches on a line, with chords.
+fn graph(n: u32, chords: &[(u32, u32)]) -> Topology {
+    let kinds: Vec<NodeKind> =
+        (0..2 * n).map(|node| if node < n { NodeKind::Host } else { NodeKind::Switch }).collect();
+    let mut links: Vec<(u32, u32)> = (0..n).map(|host| (host, n + host)).collect();
+    links.extend((1..n).map(|switch| (n + switch - 1, n + switch)));
+    links.extend(chords.iter().filter(|(a, b)| a != b).map(|&(a, b)| (n + a, n + b)));
+    network(&kinds, &links)
+}
+
+#[test]
+fn a_fat_tree_of_8192_hosts_takes_some_300_kb_of_which_the_table_is_5_kb() {
+    let t = FatTree { k: 32, ..FatTree::default() }.build().unwrap();
+    let routes = Routes::compute(&t, &all, NextHopOrder::ByPort);
+    assert_eq!(routes.hosts(), 8192);
+    assert!(routes.memory_bytes() < 350_000, "{}", routes.memory_bytes());
+    // The rest is four words a host and five a node.
+    assert!(routes.table.memory_bytes() < 6_000, "{}", routes.table.memory_bytes());
+    // ToR 8192: ports 0 to 15 are hosts; aggregation 8704; core 9216, of which each port is a pod.
+    assert_eq!(routes.next_hops(8192, 15), [15]);
+    assert_eq!(routes.next_hops(8192, 16), (16..32).collect::<Vec<u32>>());
+    assert_eq!(routes.next_hops(8704, 255), [15]);
+    assert_eq!(routes.next_hops(9216, 8191), [31]);
+}
+
+#[test]
+fn packed_an_irregular_graph_takes_some_nine_bits_for_each_pair_of_switch_and_host() {
+    let n = 1500;
+    let mut place = 1u64;
+    let mut any = || {
+        place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((place >> 33) % u64::from(n)) as u32
+    };
+    let chords: Vec<(u32, u32)> = (0..n).map(|_| (any(), any())).collect();
+    let search = Search::new(&graph(n, &chords), &all, NextHopOrder::ByPort);
+    let routes = search.run(Limits { direct: 0, ..Limits::USUAL });
+    let (direct, packed) = routes.table.forms();
+    assert!(direct == 0 && packed > 0);
+    let bytes = routes.memory_bytes();
+    assert!(bytes < (n * n) as usize * 5 / 4, "{bytes}");
+}
+
+#[test]
+fn threads_share_routes() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Routes>();
 }

@@ -202,7 +202,11 @@ impl Rdma {
         }
         pair.done = pair.acknowledged >= pair.size;
         if pair.done {
-            cx.net.recorder.flow(pair.record(cx.host, Some(now)));
+            let record = pair.record(cx.host, Some(now));
+            cx.net.recorder.flow(record);
+            if cx.settings.duplicates && record.packets_retransmitted == 0 {
+                cx.net.delivered_once.push((pair.flow, pair.dst, cx.transport));
+            }
             if cx.settings.dependencies {
                 cx.ended.push(Ended { flow: pair.flow, host: cx.host, at_receiver: false });
             }
@@ -385,8 +389,21 @@ impl Transport for Rdma {
     }
 
     #[inline]
-    fn wants(&self, port: PortId, cx: &HostContext) -> bool {
-        self.nics[(port - cx.first_port) as usize].has_open()
+    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
+        let nic = &self.nics[(port - cx.first_port) as usize];
+        if !nic.has_open() {
+            return None;
+        }
+        match cx.settings.compat {
+            Compat::None => nic.next_due(cx.net.ports[port as usize].paused, by),
+            // There, the transmitter's becoming free is always an event.
+            Compat::HpccNs3 => Some(Time::ZERO),
+        }
+    }
+
+    #[inline]
+    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
+        self.nics[(port - cx.first_port) as usize].set_wake(due, port, cx);
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
@@ -411,6 +428,10 @@ impl Transport for Rdma {
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         self.nics[(port - cx.first_port) as usize].wake_is(serial)
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.received.remove(&flow);
     }
 
     fn finish(&mut self, cx: &mut HostContext) {

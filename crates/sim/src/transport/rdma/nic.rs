@@ -3,6 +3,7 @@
 use super::super::HostContext;
 use crate::config::Compat;
 use crate::net::PortId;
+use crate::net::agenda::SERIAL_BITS;
 use crate::units::Time;
 
 /// What the NIC must know of a queue pair to pass it over or choose it; 16 bytes, scanned in a row.
@@ -65,6 +66,19 @@ impl Nic {
     #[inline]
     pub fn has_open(&self) -> bool {
         self.open > 0
+    }
+
+    /// When the first packet of an open queue pair is due; the first found up to `by` will do.
+    #[inline]
+    pub fn next_due(&self, paused: u8, by: Time) -> Option<Time> {
+        let mut first = None;
+        for gate in self.gates.iter().filter(|gate| gate.open && paused & (1 << gate.class) == 0) {
+            if gate.due <= by {
+                return Some(gate.due);
+            }
+            first = Some(first.map_or(gate.due, |due: Time| due.min(gate.due)));
+        }
+        first
     }
 
     /// The queue pair to serve now. `moved` learns of gates that got another number.
@@ -164,7 +178,7 @@ impl Nic {
     }
 
     fn arm(&mut self, at: Time, port: PortId, cx: &mut HostContext) {
-        self.wake_serial = self.wake_serial.wrapping_add(1);
+        self.wake_serial = (self.wake_serial + 1) % (1 << SERIAL_BITS);
         self.wake_at = Some(at);
         cx.set_wake(at, port, self.wake_serial);
     }

@@ -1,0 +1,599 @@
+//! What is to happen in a partition, and in which order.
+//!
+//! An event is 16 bytes: its time, and a word that says what happens and orders what happens at the same time. Order is a
+//! property of the model: by rank of the kind, then by port, timer or flow; nothing depends on when or by whom an event was
+//! inserted. Nodes do not touch each other at one moment, so they need no order among themselves.
+//!
+//! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
+//! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Wheel*:
+//! one event after the other through all nodes; for networks whose shortest link is too short for windows, and the
+//! oracle of the tests. *Insertion*: the wheel with ties broken by order of insertion, for the compat mode.
+
+use super::PortId;
+use crate::engine::queue::{EventQueue, Timed};
+use crate::packet::PacketId;
+use crate::units::Time;
+use std::ops::Range;
+
+/// Something that happens at a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// A packet (its head, at a cut-through switch) reaches the node by this port.
+    Arrival { port: PortId, packet: PacketId },
+    /// A packet that came by this port and was held back for its tail may be forwarded.
+    Forward { port: PortId, packet: PacketId },
+    /// The transmitter of this port becomes free and something waits.
+    Departure { port: PortId },
+    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
+    Wake { port: PortId, serial: u32, transport: u8 },
+    /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
+    Timer { host: u32, token: u32, transport: u8 },
+    /// A flow starts: `arrival` is the place of its announcement; `stage` counts the zero-delay steps of the compat mode.
+    StartFlow { flow: u32, arrival: u32, stage: u8 },
+}
+
+/// What goes first among simultaneous events of one node: packets that arrive, by input port; packets held back for their
+/// tails, by input port; transmitters that become free, by port; NICs that wake up, by port; timers, by transport and
+/// token; flows that start, by id.
+mod rank {
+    pub const ARRIVAL: u64 = 0;
+    pub const FORWARD: u64 = 1;
+    pub const DEPARTURE: u64 = 2;
+    pub const WAKE: u64 = 3;
+    pub const TIMER: u64 = 4;
+    pub const FLOW: u64 = 5;
+}
+
+/// Bits of ports, and of announced flows.
+pub const PORT_BITS: u32 = 28;
+/// Bits of a wake-up's serial number.
+pub const SERIAL_BITS: u32 = 24;
+const LOW: u64 = 0xffff_ffff;
+
+/// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and what else
+/// belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Event(u128);
+
+impl Event {
+    #[inline]
+    pub fn new(time: Time, action: Action) -> Event {
+        let at_port = |rank: u64, port: PortId, low: u32| {
+            debug_assert!(port < 1 << PORT_BITS);
+            rank << 60 | u64::from(port) << 32 | u64::from(low)
+        };
+        let order = match action {
+            Action::Arrival { port, packet } => at_port(rank::ARRIVAL, port, packet),
+            Action::Forward { port, packet } => at_port(rank::FORWARD, port, packet),
+            Action::Departure { port } => at_port(rank::DEPARTURE, port, 0),
+            Action::Wake { port, serial, transport } => {
+                debug_assert!(serial < 1 << SERIAL_BITS);
+                at_port(rank::WAKE, port, u32::from(transport) << SERIAL_BITS | serial)
+            }
+            Action::Timer { host, token, transport } => {
+                debug_assert!(host < 1 << 24 && transport < 16);
+                rank::TIMER << 60 | u64::from(transport) << 56 | u64::from(host) << 32 | u64::from(token)
+            }
+            Action::StartFlow { flow, arrival, stage } => {
+                debug_assert!(arrival < 1 << PORT_BITS);
+                (rank::FLOW + u64::from(stage)) << 60 | u64::from(flow) << PORT_BITS | u64::from(arrival)
+            }
+        };
+        Event(u128::from(time.0) << 64 | u128::from(order))
+    }
+
+    #[inline]
+    fn order(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Port and packet, if this is an arrival: what most events are.
+    #[inline]
+    pub fn arrival(self) -> Option<(PortId, PacketId)> {
+        (self.order() >> 60 == rank::ARRIVAL).then(|| ((self.order() >> 32) as u32, self.order() as u32))
+    }
+
+    #[inline]
+    pub fn action(self) -> Action {
+        let port = (self.order() >> 32) as u32 & ((1 << PORT_BITS) - 1);
+        let low = (self.order() & LOW) as u32;
+        match self.order() >> 60 {
+            rank::ARRIVAL => Action::Arrival { port, packet: low },
+            rank::FORWARD => Action::Forward { port, packet: low },
+            rank::DEPARTURE => Action::Departure { port },
+            rank::WAKE => {
+                let (serial, transport) = (low & ((1 << SERIAL_BITS) - 1), (low >> SERIAL_BITS) as u8);
+                Action::Wake { port, serial, transport }
+            }
+            rank::TIMER => {
+                let (host, transport) = (port & ((1 << 24) - 1), (self.order() >> 56) as u8 & 0xf);
+                Action::Timer { host, token: low, transport }
+            }
+            stage => Action::StartFlow {
+                flow: (self.order() >> PORT_BITS) as u32,
+                arrival: self.order() as u32 & ((1 << PORT_BITS) - 1),
+                stage: (stage - rank::FLOW) as u8,
+            },
+        }
+    }
+}
+
+impl Timed for Event {
+    #[inline]
+    fn time(&self) -> Time {
+        Time((self.0 >> 64) as u64)
+    }
+}
+
+/// An event of the compat mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inserted {
+    time: Time,
+    /// As the HPCC authors' simulator would have inserted it.
+    number: u64,
+    event: Event,
+}
+
+impl Timed for Inserted {
+    #[inline]
+    fn time(&self) -> Time {
+        self.time
+    }
+}
+
+/// An event that is far off, with the node that it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Far {
+    event: Event,
+    node: u32,
+}
+
+impl Timed for Far {
+    #[inline]
+    fn time(&self) -> Time {
+        self.event.time()
+    }
+}
+
+/// How a partition orders its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgendaKind {
+    /// By windows of this length, at most the shortest delay of a link within the partition.
+    Windows(Time),
+    Wheel,
+    Insertion,
+}
+
+// What is large in it is touched with every event: it does not lie elsewhere.
+#[allow(clippy::large_enum_variant)]
+pub enum Agenda {
+    Windows(Windows),
+    Wheel(EventQueue<Event>),
+    Insertion { queue: EventQueue<Inserted>, inserted: u64 },
+}
+
+impl Agenda {
+    /// For a partition with so many nodes and ports.
+    pub fn new(kind: AgendaKind, nodes: usize, ports: usize) -> Agenda {
+        // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
+        // microsecond or so that packets spend on a link.
+        let slot = Time((1_000_000 / ports.max(1) as u64).clamp(1 << 10, 1 << 14));
+        match kind {
+            AgendaKind::Windows(length) => Agenda::Windows(Windows::new(length, nodes)),
+            AgendaKind::Wheel => Agenda::Wheel(EventQueue::new(slot)),
+            AgendaKind::Insertion => Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0 },
+        }
+    }
+
+    /// Adds what happens at a node of the partition.
+    #[inline(always)]
+    pub fn push(&mut self, node: u32, event: Event) {
+        match self {
+            Agenda::Windows(windows) => windows.push(node, event),
+            Agenda::Wheel(queue) => queue.push(event),
+            Agenda::Insertion { queue, inserted } => {
+                *inserted += 1;
+                queue.push(Inserted { time: event.time(), number: *inserted, event });
+            }
+        }
+    }
+
+    /// Takes out the next event before `limit`; under windows, the next one of the node at work.
+    #[inline]
+    pub fn next(&mut self, limit: Time) -> Option<Event> {
+        match self {
+            Agenda::Windows(windows) => windows.next_of_node(),
+            Agenda::Wheel(queue) => queue.pop_before(limit),
+            Agenda::Insertion { queue, .. } => queue.pop_before(limit).map(|inserted| inserted.event),
+        }
+    }
+
+    /// A time before which nothing happens; none if nothing is to happen.
+    pub fn nothing_before(&self) -> Option<Time> {
+        match self {
+            Agenda::Windows(windows) => windows.nothing_before(),
+            Agenda::Wheel(queue) => queue.none_before(),
+            Agenda::Insertion { queue, .. } => queue.none_before(),
+        }
+    }
+
+    /// Takes out everything, for the accounts at the end.
+    pub fn drain(&mut self) -> Vec<Event> {
+        match self {
+            Agenda::Windows(windows) => windows.drain(),
+            queue => std::iter::from_fn(|| queue.next(Time::MAX)).collect(),
+        }
+    }
+}
+
+/// Events by node, worked off window by window.
+pub struct Windows {
+    length: Time,
+    /// The window at work begins and ends here.
+    start: Time,
+    until: Time,
+    /// What comes from then on is kept apart.
+    horizon: Time,
+    /// By node: what comes before the horizon, in no order.
+    inboxes: Vec<Vec<Event>>,
+    /// Nodes with something in their inboxes, in the window at work and after it.
+    active: Vec<u64>,
+    coming: Vec<u64>,
+    /// The first event after the window at work and before the horizon.
+    first: Time,
+    far: EventQueue<Far>,
+    /// Of the node at work.
+    due: Due,
+    /// Events that nodes have worked off, or are about to.
+    pub handled: u64,
+}
+
+/// Windows before the horizon: an event is looked at once in each until it comes.
+const HORIZON: u64 = 3;
+
+impl Windows {
+    fn new(length: Time, nodes: usize) -> Windows {
+        let words = nodes.div_ceil(64);
+        Windows {
+            length: length.max(Time(1)),
+            start: Time::ZERO,
+            until: Time::ZERO,
+            horizon: Time::ZERO,
+            inboxes: vec![Vec::new(); nodes],
+            active: vec![0; words],
+            coming: vec![0; words],
+            first: Time::MAX,
+            far: EventQueue::new(Time(length.0 / 64)),
+            due: Due::default(),
+            handled: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, node: u32, event: Event) {
+        // One comparison for both ends.
+        if event.time().0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
+            return self.push_outside(node, event);
+        }
+        self.first = self.first.min(event.time());
+        let inbox = &mut self.inboxes[node as usize];
+        if inbox.is_empty() {
+            self.coming[node as usize / 64] |= 1 << (node % 64);
+        }
+        inbox.push(event);
+    }
+
+    /// What is far off, or comes up for the node at work within the window.
+    #[inline(never)]
+    fn push_outside(&mut self, node: u32, event: Event) {
+        if event.time() >= self.horizon {
+            return self.far.push(Far { event, node });
+        }
+        self.handled += 1;
+        self.due.insert(event);
+    }
+
+    fn nothing_before(&self) -> Option<Time> {
+        let near = (self.first < Time::MAX).then_some(self.first);
+        near.into_iter().chain(self.far.none_before()).min()
+    }
+
+    /// Begins the next window if anything comes before `limit`, where it ends at the latest.
+    pub fn open(&mut self, limit: Time) -> bool {
+        let Some(start) = self.nothing_before().filter(|&start| start < limit) else { return false };
+        self.start = start;
+        self.until = start.saturating_add(self.length).min(limit);
+        self.horizon = self.until.saturating_add(Time(self.length.0.saturating_mul(HORIZON)));
+        self.first = Time::MAX;
+        std::mem::swap(&mut self.active, &mut self.coming);
+        while let Some(Far { event, node }) = self.far.pop_before(self.until) {
+            self.inboxes[node as usize].push(event);
+            self.active[node as usize / 64] |= 1 << (node % 64);
+        }
+        true
+    }
+
+    /// The next node that may have something to do in this window, from `from` on.
+    #[inline]
+    pub fn next_node(&mut self, from: u32) -> Option<u32> {
+        let mut word = from as usize / 64;
+        let mut bits = self.active.get(word)? & (!0 << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.active.get(word)?;
+        }
+        Some(word as u32 * 64 + bits.trailing_zeros())
+    }
+
+    /// Puts a node's events of this window in order; whether there are any.
+    pub fn begin(&mut self, node: u32) -> bool {
+        self.active[node as usize / 64] &= !(1 << (node % 64));
+        let inbox = &mut self.inboxes[node as usize];
+        self.due.take_in(inbox, self.start, self.until);
+        if !inbox.is_empty() {
+            let first = inbox.iter().map(|event| event.time()).min();
+            self.first = self.first.min(first.unwrap_or(Time::MAX));
+            self.coming[node as usize / 64] |= 1 << (node % 64);
+        }
+        self.handled += self.due.left as u64;
+        self.due.left > 0
+    }
+
+    /// The next event of the node at work.
+    #[inline]
+    pub fn next_of_node(&mut self) -> Option<Event> {
+        self.due.pop()
+    }
+
+    /// The packet of an event a few ahead of the next one, if that is an arrival: whoever takes the events may have it
+    /// fetched.
+    #[inline(always)]
+    pub fn packet_ahead(&self) -> Option<PacketId> {
+        const AHEAD: usize = 4;
+        let event = self.due.events[..self.due.left].get(self.due.left.wrapping_sub(AHEAD))?;
+        event.arrival().map(|(_, packet)| packet)
+    }
+
+    fn drain(&mut self) -> Vec<Event> {
+        let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
+        all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
+        all.extend(std::iter::from_fn(|| self.due.pop()));
+        all
+    }
+}
+
+/// The events of one node in a window, in order, the next one last.
+struct Due {
+    /// Of these the first `left` are to happen.
+    events: Vec<Event>,
+    left: usize,
+    /// Where each bucket of time begins.
+    starts: [u32; 2 * Due::BUCKETS],
+}
+
+impl Default for Due {
+    fn default() -> Due {
+        Due { events: Vec::new(), left: 0, starts: [0; 2 * Due::BUCKETS] }
+    }
+}
+
+impl Due {
+    /// Buckets at most.
+    const BUCKETS: usize = 256;
+    /// So many events at most are sorted by insertion at once.
+    const FEW: usize = 16;
+
+    #[inline]
+    fn pop(&mut self) -> Option<Event> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.events[self.left])
+    }
+
+    fn insert(&mut self, event: Event) {
+        let at = self.events[..self.left].partition_point(|other| *other > event);
+        if self.left == self.events.len() {
+            self.events.push(event);
+        }
+        self.events.copy_within(at..self.left, at + 1);
+        self.events[at] = event;
+        self.left += 1;
+    }
+
+    /// Takes from an inbox what comes before `until`. Nothing in it comes before `start`.
+    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) {
+        debug_assert!(self.left == 0);
+        let count = inbox.len();
+        if self.events.len() <= count {
+            self.events.resize(2 * count + 1, Event(0));
+        }
+        let later = if count <= Due::FEW {
+            self.insert_each(inbox, until)
+        } else {
+            self.deal_out(inbox, start, until)
+        };
+        inbox.clear();
+        // They were taken from the back.
+        inbox.extend(self.events[later].iter().rev());
+    }
+
+    /// By insertion; what comes later lies in the range behind what is due. From the back: packets of one sender come in
+    /// order, and the last one is to be first.
+    fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
+        let (mut due, mut later) = (0, self.events.len());
+        for &event in inbox.iter().rev() {
+            if event.time() >= until {
+                later -= 1;
+                self.events[later] = event;
+                continue;
+            }
+            let mut at = due;
+            while at > 0 && self.events[at - 1] < event {
+                self.events[at] = self.events[at - 1];
+                at -= 1;
+            }
+            self.events[at] = event;
+            due += 1;
+        }
+        self.left = due;
+        let range = later..self.events.len();
+        self.events[range.clone()].reverse();
+        range
+    }
+
+    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
+    fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
+        const MASK: usize = 2 * Due::BUCKETS - 1;
+        let last = until.0 - 1;
+        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
+        let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
+        let behind = ((last - start.0) >> shift) + 1;
+        // What comes later wraps around, and so comes behind.
+        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
+        self.starts[..behind as usize + 2].fill(0);
+        for event in inbox {
+            self.starts[(bucket(event) + 1) & MASK] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut self.starts[..behind as usize + 1] {
+            sum += *start;
+            *start = sum;
+        }
+        for event in inbox.iter().rev() {
+            let to = &mut self.starts[bucket(event) & MASK];
+            self.events[*to as usize] = *event;
+            *to += 1;
+        }
+        self.left = sum as usize;
+        let due = &mut self.events[..sum as usize];
+        for at in 1..due.len() {
+            let event = due[at];
+            let mut to = at;
+            while to > 0 && due[to - 1] < event {
+                due[to] = due[to - 1];
+                to -= 1;
+            }
+            if to < at {
+                due[to] = event;
+            }
+        }
+        self.left..inbox.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::random::RandomStream;
+
+    #[test]
+    fn an_event_says_what_happens() {
+        let actions = [
+            Action::Arrival { port: (1 << 28) - 1, packet: 7 },
+            Action::Forward { port: 3, packet: u32::MAX },
+            Action::Departure { port: 9 },
+            Action::Wake { port: 5, serial: (1 << 24) - 1, transport: 15 },
+            Action::Timer { host: (1 << 24) - 1, token: u32::MAX, transport: 15 },
+            Action::StartFlow { flow: u32::MAX, arrival: (1 << 28) - 1, stage: 0 },
+            Action::StartFlow { flow: 4, arrival: 5, stage: 2 },
+        ];
+        let events = actions.map(|action| Event::new(Time(1), action));
+        assert_eq!(events.map(Event::action), actions);
+        assert!(events[..6].is_sorted(), "by rank");
+    }
+
+    #[test]
+    fn any_number_of_events_is_sorted_and_parted_from_what_comes_later() {
+        let mut random = RandomStream::new(1, "sorter");
+        let mut due = Due::default();
+        for round in 0..2000 {
+            let count = random.below(400) as usize;
+            let magnitude = random.below(40);
+            let length = 1 << magnitude;
+            let mut inbox: Vec<Event> = (0..count)
+                .map(|_| {
+                    let port = random.below(3) as u32;
+                    Event::new(Time(round + random.below(length + length / 4)), Action::Departure { port })
+                })
+                .collect();
+            let until = Time(round + length);
+            let mut expected: Vec<Event> =
+                inbox.iter().copied().filter(|event| event.time() < until).collect();
+            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
+            due.take_in(&mut inbox, Time(round), until);
+            for _ in 0..random.below(20) {
+                let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
+                due.insert(event);
+                expected.push(event);
+            }
+            expected.sort_unstable();
+            let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
+            assert_eq!((popped, inbox), (expected, later));
+        }
+    }
+
+    /// Nodes that send to each other and to themselves: by windows, every node sees what it sees by the wheel.
+    #[test]
+    fn windows_and_wheel_are_the_same_for_every_node() {
+        const NODES: u32 = 70;
+        const DELAY: u64 = 1000;
+        let respond = |event: Event, node: u32, mut add: Box<dyn FnMut(u32, Event) + '_>| {
+            let seed = event.time().0 ^ u64::from(event.order() as u32) << 20;
+            let mut random = RandomStream::new(seed, "respond");
+            for _ in 0..random.below(3) {
+                let token = random.below(1 << 20) as u32;
+                let own = random.below(3) == 0;
+                let to = if own { node } else { random.below(u64::from(NODES)) as u32 };
+                let least = if to == node { 0 } else { DELAY };
+                let magnitude = random.below(14);
+                let at = Time(event.time().0 + least + random.below(1 << magnitude));
+                add(to, Event::new(at, Action::Timer { host: to, token, transport: 0 }));
+            }
+        };
+        let run = |kind: AgendaKind| {
+            let mut agenda = Agenda::new(kind, NODES as usize, 100);
+            let mut seen: Vec<Vec<Event>> = vec![Vec::new(); NODES as usize];
+            for node in 0..NODES {
+                let start = Event::new(
+                    Time(u64::from(node) * 37),
+                    Action::Timer { host: node, token: 1, transport: 0 },
+                );
+                agenda.push(node, start);
+            }
+            let mut limit = Time::ZERO;
+            while limit < Time(300_000) {
+                limit += Time(3333);
+                let mut handle = |event: Event, agenda: &mut Agenda| {
+                    let Action::Timer { host, .. } = event.action() else { unreachable!() };
+                    seen[host as usize].push(event);
+                    respond(event, host, Box::new(|to, event| agenda.push(to, event)));
+                };
+                if let AgendaKind::Wheel = kind {
+                    while let Some(event) = agenda.next(limit) {
+                        handle(event, &mut agenda);
+                    }
+                    continue;
+                }
+                loop {
+                    let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
+                    if !windows.open(limit) {
+                        break;
+                    }
+                    let mut from = 0;
+                    loop {
+                        let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
+                        let Some(node) = windows.next_node(from) else { break };
+                        from = node + 1;
+                        windows.begin(node);
+                        while let Some(event) = agenda.next(limit) {
+                            handle(event, &mut agenda);
+                        }
+                    }
+                }
+            }
+            seen
+        };
+        let (wheel, windows) = (run(AgendaKind::Wheel), run(AgendaKind::Windows(Time(DELAY))));
+        assert!(wheel.iter().map(Vec::len).sum::<usize>() > 1000);
+        assert_eq!(wheel, windows);
+    }
+}

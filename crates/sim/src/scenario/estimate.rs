@@ -1,0 +1,240 @@
+//! How long a run will take and how much memory it will hold, before it is started.
+//!
+//! Time is packet-hops by what one costs under the scheme, times a factor for what no longer fits the caches, plus what
+//! building, flows and samples cost. Memory is that of the program, of the network, and of what is in flight at the most
+//! (see [`replay`](super::replay)).
+//!
+//! All costs are in the tables below. They were measured with `weftline run` of the scenarios in benches/ and of fat trees
+//! with k = 4 to 32, one thread, on a shared x86-64 server (KVM, Sapphire Rapids class): see docs/performance.md, which
+//! sets estimates beside what was measured.
+
+use super::Scenario;
+use super::replay::Replay;
+use crate::config::{MeasureConfig, TelemetryConfig, TransportConfig};
+use crate::measure::PortTotals;
+use crate::net::port::Port;
+use crate::packet::Packet;
+use crate::telemetry::int::IntRecord;
+use crate::units::{Bytes, Time};
+use crate::workload::TrafficSize;
+
+/// CPU time of a packet-hop by controller, in ns, where everything fits the caches: `pod` and `fat320-hpcc` for HPCC,
+/// `fat320-dctcp`, `p8` and `w8-0.5` for DCTCP, `fat320-hpcc` with the others.
+const NS_PER_HOP: &[(&str, f64)] =
+    &[("hpcc", 88.0), ("dctcp", 68.0), ("dcqcn", 66.0), ("timely", 70.0), ("none", 68.0)];
+/// The same of a controller in Python, which is called for every acknowledgement: `pod` with two of a few lines.
+const NS_PER_HOP_PYTHON: f64 = 300.0;
+/// (bytes that packets and flows in flight keep in use, factor on the cost of a hop); in between by the logarithm of
+/// the bytes. Between what fat trees with k = 16, 24 and 32 cost against k = 8 under a shift permutation (1.1, 1.3, 1.55) and
+/// under random partners, whose packets queue (2.1 with k = 24).
+const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105e6, 1.9)];
+/// CPU time of starting, ending and recording a flow, in ns: 10^6 flows of `google-rpc` on k = 8.
+const NS_PER_FLOW: f64 = 3000.0;
+/// CPU time of building a port, in ns: k = 32 with flows of one packet.
+const NS_PER_PORT: f64 = 2500.0;
+/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7 and 19), and of
+/// one sample of a series (`pod`, every 1 us).
+const NS_PER_SAMPLE: f64 = 15.0;
+const NS_PER_ROW: f64 = 100.0;
+/// What each thread beyond the first adds to the speed of one. Assumed, as this version runs on one.
+const GAIN_PER_THREAD: f64 = 0.85;
+
+/// The program with the Python interpreter, its libraries and the tables being written: k = 4 with one flow.
+const PROGRAM_BYTES: u64 = 24_500_000;
+/// Beside its [`Port`] and its totals (twice: at the end they are copied out): marker, buffer counters, lists of
+/// the topology in its two copies.
+const OTHER_PORT_BYTES: u64 = 250;
+/// Node, name (three copies), and what a host or a switch holds itself.
+const HOST_BYTES: u64 = 1200;
+const SWITCH_BYTES: u64 = 600;
+/// An entry of the event queue: time, key, action, link.
+const EVENT_BYTES: u64 = 40;
+/// A flow in flight: queue pair, receiver, gate, timers.
+const FLOW_BYTES: u64 = 700;
+/// A flow that waits for others: itself, and what waits for it, in hash tables that double.
+const WAITING_FLOW_BYTES: u64 = 400;
+/// What receivers remember of a flow that has ended, in hash tables that double.
+const ENDED_FLOW_BYTES: u64 = 56;
+/// The retransmission timer of a flow that has ended, until it comes up.
+const TIMER_BYTES: u64 = 64;
+/// A finished flow while summary.json is made: the percentiles sort all of them.
+const SUMMARY_FLOW_BYTES: u64 = 50;
+/// A port's histogram of its queue: 250 bins.
+const HISTOGRAM_BYTES: u64 = 2000;
+
+/// What a run will cost; about, see the table of docs/performance.md.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    pub replay: Replay,
+    /// CPU time on one core, building included.
+    pub seconds: f64,
+    /// Wall time on the threads that share the run.
+    pub seconds_on_threads: f64,
+    pub memory: Memory,
+}
+
+/// Bytes that a process holds at its peak, by what they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    pub program: u64,
+    /// Ports, hosts, switches, histograms.
+    pub network: u64,
+    pub routes: u64,
+    /// Packets in flight with their telemetry and events.
+    pub packets: u64,
+    /// Flows in flight, waiting, and ended.
+    pub flows: u64,
+    /// What the summary takes, once packets and flows are gone.
+    pub summary: u64,
+}
+
+impl Memory {
+    /// The peak: of the run, or of its summary after it.
+    pub fn peak(&self) -> Bytes {
+        let lasting = self.program.saturating_add(self.network).saturating_add(self.routes);
+        Bytes(lasting.saturating_add(self.summary.max(self.packets.saturating_add(self.flows))))
+    }
+}
+
+impl Estimate {
+    /// Plays the flows of a scenario through; `size` is what they come to, `threads` share the run.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize) -> Estimate {
+        let replay = Replay::of(scenario, size);
+        let memory = memory(scenario, &replay);
+        let seconds = seconds(scenario, &replay);
+        let extra_threads = threads.saturating_sub(1) as f64;
+        Estimate {
+            replay,
+            seconds,
+            seconds_on_threads: seconds / (1.0 + GAIN_PER_THREAD * extra_threads),
+            memory,
+        }
+    }
+
+    /// What to say of a run that will probably not fit its limit.
+    pub fn memory_warning(&self, limit: Bytes) -> Option<String> {
+        let peak = self.memory.peak();
+        (peak > limit).then(|| {
+            format!(
+                "run.memory: the run will probably hold about {}, its limit is {limit}: it will end early; lower the load \
+                 or shorten what is in flight, or raise the limit",
+                rounded(peak)
+            )
+        })
+    }
+}
+
+/// To two digits, as more would promise too much.
+fn rounded(bytes: Bytes) -> Bytes {
+    let unit = 10u64.pow(bytes.0.max(1).ilog10().saturating_sub(1));
+    Bytes(bytes.0 / unit * unit)
+}
+
+fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
+    let topology = &scenario.network.topology;
+    let (samples, rows) = samples(&scenario.measure, replay.end);
+    let busy = replay.packets_met / (replay.packets_in_flight as f64).max(1.0);
+    let in_use = replay.packets_met * packet_bytes(scenario) as f64
+        + busy * replay.flows_in_flight as f64 * FLOW_BYTES as f64;
+    let ns = replay.packet_hops * ns_per_hop(scenario) * cache_factor(in_use)
+        + replay.flows as f64 * NS_PER_FLOW
+        + 2.0 * topology.links.len() as f64 * NS_PER_PORT
+        + samples * NS_PER_SAMPLE
+        + rows * NS_PER_ROW;
+    ns / 1e9
+}
+
+/// The dearest of the scenario's controllers.
+fn ns_per_hop(scenario: &Scenario) -> f64 {
+    let cost = |TransportConfig::Rdma(rdma): &TransportConfig| {
+        let name = rdma.controller.name();
+        NS_PER_HOP.iter().find(|(known, _)| *known == name).map_or(NS_PER_HOP_PYTHON, |(_, ns)| *ns)
+    };
+    scenario.transports.iter().map(cost).fold(0.0, f64::max)
+}
+
+/// By how much a hop costs more when this many bytes are in use.
+fn cache_factor(bytes: f64) -> f64 {
+    let (first, last) = (CACHE_FACTOR[0], CACHE_FACTOR[CACHE_FACTOR.len() - 1]);
+    if bytes <= first.0 {
+        return first.1;
+    }
+    let between = CACHE_FACTOR.windows(2).find(|pair| bytes <= pair[1].0);
+    between.map_or(last.1, |pair| {
+        let share = (bytes / pair[0].0).ln() / (pair[1].0 / pair[0].0).ln();
+        pair[0].1 + share * (pair[1].1 - pair[0].1)
+    })
+}
+
+/// Samples of histograms, and rows of series.
+fn samples(measure: &MeasureConfig, end: Time) -> (f64, f64) {
+    let often = |count: usize, every: Time| count as f64 * end.0 as f64 / every.0.max(1) as f64;
+    let ports = [&measure.queue_series, &measure.utilisation, &measure.port_events];
+    let mut rows: f64 = ports.into_iter().flatten().map(|m| often(m.what.len(), m.every)).sum();
+    rows += [&measure.flow_goodput, &measure.controllers]
+        .into_iter()
+        .flatten()
+        .map(|m| often(m.what.len(), m.every))
+        .sum::<f64>();
+    rows += measure.group_goodput.map_or(0.0, |every| often(1, every));
+    let samples = measure.queue_histogram.as_ref().map_or(0.0, |m| often(m.what.len(), m.every));
+    (samples, rows)
+}
+
+fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
+    let topology = &scenario.network.topology;
+    let (ports, hosts) = (2 * topology.links.len() as u64, topology.hosts().len() as u64);
+    let switches = topology.switches().len() as u64;
+    let port = (size_of::<Port>() + 2 * size_of::<PortTotals>()) as u64 + OTHER_PORT_BYTES;
+    let histograms = scenario.measure.queue_histogram.as_ref().map_or(0, |m| m.what.len() as u64);
+    let ended = replay.flows;
+    let timers = (ended as f64 * timers_left(scenario, replay.end)) as u64;
+    Memory {
+        program: PROGRAM_BYTES,
+        network: ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES,
+        // Those of the scenario, and those of the run, which failures change.
+        routes: 2 * scenario.network.routes.memory_bytes() as u64,
+        packets: replay.packets_in_flight.saturating_mul(packet_bytes(scenario)),
+        flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
+            .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
+            .saturating_add(ended.saturating_mul(ENDED_FLOW_BYTES))
+            .saturating_add(timers.saturating_mul(TIMER_BYTES)),
+        summary: ended.saturating_mul(SUMMARY_FLOW_BYTES),
+    }
+}
+
+/// Share of the flows whose retransmission timer has not come up when the run ends.
+fn timers_left(scenario: &Scenario, end: Time) -> f64 {
+    let timeouts = scenario.transports.iter().filter_map(|TransportConfig::Rdma(rdma)| rdma.rto);
+    let longest = timeouts.max().unwrap_or(Time::ZERO);
+    (longest.as_seconds() / end.as_seconds().max(1e-12)).min(1.0)
+}
+
+/// A packet in flight, with its event, and its telemetry where packets have any.
+fn packet_bytes(scenario: &Scenario) -> u64 {
+    let telemetry = match scenario.telemetry {
+        TelemetryConfig::None => 0,
+        TelemetryConfig::Int { max_hops, .. } => u64::from(max_hops) * size_of::<IntRecord>() as u64 + 8,
+    };
+    size_of::<Packet>() as u64 + EVENT_BYTES + telemetry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_the_caches_costs_more_and_never_less() {
+        assert_eq!((cache_factor(0.0), cache_factor(2e6), cache_factor(44e6)), (1.0, 1.0, 1.6));
+        assert_eq!(cache_factor(1e12), 1.9);
+        let factors: Vec<f64> = (0..60).map(|i| cache_factor(1e6 * 1.1f64.powi(i))).collect();
+        assert!(factors.is_sorted(), "{factors:?}");
+    }
+
+    #[test]
+    fn sizes_are_said_with_two_digits() {
+        assert_eq!(rounded(Bytes(8_765_432_100)).to_string(), "8.7GB");
+        assert_eq!(rounded(Bytes(99)).to_string(), "99B");
+        assert_eq!(rounded(Bytes(0)).to_string(), "0B");
+    }
+}
