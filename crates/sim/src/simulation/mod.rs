@@ -17,6 +17,7 @@ mod probes;
 mod region;
 mod split;
 mod starts;
+mod work;
 
 pub use build::base_rtt_of;
 pub use execution::{Execution, Plan};
