@@ -56,6 +56,12 @@ const LOW: u64 = 0xffff_ffff;
 pub struct Event(u128);
 
 impl Event {
+    /// The arrival of a packet.
+    #[inline(always)]
+    pub fn of_arrival(time: Time, port: PortId, packet: PacketId) -> Event {
+        Event(u128::from(time.0) << 64 | u128::from(u64::from(port) << 32 | u64::from(packet)))
+    }
+
     #[inline]
     pub fn new(time: Time, action: Action) -> Event {
         let at_port = |rank: u64, port: PortId, low: u32| {
@@ -166,6 +172,7 @@ pub enum AgendaKind {
 
 // What is large in it is touched with every event: it does not lie elsewhere.
 #[allow(clippy::large_enum_variant)]
+#[repr(u8)]
 pub enum Agenda {
     Windows(Windows),
     Wheel(EventQueue<Event>),
@@ -232,8 +239,8 @@ pub struct Windows {
     /// The window at work begins and ends here.
     start: Time,
     until: Time,
-    /// What comes from then on is kept apart.
-    horizon: Time,
+    /// What comes so long after it is kept apart.
+    span: Time,
     /// By node: what comes before the horizon, in no order.
     inboxes: Vec<Vec<Event>>,
     /// Nodes with something in their inboxes, in the window at work and after it.
@@ -248,8 +255,8 @@ pub struct Windows {
     pub handled: u64,
 }
 
-/// Windows before the horizon: an event is looked at once in each until it comes.
-const HORIZON: u64 = 3;
+/// Windows that inboxes are for: an event is looked at once in each until it comes.
+const SPAN: u64 = 3;
 
 impl Windows {
     fn new(length: Time, nodes: usize) -> Windows {
@@ -258,7 +265,7 @@ impl Windows {
             length: length.max(Time(1)),
             start: Time::ZERO,
             until: Time::ZERO,
-            horizon: Time::ZERO,
+            span: Time(length.0.saturating_mul(SPAN).min(1 << 62)),
             inboxes: vec![Vec::new(); nodes],
             active: vec![0; words],
             coming: vec![0; words],
@@ -272,7 +279,7 @@ impl Windows {
     #[inline(always)]
     fn push(&mut self, node: u32, event: Event) {
         // One comparison for both ends.
-        if event.time().0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
+        if event.time().0.wrapping_sub(self.until.0) >= self.span.0 {
             return self.push_outside(node, event);
         }
         self.first = self.first.min(event.time());
@@ -286,7 +293,7 @@ impl Windows {
     /// What is far off, or comes up for the node at work within the window.
     #[inline(never)]
     fn push_outside(&mut self, node: u32, event: Event) {
-        if event.time() >= self.horizon {
+        if event.time() >= self.until {
             return self.far.push(Far { event, node });
         }
         self.handled += 1;
@@ -303,7 +310,6 @@ impl Windows {
         let Some(start) = self.nothing_before().filter(|&start| start < limit) else { return false };
         self.start = start;
         self.until = start.saturating_add(self.length).min(limit);
-        self.horizon = self.until.saturating_add(Time(self.length.0.saturating_mul(HORIZON)));
         self.first = Time::MAX;
         std::mem::swap(&mut self.active, &mut self.coming);
         while let Some(Far { event, node }) = self.far.pop_before(self.until) {
@@ -340,18 +346,17 @@ impl Windows {
     }
 
     /// The next event of the node at work.
-    #[inline]
+    #[inline(always)]
     pub fn next_of_node(&mut self) -> Option<Event> {
         self.due.pop()
     }
 
-    /// The packet of an event a few ahead of the next one, if that is an arrival: whoever takes the events may have it
-    /// fetched.
+    /// The packet of an event a few behind the one taken last, if that is about a packet; else some number. Whoever takes the
+    /// events may have it fetched.
     #[inline(always)]
-    pub fn packet_ahead(&self) -> Option<PacketId> {
+    pub fn packet_ahead(&self) -> PacketId {
         const AHEAD: usize = 4;
-        let event = self.due.events[..self.due.left].get(self.due.left.wrapping_sub(AHEAD))?;
-        event.arrival().map(|(_, packet)| packet)
+        self.due.events[self.due.left.saturating_sub(AHEAD)].order() as u32
     }
 
     fn drain(&mut self) -> Vec<Event> {
@@ -381,9 +386,9 @@ impl Due {
     /// Buckets at most.
     const BUCKETS: usize = 256;
     /// So many events at most are sorted by insertion at once.
-    const FEW: usize = 16;
+    const FEW: usize = 32;
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<Event> {
         self.left = self.left.checked_sub(1)?;
         Some(self.events[self.left])

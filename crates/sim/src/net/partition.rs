@@ -98,13 +98,11 @@ impl Partition {
     }
 
     /// Under windows: the next event of the node at work.
-    #[inline]
+    #[inline(always)]
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
-        if let Some(packet) = windows.packet_ahead() {
-            self.packets.prefetch(packet);
-        }
+        self.packets.prefetch(windows.packet_ahead());
         self.now = event.time();
         Some(event)
     }
@@ -145,7 +143,7 @@ impl Partition {
         if there != self.number {
             return self.cross(there, at, peer, id);
         }
-        self.schedule(node, at, Action::Arrival { port: peer, packet: id });
+        self.agenda.push(node, Event::of_arrival(at, peer, id));
     }
 
     /// A packet leaves for another partition.
