@@ -241,9 +241,10 @@ pub struct Windows {
     until: Time,
     /// What comes so long after it is kept apart.
     span: Time,
-    /// By node: what comes before the horizon, in no order.
+    /// By node, in no order: what came up before the window at work began, and since.
     inboxes: Vec<Vec<Event>>,
-    /// Nodes with something in their inboxes, in the window at work and after it.
+    next_inboxes: Vec<Vec<Event>>,
+    /// Nodes with something in the one, and in the other.
     active: Vec<u64>,
     coming: Vec<u64>,
     /// The first event after the window at work and before the horizon.
@@ -267,6 +268,7 @@ impl Windows {
             until: Time::ZERO,
             span: Time(length.0.saturating_mul(SPAN).min(1 << 62)),
             inboxes: vec![Vec::new(); nodes],
+            next_inboxes: vec![Vec::new(); nodes],
             active: vec![0; words],
             coming: vec![0; words],
             first: Time::MAX,
@@ -283,7 +285,7 @@ impl Windows {
             return self.push_outside(node, event);
         }
         self.first = self.first.min(event.time());
-        let inbox = &mut self.inboxes[node as usize];
+        let inbox = &mut self.next_inboxes[node as usize];
         if inbox.is_empty() {
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
@@ -311,6 +313,7 @@ impl Windows {
         self.start = start;
         self.until = start.saturating_add(self.length).min(limit);
         self.first = Time::MAX;
+        std::mem::swap(&mut self.inboxes, &mut self.next_inboxes);
         std::mem::swap(&mut self.active, &mut self.coming);
         while let Some(Far { event, node }) = self.far.pop_before(self.until) {
             self.inboxes[node as usize].push(event);
@@ -335,10 +338,12 @@ impl Windows {
     pub fn begin(&mut self, node: u32) -> bool {
         self.active[node as usize / 64] &= !(1 << (node % 64));
         let inbox = &mut self.inboxes[node as usize];
-        self.due.take_in(inbox, self.start, self.until);
-        if !inbox.is_empty() {
-            let first = inbox.iter().map(|event| event.time()).min();
+        let later = self.due.take_in(inbox, self.start, self.until);
+        if !later.is_empty() {
+            let first = later.iter().map(|event| event.time()).min();
             self.first = self.first.min(first.unwrap_or(Time::MAX));
+            // They were taken from the back.
+            self.next_inboxes[node as usize].extend(later.iter().rev());
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
         self.handled += self.due.left as u64;
@@ -360,7 +365,8 @@ impl Windows {
     }
 
     fn drain(&mut self) -> Vec<Event> {
-        let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
+        let boxes = self.inboxes.iter_mut().chain(&mut self.next_inboxes);
+        let mut all: Vec<Event> = boxes.flat_map(|events| events.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
         all.extend(std::iter::from_fn(|| self.due.pop()));
         all
@@ -404,12 +410,13 @@ impl Due {
         self.left += 1;
     }
 
-    /// Takes from an inbox what comes before `until`. Nothing in it comes before `start`.
-    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) {
+    /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
+    #[inline]
+    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) -> &[Event] {
         debug_assert!(self.left == 0);
         let count = inbox.len();
-        if self.events.len() <= count {
-            self.events.resize(2 * count + 1, Event(0));
+        if self.events.len() <= 2 * count {
+            self.events.resize(4 * count + 1, Event(0));
         }
         let later = if count <= Due::FEW {
             self.insert_each(inbox, until)
@@ -417,39 +424,40 @@ impl Due {
             self.deal_out(inbox, start, until)
         };
         inbox.clear();
-        // They were taken from the back.
-        inbox.extend(self.events[later].iter().rev());
+        &self.events[later]
     }
 
-    /// By insertion; what comes later lies in the range behind what is due. From the back: packets of one sender come in
-    /// order, and the last one is to be first.
+    /// By insertion; where those that come later lie. From the back: packets of one sender come in order, and the last
+    /// one is to be first.
+    #[inline]
     fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
-        let (mut due, mut later) = (0, self.events.len());
+        let count = inbox.len();
+        let (due, later) = self.events.split_at_mut(count);
+        let later = &mut later[..count];
+        let (mut dues, mut laters) = (0, 0);
         for &event in inbox.iter().rev() {
             if event.time() >= until {
-                later -= 1;
-                self.events[later] = event;
+                later[laters] = event;
+                laters += 1;
                 continue;
             }
-            let mut at = due;
-            while at > 0 && self.events[at - 1] < event {
-                self.events[at] = self.events[at - 1];
+            let mut at = dues;
+            while at > 0 && due[at - 1] < event {
+                due[at] = due[at - 1];
                 at -= 1;
             }
-            self.events[at] = event;
-            due += 1;
+            due[at] = event;
+            dues += 1;
         }
-        self.left = due;
-        let range = later..self.events.len();
-        self.events[range.clone()].reverse();
-        range
+        self.left = dues;
+        count..count + laters
     }
 
     /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;
-        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
+        let wanted = (inbox.len() / 2).next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
         let behind = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
@@ -524,7 +532,8 @@ mod tests {
             let mut expected: Vec<Event> =
                 inbox.iter().copied().filter(|event| event.time() < until).collect();
             let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
-            due.take_in(&mut inbox, Time(round), until);
+            let rest: Vec<Event> =
+                due.take_in(&mut inbox, Time(round), until).iter().rev().copied().collect();
             for _ in 0..random.below(20) {
                 let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
                 due.insert(event);
@@ -532,7 +541,7 @@ mod tests {
             }
             expected.sort_unstable();
             let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
-            assert_eq!((popped, inbox), (expected, later));
+            assert_eq!((popped, rest), (expected, later));
         }
     }
 

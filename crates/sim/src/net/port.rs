@@ -2,6 +2,7 @@
 
 use super::PortId;
 use crate::config::Compat;
+use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
 
@@ -129,6 +130,19 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
+    }
+
+    /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).
+    #[inline(always)]
+    pub fn launch(&mut self, packet: &mut Packet, now: Time, compat: Compat) -> Time {
+        let size = u64::from(packet.size);
+        let whole = self.line.transmission_time(size, compat);
+        self.busy_until = now + whole;
+        self.bytes_sent += size;
+        self.packets_sent += 1;
+        packet.generation = self.generation;
+        packet.ingress = self.peer_local;
+        now + self.line.time_to_head(size, whole, compat) + self.line.delay
     }
 
     /// The transmitter sends nothing and nothing waits for it to become free.
