@@ -1,5 +1,6 @@
 //! From a [`Config`] to a network that is ready to run.
 
+use super::balance::Windows;
 use super::changes::Changes;
 use super::execution::{self, Execution};
 use super::flows::Flows;
@@ -88,6 +89,7 @@ impl Simulation {
             now: Time::ZERO,
             ended: Vec::new(),
             samples: Vec::new(),
+            windows: Windows::default(),
             plan,
         })
     }
