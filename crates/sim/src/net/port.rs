@@ -42,6 +42,9 @@ pub struct Port {
     pub node: u32,
 }
 
+/// What a packet touches that finds the port idle lies in the first two lines.
+const _: () = assert!(std::mem::offset_of!(Port, queue) + 16 <= 128);
+
 /// One direction of a link, as packets cross it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -177,6 +180,3 @@ mod tests {
         assert_eq!(sizes.map(|b| ns(b, 400)), [0, 1, 1, 20, 20, 21, 21, 19]);
     }
 }
-
-/// What a packet touches that finds the port idle lies in the first two lines.
-const _: () = assert!(std::mem::offset_of!(Port, queue) + 16 <= 128);

@@ -13,13 +13,13 @@ pub struct Execution {
     pub threads: usize,
     /// Regions that the network is cut into; none: as many as threads.
     pub regions: Option<usize>,
-    /// Regions work node by node in windows of their shortest link delay; otherwise event by event.
-    pub windows: bool,
+    /// Regions work node by node in windows of their shortest link delay, or event by event; none: by what pays.
+    pub windows: Option<bool>,
 }
 
 impl Default for Execution {
     fn default() -> Execution {
-        Execution { threads: 1, regions: None, windows: true }
+        Execution { threads: 1, regions: None, windows: None }
     }
 }
 
@@ -89,6 +89,12 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
         format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
+}
+
+/// Whether it pays to work node by node in windows of this length: whether a node has more than a packet or two in one.
+pub(super) fn windows_pay(topology: &Topology, length: Time) -> bool {
+    const LEAST: f64 = 2.0;
+    hops_in(topology, length) >= LEAST * topology.nodes.len() as f64
 }
 
 /// Packet-hops of the whole network in a time at a usual load: as many acknowledgements as full packets.
