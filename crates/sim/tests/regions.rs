@@ -370,7 +370,7 @@ fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
     let (whole, outcome) = run_as(Execution::default(), config.clone());
     for &(regions, threads, windows) in executions {
         let (cut, outcome_cut) =
-            run_as(Execution { threads, regions: Some(regions), windows }, config.clone());
+            run_as(Execution { threads, regions: Some(regions), windows: Some(windows) }, config.clone());
         let order = if windows { "node by node" } else { "event by event" };
         let how = format!("{regions} regions, {threads} threads, {order}");
         assert_eq!(outcome, outcome_cut, "{how}");

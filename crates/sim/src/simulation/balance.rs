@@ -3,6 +3,7 @@
 use super::Simulation;
 use super::region::Region;
 use crate::measure::{Balance, RegionWork};
+use crate::net::partition::Partition;
 
 /// Counts windows while a run goes on.
 #[derive(Default)]
@@ -30,8 +31,7 @@ impl Windows {
 impl Simulation {
     /// How the work was spread, up to now.
     pub(super) fn balance(&self) -> Balance {
-        let work = |region: &Box<Region>| {
-            let net = &region.net;
+        let work = |net: &Partition| {
             let leaving = net.ports.iter().filter(|port| port.peer_partition != net.number);
             RegionWork {
                 events: net.events_handled(),
@@ -43,7 +43,7 @@ impl Simulation {
             threads: self.plan.threads,
             lookahead: self.plan.lookahead,
             windows: self.windows.count,
-            regions: self.regions.iter().map(work).collect(),
+            regions: self.regions.iter().map(|region| work(&region.net)).collect(),
             longest_way: self.windows.longest_way,
         }
     }

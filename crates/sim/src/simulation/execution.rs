@@ -4,7 +4,7 @@ use super::split::Split;
 use super::work::Work;
 use crate::config::{Compat, Config, TransportConfig};
 use crate::congestion::ControllerConfig;
-use crate::topology::{NextHopOrder, Routes};
+use crate::topology::{NextHopOrder, Routes, Topology};
 use crate::units::Time;
 
 /// How a run is to be executed. Nothing of it shows in the results.
@@ -14,13 +14,13 @@ pub struct Execution {
     pub threads: usize,
     /// Regions that the network is cut into; none: as many as threads.
     pub regions: Option<usize>,
-    /// Regions work node by node in windows of their shortest link delay; otherwise event by event.
-    pub windows: bool,
+    /// Regions work node by node in windows of their shortest link delay, or event by event; none: by what pays.
+    pub windows: Option<bool>,
 }
 
 impl Default for Execution {
     fn default() -> Execution {
-        Execution { threads: 1, regions: None, windows: true }
+        Execution { threads: 1, regions: None, windows: None }
     }
 }
 
@@ -45,6 +45,8 @@ impl Plan {
 /// Packet-hops of a region in a window, some 8 us of work, below which a thread spends more time on handing over than it
 /// saves.
 const LEAST_HOPS: f64 = 100.0;
+/// Of what the links can carry, for the estimate of what happens in a window.
+const USUAL_LOAD: f64 = 0.3;
 
 /// Decides on threads and regions.
 pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (Plan, Split) {
@@ -90,4 +92,17 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
+}
+
+/// Whether it pays to work node by node in windows of this length: whether a node has more than a packet or two in one.
+pub(super) fn windows_pay(topology: &Topology, length: Time) -> bool {
+    const LEAST: f64 = 2.0;
+    hops_in(topology, length) >= LEAST * topology.nodes.len() as f64
+}
+
+/// Packet-hops of the whole network in a time at a usual load: as many acknowledgements as full packets.
+fn hops_in(topology: &Topology, time: Time) -> f64 {
+    const BITS: f64 = 8.0 * 1100.0;
+    let rates: f64 = topology.links.iter().map(|link| 2.0 * link.rate.0 as f64).sum();
+    2.0 * USUAL_LOAD * rates / BITS * time.as_seconds()
 }

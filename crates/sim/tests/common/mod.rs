@@ -51,7 +51,7 @@ pub fn run(config: Config) -> (Kept, Outcome) {
 pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
     // More than one thread now and then: they make no difference to the results, but to the time that tests take.
     let threads = if regions % 3 == 0 { 2 } else { 1 };
-    run_as(Execution { threads, regions: Some(regions), windows: regions % 2 == 0 }, config)
+    run_as(Execution { threads, regions: Some(regions), windows: Some(regions % 2 == 0) }, config)
 }
 
 /// Runs to the end as the execution says.
