@@ -19,7 +19,18 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline import claims, exhibits, experiments, page, quantities, report, runs, scenarios
+from weftline import (
+    claims,
+    cost,
+    cost_exhibits,
+    exhibits,
+    experiments,
+    page,
+    quantities,
+    report,
+    runs,
+    scenarios,
+)
 from weftline.errors import InputError, RunFailed
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
@@ -59,6 +70,8 @@ def command(options: argparse.Namespace) -> int:
         seeds=parse_seeds(options.seeds) if options.seeds else None,
     )
     out = Path(options.out) if options.out else Path("out") / experiment.out
+    if experiment.measures_cost:
+        return _cost_command(experiment, size, out, options)
     plan = plan_points(experiment, size, out)
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
@@ -79,6 +92,42 @@ def command(options: argparse.Namespace) -> int:
     for point, why in failed:
         print(f"failed: {point.name}: {why}", file=sys.stderr)
     path = write_page(experiment, size, panels, verdicts, out / "report.html")
+    if not quiet:
+        print(f"page: {path}")
+    return 1 if failed else 0
+
+
+def _cost_command(experiment: Experiment, size: Size, out: Path, options: argparse.Namespace) -> int:
+    """The same for an experiment that measures what runs cost: one run at a time, several of each point."""
+    if len(size.seeds) > 1:
+        raise InputError(f"--seeds: {experiment.name} measures what runs cost; expected one seed")
+    if (options.jobs or 1) > 1:
+        raise InputError(
+            f"--jobs {options.jobs}: {experiment.name} measures time; expected one run at a time"
+        )
+    panels = cost.plan(experiment, size, out)
+    points = list({point.file: point for panel in panels for point in panel.points}.values())
+    quiet = options.quiet or options.json
+    if not quiet:
+        print(f"{experiment.title}\n{size.says}; {len(points)} points, {experiment.repeats} runs of each")
+    line = ProgressLine(quiet=quiet)
+    try:
+        failed = cost.measure(points, experiment.repeats, show=lambda text: line.show(text, at_once=True))
+    except KeyboardInterrupt:
+        line.clear()
+        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
+        return 1
+    line.clear()
+    for panel in panels:
+        panel.measured = cost.summaries(panel.points)
+    verdicts = [v for claim in experiment.claims if (v := cost.check(claim, panels)) is not None]
+    if options.json:
+        cost_exhibits.print_json(experiment, size, panels, verdicts, failed)
+    elif not options.quiet:
+        cost_exhibits.print_tables(panels, verdicts)
+    for point, why in failed.items():
+        print(f"failed: {point.line}, {point.place}: {why}", file=sys.stderr)
+    path = cost_exhibits.write_page(experiment, size, panels, verdicts, out / "report.html")
     if not quiet:
         print(f"page: {path}")
     return 1 if failed else 0
@@ -150,11 +199,11 @@ def plan_points(experiment: Experiment, size: Size, out: Path) -> Plan:
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
-        for choice in experiment.panels(figure):
-            for label in experiment.variants(figure, figure.lines):
+        for choice in experiment.panels(figure, full=size.full):
+            for label in experiment.variants(figure, figure.lines, full=size.full):
                 full = (*choice, (figure.lines, label))
                 # The size comes first: what a variant says of itself stands above it.
-                changes = {**size.settings, **experiment.settings(figure, full)}
+                changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
                 plan.append(
                     (figure, choice, label, [_point(source, changes, s, name, out) for s in size.seeds])
