@@ -279,7 +279,7 @@ def _apart(ticks: Sequence[float]) -> list[float]:
     """Those of the ticks of a logarithmic axis that have room for their labels."""
     chosen: list[float] = []
     for tick in ticks:
-        if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.09:
+        if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.15:
             chosen.append(tick)
     return chosen
 
