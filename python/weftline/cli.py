@@ -117,7 +117,10 @@ def parser() -> argparse.ArgumentParser:
     run = command("run", _run, "run a scenario and write its results to a folder")
     _scenario_options(run)
     run.add_argument(
-        "--threads", type=_threads, default=1, metavar="N", help="threads of the engine (default 1)"
+        "--threads",
+        type=_threads,
+        metavar="N",
+        help="threads that share the run, 0 for as many as pay (default: run.threads of the scenario)",
     )
     run.add_argument(
         "--memory",
@@ -167,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
         "--repeats", type=_count, default=3, metavar="N", help="runs of each (default 3); the median counts"
     )
     bench.add_argument(
-        "--threads", type=_threads, default=1, metavar="N", help="threads of the engine (default 1)"
+        "--threads", type=_threads, default=1, metavar="N", help="threads, 0 for as many as pay (default 1)"
     )
     bench.add_argument("--json", action="store_true", help="print JSON")
     bench.add_argument("--out", metavar="FILE", help="write the JSON to a file")
@@ -228,7 +231,7 @@ def _count(text: str) -> int:
 
 
 def _threads(text: str) -> int:
-    return _whole(text, 1, 1024)
+    return _whole(text, 0, 1024)
 
 
 def _seed(text: str) -> int:

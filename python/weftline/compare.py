@@ -103,9 +103,23 @@ def facts(run: Run) -> list[tuple[str, str]]:
     rows.append(
         ("packet-hops", f"{hops} in {quantities.seconds_text(summary.get('cpu_seconds'))}, {speed}/s")
     )
+    if isinstance(threads := summary.get("threads"), int) and threads > 1:
+        rows.append(("threads", _threads_text(threads, summary)))
     rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))
     rows.append(("folder", str(run.out)))
     return rows
+
+
+def _threads_text(threads: int, summary: dict) -> str:
+    """How the work was spread: threads, busiest region over the mean, share of packets between regions."""
+    balance, crossing = summary.get("balance"), summary.get("crossing_share")
+    wall = quantities.seconds_text(summary.get("wall_seconds"))
+    parts = [f"{threads}, {wall} of wall time"]
+    if isinstance(balance, int | float):
+        parts.append(f"busiest region {balance:.2f} of the mean")
+    if isinstance(crossing, int | float):
+        parts.append(f"{crossing:.0%} of packet-hops between regions")
+    return "; ".join(parts)
 
 
 def facts_table(run: Run) -> Table:

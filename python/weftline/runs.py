@@ -25,7 +25,7 @@ def run(
     *,
     set: Mapping[str, object] | None = None,
     seed: int | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     memory: str | None = None,
     out: str | os.PathLike | None = None,
     force: bool = False,
@@ -45,8 +45,9 @@ def run(
         Values by dotted path that replace those of the scenario: ``{"workload.0.load": 0.7}``.
     seed : int, optional
         Seed of every random stream; the scenario's own without it.
-    threads : int
-        Threads of the engine. Results do not depend on it.
+    threads : int, optional
+        Threads that share the run, 0 for as many as pay; the scenario's ``run.threads`` without it. Results
+        do not depend on it.
     memory : str, optional
         Most memory that this process may hold, such as ``"8GB"``: beyond it the run ends with its results
         so far and the status ``memory-limit``. ``"none"``: no limit; without it that of the scenario.
@@ -92,7 +93,7 @@ def start(
     changes: list[tuple[str, str]],
     *,
     seed: int | None,
-    threads: int,
+    threads: int | None,
     out: str | os.PathLike,
     force: bool,
     memory: str | None = None,

@@ -10,7 +10,7 @@ use serde_json::json;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
-use weftline_sim::scenario::{self, Scenario};
+use weftline_sim::scenario::{self, MOST_THREADS, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::units::Bytes;
 
@@ -36,24 +36,30 @@ pub fn run(
     seed: Option<Bound<'_, PyAny>>,
     out: PathBuf,
     force: bool,
-    threads: Bound<'_, PyAny>,
+    threads: Option<Bound<'_, PyAny>>,
     progress: Option<Py<PyAny>>,
     controllers: Option<Bound<'_, PyDict>>,
     memory: Option<Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
-    let threads = whole::<u16>(&threads, "threads", "a whole number from 1 to 65535")?;
-    if threads == 0 {
-        return Err(input("threads: expected a whole number from 1, found 0"));
-    }
+    let threads = threads.map(|number| threads_of(&number)).transpose()?;
     let memory = memory.map(memory_limit).transpose()?;
     let (external, failure) = controllers::external(controllers)?;
     py.detach(|| {
         let mut scenario = source.load(external, Ok)?;
         scenario.memory = memory.unwrap_or(scenario.memory);
         let mut watch = Watch::new(progress, &failure, scenario.memory);
-        simulate(&scenario, usize::from(threads), out, force, &mut watch)
+        simulate(&scenario, threads.unwrap_or(scenario.threads), out, force, &mut watch)
     })
+}
+
+/// How many threads were asked for; 0: as many as pay.
+fn threads_of(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let expected = format!("a whole number from 0 to {MOST_THREADS}, 0 for as many as pay");
+    match whole::<u16>(value, "threads", &expected)? {
+        number if usize::from(number) <= MOST_THREADS => Ok(usize::from(number)),
+        number => Err(input(format!("threads: expected {expected}, found {number}"))),
+    }
 }
 
 /// `memory=` as the caller gave it.
@@ -72,9 +78,6 @@ fn simulate(
     watch: &mut Watch,
 ) -> PyResult<String> {
     let mut warnings = scenario.warnings.clone();
-    if threads.max(scenario.threads) > 1 {
-        warnings.push("threads: this version runs on one; results do not depend on their number".into());
-    }
     warnings.extend(memory_warning(scenario));
     let config = scenario.config().map_err(input)?;
     let about = About {
@@ -85,22 +88,27 @@ fn simulate(
         memory_limit: scenario.memory.map(|limit| limit.0),
     };
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
-    let (network, built) = match build(config) {
+    let (network, built) = match build(config, threads) {
         Ok(built) => built,
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
     if let Some(ending) = watch.beyond_limit() {
         return ended(folder, &Outcome::nothing(ending), &built, &out);
     }
-    // The simulator runs on this thread alone.
-    let stopwatch = Stopwatch::start(1);
-    let result = network.run(&mut folder, &mut |progress| watch.goes_on(progress));
+    if let Some(why) = &network.plan().why_fewer {
+        folder.warn(format!("threads: {why}"));
+    }
+    let stopwatch = Stopwatch::start(network.plan().threads);
+    let result = network.run_balanced(&mut folder, &mut |progress| watch.goes_on(progress));
     let cost = built.and(stopwatch.read());
     let broken = watch.failure.take();
     let mut outcome = match (result, broken) {
         (_, Some(text)) => return Err(failed(folder.fail(&text, &cost))),
         (Err(error), None) => return Err(failed(folder.fail(&error.to_string(), &cost))),
-        (Ok(outcome), None) => outcome,
+        (Ok((outcome, balance)), None) => {
+            folder.worked(balance);
+            outcome
+        }
     };
     outcome.ending = watch.ending.unwrap_or(outcome.ending);
     let summary = ended(folder, &outcome, &cost, &out)?;
@@ -129,10 +137,11 @@ fn memory_warning(scenario: &Scenario) -> Option<String> {
 }
 
 /// Builds the network of a run, and says what that cost. Ctrl-C ends it.
-fn build(config: Config) -> PyResult<(Simulation, Resources)> {
+fn build(config: Config, threads: usize) -> PyResult<(Simulation, Resources)> {
     interruptible(move || {
         let stopwatch = Stopwatch::start(1);
-        let network = Simulation::new(config, Execution::default()).map_err(failed)?;
+        let execution = Execution { threads, ..Execution::default() };
+        let network = Simulation::new(config, execution).map_err(failed)?;
         Ok((network, stopwatch.read()))
     })
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
 use weftline_sim::scenario::{self, Hooks, Scenario};
+use weftline_sim::simulation::{Execution, Plan};
 
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
@@ -56,9 +57,11 @@ pub fn check(
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     py.detach(|| {
         source.load(Vec::new(), |scenario| {
-            let mut facts = scenario.check();
-            if let Some(facts) = facts.as_object_mut() {
-                facts.entry("warnings").or_insert_with(|| scenario.warnings.clone().into());
+            let execution = Execution { threads: scenario.threads, ..Execution::default() };
+            let plan = Plan::of(&scenario.config().map_err(input)?, execution);
+            let mut facts = scenario.check_on(plan.threads);
+            if let (Some(warnings), Some(why)) = (facts["warnings"].as_array_mut(), plan.why_fewer) {
+                warnings.push(format!("run.threads: {why}").into());
             }
             Ok(facts.to_string())
         })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use weftline_sim::measure::{FlowRecord, Outcome, Sample, Sink};
+use weftline_sim::measure::{Balance, FlowRecord, Outcome, Sample, Sink};
 
 use crate::flow_table::{self, FlowRows};
 use crate::names::Names;
@@ -51,6 +51,7 @@ pub struct About {
 pub struct RunFolder {
     dir: PathBuf,
     about: About,
+    balance: Option<Balance>,
     names: Arc<Names>,
     flow_rows: FlowRows,
     flows: TableFile,
@@ -102,6 +103,7 @@ impl RunFolder {
             flows: TableFile::create(&dir.join(flow_table::FILE), flow_table::schema())?,
             dir: dir.to_path_buf(),
             about,
+            balance: None,
             flow_rows: FlowRows::new(names.clone()),
             waiting_flows: Vec::with_capacity(ROWS_PER_BATCH),
             series_rows: SeriesRows::new(names.clone()),
@@ -116,12 +118,25 @@ impl RunFolder {
         &self.dir
     }
 
+    /// Adds a warning to what the summary will say.
+    pub fn warn(&mut self, warning: String) {
+        self.about.warnings.push(warning);
+    }
+
+    /// Notes how the work was spread over threads, for the summary.
+    pub fn worked(&mut self, balance: Balance) {
+        self.balance = Some(balance);
+    }
+
     /// Ends the folder of a run that came to an end, also an early one (see [`Ending`](weftline_sim::measure::Ending)); returns what
     /// summary.json holds. Where a table cannot be written to its end the summary says that the run failed.
     pub fn finish(mut self, outcome: &Outcome, cost: &Resources) -> Result<Value, ResultsError> {
         let written = self.close().and_then(|()| self.write_queues(outcome));
         let written = written.and_then(|()| {
-            let summary = summary::of(&self.about, &self.names, outcome, cost, &self.dir)?;
+            let mut summary = summary::of(&self.about, &self.names, outcome, cost, &self.dir)?;
+            if let (Value::Object(summary), Some(balance)) = (&mut summary, &self.balance) {
+                summary.extend(summary::of_balance(balance));
+            }
             self.write_summary(&summary)?;
             Ok(summary)
         });
@@ -264,7 +279,7 @@ mod tests {
     use crate::trace;
     use arrow_array::RecordBatch;
     use serde_json::json;
-    use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram};
+    use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram, RegionWork};
     use weftline_sim::units::{Bytes, Time};
 
     fn about() -> About {
@@ -418,6 +433,28 @@ mod tests {
             files,
             ["flows.parquet", "queues.parquet", "scenario.toml", "series.parquet", "summary.json"]
         );
+    }
+
+    #[test]
+    fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
+        let dir = Scratch::new();
+        let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+        folder.warn("threads: so".into());
+        let of =
+            |packet_hops| RegionWork { events: 2 * packet_hops, packet_hops, crossings: packet_hops / 4 };
+        folder.worked(Balance {
+            threads: 2,
+            lookahead: Time::from_us(1),
+            windows: 9,
+            regions: vec![of(3000), of(1000)],
+            longest_way: 6400,
+        });
+        let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+        assert_eq!(summary["warnings"], json!(["threads: so"]));
+        assert_eq!((&summary["threads"], &summary["regions"]), (&json!(2), &json!(2)));
+        assert_eq!((&summary["windows"], &summary["lookahead_ns"]), (&json!(9), &json!(1000.0)));
+        assert_eq!((&summary["balance"], &summary["crossing_share"]), (&json!(1.5), &json!(0.25)));
+        assert_eq!(summary["most_speedup"], 1.25);
     }
 
     #[test]

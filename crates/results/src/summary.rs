@@ -7,6 +7,7 @@
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
+//! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
@@ -19,8 +20,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Ending, Outcome, PortTotals};
-use weftline_sim::units::Bytes;
+use weftline_sim::measure::{Balance, Ending, Outcome, PortTotals};
+use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
 use crate::names::Names;
@@ -86,6 +87,24 @@ pub(crate) fn of(
         }
     }
     Ok(Value::Object(summary))
+}
+
+/// How the work was spread over threads and regions. With one region there is no lookahead.
+pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
+    let lookahead = (balance.lookahead != Time::MAX).then(|| balance.lookahead.as_ns());
+    let of = json!({
+        "threads": balance.threads,
+        "regions": balance.regions.len(),
+        "windows": balance.windows,
+        "lookahead_ns": lookahead,
+        "balance": balance.busiest_over_mean(),
+        "most_speedup": balance.most_speedup(),
+        "crossing_share": balance.crossing_share(),
+    });
+    match of {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
 }
 
 /// "8012.3 MB", rounded.

@@ -316,6 +316,10 @@ impl Hpcc {
         let duration = tau_ns as f64 * 1e-9;
         let tx_rate = (new.bytes_since(old, self.layout) * 8) as f64 / duration;
         let queue = new.queue_bytes(self.layout).min(old.queue_bytes(self.layout)) as f64;
+        if queue == 0.0 {
+            // Nothing to add, and two divisions saved.
+            return (tx_rate / capacity, tau_ns);
+        }
         let line_rate = self.law.range.most as f64;
         (tx_rate / capacity + queue * line_rate / capacity / self.window_bytes, tau_ns)
     }

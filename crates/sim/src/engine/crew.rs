@@ -1,57 +1,113 @@
 //! A crew of threads that work on the parts of something, again and again, in step.
 //!
-//! Ownership is what keeps them apart: for each round the leader hands every member its part and has it back when the
-//! round is over, so nothing is shared and the leader may do as it likes in between. A part changes hands through a
-//! post: one atomic state, and a place that only the one may touch whose turn it is. Who waits spins for some
-//! microseconds, then yields, so that a crew on a busy machine does not burn the time that its own members need.
+//! Ownership is what keeps them apart: for each round the leader hands every member its parts and has them back when the
+//! round is over, so nothing is shared and the leader may do as it likes in between. Parts change hands at a post, whose
+//! state says whose turn it is. Who waits looks at the state for some microseconds, which is how long a wait mostly takes
+//! on a machine that is idle; then it sleeps until it is woken, so that it does not take from a busy machine what the
+//! others of the crew need.
+//!
+//! The posts are checked with loom, every order of what two or three threads do there (`make loom`).
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+use sync::{AtomicU8, Condvar, Mutex, MutexGuard, Ordering};
 
-/// Looks at a state before a thread yields: some microseconds.
-const SPINS: u32 = 2000;
+/// What loom replaces to try every order of events.
+mod sync {
+    #[cfg(loom)]
+    pub use loom::sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicU8, Ordering},
+    };
+    #[cfg(not(loom))]
+    pub use std::sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicU8, Ordering},
+    };
+}
 
-const EMPTY: u8 = 0;
-const GIVEN: u8 = 1;
-const BACK: u8 = 2;
+/// How long a thread looks at a state before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(50);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 16;
+
+const WITH_LEADER: u8 = 0;
+const WITH_MEMBER: u8 = 1;
+/// The member goes home.
+const DISMISSED: u8 = 2;
+/// The member panicked.
 const BROKEN: u8 = 3;
 
-/// Where a part changes hands between the leader and one member.
+/// Where parts change hands between the leader and one member. On cache lines of its own.
+#[repr(align(128))]
 struct Post<T> {
+    /// Changes under the lock only; read without it by who looks.
     state: AtomicU8,
-    /// Never contended: whose turn it is follows from the state.
-    parts: Mutex<Vec<T>>,
+    desk: Mutex<Desk<T>>,
+    bell: Condvar,
+}
+
+struct Desk<T> {
+    parts: Vec<T>,
+    /// Who waits for its turn sleeps until the bell; taken back by who rings it.
+    asleep: bool,
 }
 
 impl<T> Post<T> {
     fn new() -> Post<T> {
-        Post { state: AtomicU8::new(EMPTY), parts: Mutex::new(Vec::new()) }
+        Post {
+            state: AtomicU8::new(WITH_LEADER),
+            desk: Mutex::new(Desk { parts: Vec::new(), asleep: false }),
+            bell: Condvar::new(),
+        }
     }
 
-    /// Puts parts down for the other side.
-    fn put(&self, parts: Vec<T>, state: u8) {
-        *self.parts.lock().unwrap_or_else(|poison| poison.into_inner()) = parts;
-        self.state.store(state, Ordering::Release);
-    }
-
-    fn take(&self) -> Vec<T> {
-        std::mem::take(&mut *self.parts.lock().unwrap_or_else(|poison| poison.into_inner()))
+    /// Never contended for long: who holds it only puts something down or takes it.
+    fn desk(&self) -> MutexGuard<'_, Desk<T>> {
+        self.desk.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 
     fn state(&self) -> u8 {
         self.state.load(Ordering::Acquire)
     }
+
+    /// Puts parts down and turns the post over to the other side; who was dismissed stays so.
+    fn put(&self, parts: Vec<T>, state: u8) {
+        let mut desk = self.desk();
+        desk.parts = parts;
+        if self.state() != DISMISSED {
+            self.state.store(state, Ordering::Release);
+        }
+        if std::mem::take(&mut desk.asleep) {
+            drop(desk);
+            self.bell.notify_one();
+        }
+    }
+
+    /// Waits for a state in which it is one's turn, and takes what lies there.
+    fn take(&self, patience: Duration, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
+        look(patience, || is_turn(self.state()));
+        let mut desk = self.desk();
+        while !is_turn(self.state()) {
+            desk.asleep = true;
+            desk = self.bell.wait(desk).unwrap_or_else(|poison| poison.into_inner());
+        }
+        // Whether the other side sleeps by now is not for this side to say: only who wakes it takes the note away.
+        (self.state(), std::mem::take(&mut desk.parts))
+    }
 }
 
-/// Waits, spinning at first.
-fn wait_until(happened: impl Fn() -> bool) {
-    let mut spins = 0;
-    while !happened() {
-        if spins < SPINS {
-            spins += 1;
+/// Looks until it has happened or patience is over.
+fn look(patience: Duration, happened: impl Fn() -> bool) {
+    if happened() || patience.is_zero() {
+        return;
+    }
+    let began = Instant::now();
+    while began.elapsed() < patience {
+        for _ in 0..LOOKS {
+            if happened() {
+                return;
+            }
             std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
         }
     }
 }
@@ -59,6 +115,7 @@ fn wait_until(happened: impl Fn() -> bool) {
 /// The crew, as its leader sees it.
 pub struct Crew<'a, T> {
     posts: &'a [Post<T>],
+    patience: Duration,
     work: &'a (dyn Fn(&mut T) + Sync),
 }
 
@@ -69,29 +126,30 @@ pub fn gather<T: Send, R>(
     lead: impl FnOnce(&mut Crew<T>) -> R,
 ) -> R {
     let posts: Vec<Post<T>> = (1..threads.max(1)).map(|_| Post::new()).collect();
-    let over = AtomicBool::new(false);
+    // Where there are not enough cores for all, who looks keeps others from working.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let patience = if threads <= cores { PATIENCE } else { Duration::ZERO };
     std::thread::scope(|scope| {
         for post in &posts {
-            scope.spawn(|| serve(post, &over, &work));
+            scope.spawn(|| serve(post, patience, &work));
         }
         // The members go home however the leader's work ends.
-        let _dismissal = OnDrop(|| over.store(true, Ordering::Release));
-        lead(&mut Crew { posts: &posts, work: &work })
+        let _dismissal = OnDrop(|| posts.iter().for_each(|post| post.put(Vec::new(), DISMISSED)));
+        lead(&mut Crew { posts: &posts, patience, work: &work })
     })
 }
 
-/// What a member does until the work is over.
-fn serve<T>(post: &Post<T>, over: &AtomicBool, work: &(dyn Fn(&mut T) + Sync)) {
+/// What a member does until it is dismissed.
+fn serve<T>(post: &Post<T>, patience: Duration, work: &dyn Fn(&mut T)) {
     // Should the work panic, the leader must hear of it rather than wait for ever.
-    let alarm = OnDrop(|| post.state.store(BROKEN, Ordering::Release));
+    let alarm = OnDrop(|| post.put(Vec::new(), BROKEN));
     loop {
-        wait_until(|| post.state() == GIVEN || over.load(Ordering::Acquire));
-        if post.state() != GIVEN {
+        let (state, mut parts) = post.take(patience, |state| state != WITH_LEADER);
+        if state != WITH_MEMBER {
             break;
         }
-        let mut parts = post.take();
         parts.iter_mut().for_each(work);
-        post.put(parts, BACK);
+        post.put(parts, WITH_LEADER);
     }
     std::mem::forget(alarm);
 }
@@ -110,29 +168,28 @@ impl<T> Crew<'_, T> {
     /// # Panics
     /// If the work on a part panicked in another thread.
     pub fn work(&mut self, parts: &mut Vec<T>) {
-        let share = parts.len().div_ceil(self.posts.len() + 1);
-        for (number, post) in self.posts.iter().enumerate().rev() {
-            // With few parts the last members get none.
-            let own = parts.split_off(parts.len().min(share * (number + 1)));
-            post.put(own, GIVEN);
+        let share = parts.len().div_ceil(self.posts.len() + 1).max(1);
+        // With few parts the last members get none.
+        let members = &self.posts[..parts.len().div_ceil(share).saturating_sub(1)];
+        for (number, post) in members.iter().enumerate().rev() {
+            post.put(parts.split_off(share * (number + 1)), WITH_MEMBER);
         }
         parts.iter_mut().for_each(self.work);
-        for post in self.posts {
-            wait_until(|| matches!(post.state(), BACK | BROKEN));
-            assert!(post.state() == BACK, "a thread of the simulator panicked");
-            parts.append(&mut post.take());
-            post.state.store(EMPTY, Ordering::Relaxed);
+        for post in members {
+            let (state, mut back) = post.take(self.patience, |state| state != WITH_MEMBER);
+            assert!(state == WITH_LEADER, "a thread of the simulator panicked");
+            parts.append(&mut back);
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn every_part_is_worked_on_once_a_round_and_comes_back_in_order() {
-        for threads in 1..6 {
+        for threads in 1..10 {
             for count in 0..9u64 {
                 let mut parts: Vec<(u64, u64)> = (0..count).map(|number| (number, 0)).collect();
                 gather(
@@ -147,16 +204,106 @@ mod tests {
     }
 
     #[test]
+    fn who_has_waited_for_long_is_woken() {
+        let nap = Duration::from_millis(3);
+        let mut parts = vec![0, 1];
+        gather(
+            2,
+            |part: &mut i32| {
+                std::thread::sleep(nap * (*part as u32 % 2));
+                *part += 2;
+            },
+            |crew| {
+                for _ in 0..5 {
+                    std::thread::sleep(nap);
+                    crew.work(&mut parts);
+                }
+            },
+        );
+        assert_eq!(parts, [10, 11]);
+    }
+
+    #[test]
     fn a_panic_in_a_member_reaches_the_leader_and_one_in_the_leader_sends_the_members_home() {
-        let in_member = std::panic::catch_unwind(|| {
-            let mut parts = vec![0, 1];
-            gather(2, |part: &mut i32| assert!(*part == 0), |crew| crew.work(&mut parts));
+        for threads in [2, 3] {
+            for ill in 0..threads as i32 {
+                let result = std::panic::catch_unwind(|| {
+                    let mut parts: Vec<i32> = (0..threads as i32).collect();
+                    gather(threads, |part: &mut i32| assert!(*part != ill), |crew| crew.work(&mut parts));
+                });
+                assert!(result.is_err());
+            }
+        }
+    }
+}
+
+/// What loom tries: every order of the locks, of the bell and of the reads and writes of a post's state, with the
+/// orderings of memory that are written above, when nobody has patience (which only repeats the first look). With two
+/// members, all orders in which a thread is interrupted at most twice where it could have gone on.
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::sync::Arc;
+
+    /// A crew of `members` and their leader, over `rounds` rounds; the leader then dismisses them.
+    fn crew(members: usize, rounds: u32) {
+        let posts: Arc<Vec<Post<u32>>> = Arc::new((0..members).map(|_| Post::new()).collect());
+        let serving: Vec<_> = (0..members)
+            .map(|member| {
+                let posts = posts.clone();
+                loom::thread::spawn(move || serve(&posts[member], Duration::ZERO, &|part| *part += 1))
+            })
+            .collect();
+        let mut parts = vec![0; members + 1];
+        let mut crew = Crew { posts: &posts, patience: Duration::ZERO, work: &|part| *part += 1 };
+        for round in 1..=rounds {
+            crew.work(&mut parts);
+            assert!(parts.len() == members + 1 && parts.iter().all(|&part| part == round));
+        }
+        posts.iter().for_each(|post| post.put(Vec::new(), DISMISSED));
+        serving.into_iter().for_each(|member| member.join().expect("a member that ends"));
+    }
+
+    #[test]
+    fn one_member_gets_its_parts_and_hands_them_back_round_by_round() {
+        loom::model(|| crew(1, 2));
+    }
+
+    #[test]
+    fn two_members_get_their_parts_and_hand_them_back() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| crew(2, 1));
+    }
+
+    #[test]
+    fn a_member_that_is_dismissed_at_work_goes_home() {
+        loom::model(|| {
+            let post = Arc::new(Post::new());
+            let theirs = post.clone();
+            let member =
+                loom::thread::spawn(move || serve(&theirs, Duration::ZERO, &|part: &mut u32| *part += 1));
+            post.put(vec![1], WITH_MEMBER);
+            // As when the leader's own part panics.
+            post.put(Vec::new(), DISMISSED);
+            member.join().expect("a member that ends");
         });
-        assert!(in_member.is_err());
-        let in_leader = std::panic::catch_unwind(|| {
-            let mut parts = vec![0, 1];
-            gather(2, |part: &mut i32| assert!(*part == 1), |crew| crew.work(&mut parts));
+    }
+
+    #[test]
+    fn the_leader_hears_of_a_member_that_broke() {
+        loom::model(|| {
+            let post = Arc::new(Post::new());
+            let theirs = post.clone();
+            let member = loom::thread::spawn(move || {
+                let (state, _) = theirs.take(Duration::ZERO, |state| state != WITH_LEADER);
+                assert!(state == WITH_MEMBER);
+                theirs.put(Vec::new(), BROKEN);
+            });
+            post.put(vec![1], WITH_MEMBER);
+            let (state, parts) = post.take(Duration::ZERO, |state| state != WITH_MEMBER);
+            assert!(state == BROKEN && parts.is_empty());
+            member.join().expect("a member that ends");
         });
-        assert!(in_leader.is_err());
     }
 }

@@ -1,6 +1,9 @@
 //! What a run records, streamed out while it goes on.
 
+mod balance;
 pub mod recorder;
+
+pub use balance::{Balance, RegionWork};
 
 use crate::units::{Bytes, Time};
 use crate::workload::FlowId;

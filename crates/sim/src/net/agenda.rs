@@ -56,6 +56,12 @@ const LOW: u64 = 0xffff_ffff;
 pub struct Event(u128);
 
 impl Event {
+    /// The arrival of a packet.
+    #[inline(always)]
+    pub fn of_arrival(time: Time, port: PortId, packet: PacketId) -> Event {
+        Event(u128::from(time.0) << 64 | u128::from(u64::from(port) << 32 | u64::from(packet)))
+    }
+
     #[inline]
     pub fn new(time: Time, action: Action) -> Event {
         let at_port = |rank: u64, port: PortId, low: u32| {
@@ -166,6 +172,7 @@ pub enum AgendaKind {
 
 // What is large in it is touched with every event: it does not lie elsewhere.
 #[allow(clippy::large_enum_variant)]
+#[repr(u8)]
 pub enum Agenda {
     Windows(Windows),
     Wheel(EventQueue<Event>),
@@ -232,11 +239,12 @@ pub struct Windows {
     /// The window at work begins and ends here.
     start: Time,
     until: Time,
-    /// What comes from then on is kept apart.
-    horizon: Time,
-    /// By node: what comes before the horizon, in no order.
+    /// What comes so long after it is kept apart.
+    span: Time,
+    /// By node, in no order: what came up before the window at work began, and since.
     inboxes: Vec<Vec<Event>>,
-    /// Nodes with something in their inboxes, in the window at work and after it.
+    next_inboxes: Vec<Vec<Event>>,
+    /// Nodes with something in the one, and in the other.
     active: Vec<u64>,
     coming: Vec<u64>,
     /// The first event after the window at work and before the horizon.
@@ -248,8 +256,8 @@ pub struct Windows {
     pub handled: u64,
 }
 
-/// Windows before the horizon: an event is looked at once in each until it comes.
-const HORIZON: u64 = 3;
+/// Windows that inboxes are for: an event is looked at once in each until it comes.
+const SPAN: u64 = 3;
 
 impl Windows {
     fn new(length: Time, nodes: usize) -> Windows {
@@ -258,8 +266,9 @@ impl Windows {
             length: length.max(Time(1)),
             start: Time::ZERO,
             until: Time::ZERO,
-            horizon: Time::ZERO,
+            span: Time(length.0.saturating_mul(SPAN).min(1 << 62)),
             inboxes: vec![Vec::new(); nodes],
+            next_inboxes: vec![Vec::new(); nodes],
             active: vec![0; words],
             coming: vec![0; words],
             first: Time::MAX,
@@ -272,11 +281,11 @@ impl Windows {
     #[inline(always)]
     fn push(&mut self, node: u32, event: Event) {
         // One comparison for both ends.
-        if event.time().0.wrapping_sub(self.until.0) >= self.horizon.0 - self.until.0 {
+        if event.time().0.wrapping_sub(self.until.0) >= self.span.0 {
             return self.push_outside(node, event);
         }
         self.first = self.first.min(event.time());
-        let inbox = &mut self.inboxes[node as usize];
+        let inbox = &mut self.next_inboxes[node as usize];
         if inbox.is_empty() {
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
@@ -286,7 +295,7 @@ impl Windows {
     /// What is far off, or comes up for the node at work within the window.
     #[inline(never)]
     fn push_outside(&mut self, node: u32, event: Event) {
-        if event.time() >= self.horizon {
+        if event.time() >= self.until {
             return self.far.push(Far { event, node });
         }
         self.handled += 1;
@@ -303,8 +312,8 @@ impl Windows {
         let Some(start) = self.nothing_before().filter(|&start| start < limit) else { return false };
         self.start = start;
         self.until = start.saturating_add(self.length).min(limit);
-        self.horizon = self.until.saturating_add(Time(self.length.0.saturating_mul(HORIZON)));
         self.first = Time::MAX;
+        std::mem::swap(&mut self.inboxes, &mut self.next_inboxes);
         std::mem::swap(&mut self.active, &mut self.coming);
         while let Some(Far { event, node }) = self.far.pop_before(self.until) {
             self.inboxes[node as usize].push(event);
@@ -329,10 +338,12 @@ impl Windows {
     pub fn begin(&mut self, node: u32) -> bool {
         self.active[node as usize / 64] &= !(1 << (node % 64));
         let inbox = &mut self.inboxes[node as usize];
-        self.due.take_in(inbox, self.start, self.until);
-        if !inbox.is_empty() {
-            let first = inbox.iter().map(|event| event.time()).min();
+        let later = self.due.take_in(inbox, self.start, self.until);
+        if !later.is_empty() {
+            let first = later.iter().map(|event| event.time()).min();
             self.first = self.first.min(first.unwrap_or(Time::MAX));
+            // They were taken from the back.
+            self.next_inboxes[node as usize].extend(later.iter().rev());
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
         self.handled += self.due.left as u64;
@@ -340,22 +351,22 @@ impl Windows {
     }
 
     /// The next event of the node at work.
-    #[inline]
+    #[inline(always)]
     pub fn next_of_node(&mut self) -> Option<Event> {
         self.due.pop()
     }
 
-    /// The packet of an event a few ahead of the next one, if that is an arrival: whoever takes the events may have it
-    /// fetched.
+    /// The packet of an event a few behind the one taken last, if that is about a packet; else some number. Whoever takes the
+    /// events may have it fetched.
     #[inline(always)]
-    pub fn packet_ahead(&self) -> Option<PacketId> {
+    pub fn packet_ahead(&self) -> PacketId {
         const AHEAD: usize = 4;
-        let event = self.due.events[..self.due.left].get(self.due.left.wrapping_sub(AHEAD))?;
-        event.arrival().map(|(_, packet)| packet)
+        self.due.events[self.due.left.saturating_sub(AHEAD)].order() as u32
     }
 
     fn drain(&mut self) -> Vec<Event> {
-        let mut all: Vec<Event> = self.inboxes.iter_mut().flat_map(|inbox| inbox.drain(..)).collect();
+        let boxes = self.inboxes.iter_mut().chain(&mut self.next_inboxes);
+        let mut all: Vec<Event> = boxes.flat_map(|events| events.drain(..)).collect();
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
         all.extend(std::iter::from_fn(|| self.due.pop()));
         all
@@ -381,9 +392,9 @@ impl Due {
     /// Buckets at most.
     const BUCKETS: usize = 256;
     /// So many events at most are sorted by insertion at once.
-    const FEW: usize = 16;
+    const FEW: usize = 32;
 
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self) -> Option<Event> {
         self.left = self.left.checked_sub(1)?;
         Some(self.events[self.left])
@@ -399,12 +410,13 @@ impl Due {
         self.left += 1;
     }
 
-    /// Takes from an inbox what comes before `until`. Nothing in it comes before `start`.
-    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) {
+    /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
+    #[inline]
+    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) -> &[Event] {
         debug_assert!(self.left == 0);
         let count = inbox.len();
-        if self.events.len() <= count {
-            self.events.resize(2 * count + 1, Event(0));
+        if self.events.len() <= 2 * count {
+            self.events.resize(4 * count + 1, Event(0));
         }
         let later = if count <= Due::FEW {
             self.insert_each(inbox, until)
@@ -412,39 +424,40 @@ impl Due {
             self.deal_out(inbox, start, until)
         };
         inbox.clear();
-        // They were taken from the back.
-        inbox.extend(self.events[later].iter().rev());
+        &self.events[later]
     }
 
-    /// By insertion; what comes later lies in the range behind what is due. From the back: packets of one sender come in
-    /// order, and the last one is to be first.
+    /// By insertion; where those that come later lie. From the back: packets of one sender come in order, and the last
+    /// one is to be first.
+    #[inline]
     fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
-        let (mut due, mut later) = (0, self.events.len());
+        let count = inbox.len();
+        let (due, later) = self.events.split_at_mut(count);
+        let later = &mut later[..count];
+        let (mut dues, mut laters) = (0, 0);
         for &event in inbox.iter().rev() {
             if event.time() >= until {
-                later -= 1;
-                self.events[later] = event;
+                later[laters] = event;
+                laters += 1;
                 continue;
             }
-            let mut at = due;
-            while at > 0 && self.events[at - 1] < event {
-                self.events[at] = self.events[at - 1];
+            let mut at = dues;
+            while at > 0 && due[at - 1] < event {
+                due[at] = due[at - 1];
                 at -= 1;
             }
-            self.events[at] = event;
-            due += 1;
+            due[at] = event;
+            dues += 1;
         }
-        self.left = due;
-        let range = later..self.events.len();
-        self.events[range.clone()].reverse();
-        range
+        self.left = dues;
+        count..count + laters
     }
 
     /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;
-        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
+        let wanted = (inbox.len() / 2).next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
         let behind = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
@@ -519,7 +532,8 @@ mod tests {
             let mut expected: Vec<Event> =
                 inbox.iter().copied().filter(|event| event.time() < until).collect();
             let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
-            due.take_in(&mut inbox, Time(round), until);
+            let rest: Vec<Event> =
+                due.take_in(&mut inbox, Time(round), until).iter().rev().copied().collect();
             for _ in 0..random.below(20) {
                 let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
                 due.insert(event);
@@ -527,7 +541,7 @@ mod tests {
             }
             expected.sort_unstable();
             let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
-            assert_eq!((popped, inbox), (expected, later));
+            assert_eq!((popped, rest), (expected, later));
         }
     }
 

@@ -29,11 +29,12 @@ impl EcnMarker {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn marks(&self, queue_bytes: u64, random: &mut RandomStream) -> bool {
-        if queue_bytes <= self.kmin {
-            return false;
-        }
+        queue_bytes > self.kmin && self.marks_above(queue_bytes, random)
+    }
+
+    fn marks_above(&self, queue_bytes: u64, random: &mut RandomStream) -> bool {
         if queue_bytes > self.kmax {
             return true;
         }

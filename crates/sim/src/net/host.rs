@@ -1,12 +1,13 @@
 //! A host: NIC ports, and the transports that they pull packets from.
 
 use super::PortId;
+use super::agenda::Action;
 use super::map::Map;
 use super::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::settings::Settings;
-use crate::transport::{Ended, HostContext, Transport, TransportState};
+use crate::transport::{Ended, HostContext, Look, Transport, TransportState};
 use crate::workload::{FlowId, FlowSpec};
 
 pub struct Host {
@@ -128,13 +129,15 @@ impl Host {
         if !port.queue.is_empty() {
             return around.net.expect_departure(port_id);
         }
-        let free = port.busy_until;
-        for transport in 0..self.transports.len() {
-            let mut cx = self.context(transport as u8, around);
-            match self.transports[transport].next_due(port_id, free, &cx) {
-                Some(due) if due <= free => return cx.net.expect_departure(port_id),
-                Some(due) => self.transports[transport].wake_at(due, port_id, &mut cx),
-                None => {}
+        let (free, paused, nic) = (port.busy_until, port.paused, (port_id - self.first_port) as usize);
+        for (number, transport) in self.transports.iter_mut().enumerate() {
+            match transport.next_look(nic, paused, free, around.net.compat) {
+                Look::NoMore => {}
+                Look::WhenFree => return around.net.expect_departure(port_id),
+                Look::Wake { at, serial } => {
+                    let wake = Action::Wake { port: port_id, serial, transport: number as u8 };
+                    around.net.schedule(self.index, at, wake);
+                }
             }
         }
     }

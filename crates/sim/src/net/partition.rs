@@ -98,13 +98,11 @@ impl Partition {
     }
 
     /// Under windows: the next event of the node at work.
-    #[inline]
+    #[inline(always)]
     pub fn next_of_node(&mut self) -> Option<Event> {
         let Agenda::Windows(windows) = &mut self.agenda else { return None };
         let event = windows.next_of_node()?;
-        if let Some(packet) = windows.packet_ahead() {
-            self.packets.prefetch(packet);
-        }
+        self.packets.prefetch(windows.packet_ahead());
         self.now = event.time();
         Some(event)
     }
@@ -127,25 +125,22 @@ impl Partition {
     #[inline(always)]
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
-        let packet = &mut self.packets[id];
-        let size = u64::from(packet.size);
         debug_assert!(port.is_idle(self.now) && port.up);
-        let whole = port.line.transmission_time(size, self.compat);
-        port.busy_until = self.now + whole;
-        port.bytes_sent += size;
-        port.packets_sent += 1;
-        packet.generation = port.generation;
-        packet.ingress = port.peer_local;
-        let seen = port.line.time_to_head(size, whole, self.compat);
-        let (at, node, peer) = (self.now + seen + port.line.delay, port.peer_slot, port.peer);
-        let there = port.peer_partition;
+        let at = port.launch(&mut self.packets[id], self.now, self.compat);
+        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
         if more || self.compat == Compat::HpccNs3 {
             self.expect_departure(port_id);
         }
+        self.arrive(there, node, at, peer, id);
+    }
+
+    /// A packet is to reach a port of a node, here or in another partition.
+    #[inline(always)]
+    pub fn arrive(&mut self, there: u16, node: u32, at: Time, port: PortId, id: PacketId) {
         if there != self.number {
-            return self.cross(there, at, peer, id);
+            return self.cross(there, at, port, id);
         }
-        self.schedule(node, at, Action::Arrival { port: peer, packet: id });
+        self.agenda.push(node, Event::of_arrival(at, port, id));
     }
 
     /// A packet leaves for another partition.

@@ -2,6 +2,7 @@
 
 use super::PortId;
 use crate::config::Compat;
+use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
 
@@ -29,20 +30,24 @@ pub struct Port {
     pub up: bool,
     /// Counts the times that the link went down, so that packets on it then are known.
     pub generation: u8,
-    pub queue: Queue,
+    /// Number of this port at its node.
+    pub local: u16,
     /// The node that it belongs to, among those of the partition.
     pub slot: u32,
+    pub queue: Queue,
     /// Counted where assertions are on, to hold what follows from the peer's counters against.
     pub bytes_received: u64,
     pub packets_received: u64,
     /// The node among all nodes of the network.
     pub node: u32,
-    /// Number of this port at its node.
-    pub local: u16,
 }
+
+/// What a packet touches that finds the port idle lies in the first two lines.
+const _: () = assert!(std::mem::offset_of!(Port, queue) + 16 <= 128);
 
 /// One direction of a link, as packets cross it.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Line {
     pub rate: Rate,
     /// Picoseconds per byte where that is whole, else 0.
@@ -71,7 +76,7 @@ impl Line {
         self.ps_per_byte = if PICOBITS % rate.0 == 0 { PICOBITS / rate.0 } else { 0 };
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn transmission_time(&self, bytes: u64, compat: Compat) -> Time {
         match compat {
             Compat::None if self.ps_per_byte != 0 => Time(bytes * self.ps_per_byte),
@@ -81,7 +86,7 @@ impl Line {
     }
 
     /// From the start of a packet's transmission until the far end may forward it; `whole` is its transmission time.
-    #[inline]
+    #[inline(always)]
     pub fn time_to_head(&self, bytes: u64, whole: Time, compat: Compat) -> Time {
         let header = u64::from(self.cuts_through);
         if header > 0 && header < bytes { self.transmission_time(header, compat) } else { whole }
@@ -128,6 +133,19 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
+    }
+
+    /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).
+    #[inline(always)]
+    pub fn launch(&mut self, packet: &mut Packet, now: Time, compat: Compat) -> Time {
+        let size = u64::from(packet.size);
+        let whole = self.line.transmission_time(size, compat);
+        self.busy_until = now + whole;
+        self.bytes_sent += size;
+        self.packets_sent += 1;
+        packet.generation = self.generation;
+        packet.ingress = self.peer_local;
+        now + self.line.time_to_head(size, whole, compat) + self.line.delay
     }
 
     /// The transmitter sends nothing and nothing waits for it to become free.

@@ -4,12 +4,14 @@ use super::agenda::Action;
 use super::buffer::SharedBuffer;
 use super::ecn::EcnMarker;
 use super::partition::Partition;
+use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
 use crate::balance::{Balancer, LoadBalancer};
+use crate::config::Compat;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
-use crate::telemetry::int::HopState;
+use crate::telemetry::int::{HopState, IntStacks};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::Time;
 
@@ -89,17 +91,24 @@ impl Switch {
     /// Sends a packet by port `out` at once, or takes it into the buffer and queues it there.
     #[inline(always)]
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let packet = &net.packets[id];
+        let packet = &mut net.packets[id];
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
+            // Where every transmission ends with an event, it begins with a queued packet.
+            && net.compat == Compat::None
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
             return self.queue(net, out, id);
         }
-        self.departs(net, out, id);
-        net.transmit(out, id, false);
+        let marks = departs(self, port, packet, net.now, &mut net.stacks);
+        let at = port.launch(packet, net.now, Compat::None);
+        let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
+        net.arrive(there, node, at, peer, id);
+        if marks {
+            net.totals[out as usize].ecn_marks += 1;
+        }
     }
 
     /// Takes a packet into the buffer and into the queue of port `out`.
@@ -155,7 +164,10 @@ impl Switch {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }
-        self.departs(net, port_id, id);
+        let (packet, port) = (&mut net.packets[id], &net.ports[port_id as usize]);
+        if departs(self, port, packet, net.now, &mut net.stacks) {
+            net.totals[port_id as usize].ecn_marks += 1;
+        }
         let same_port = self.first_port + u32::from(ingress) == port_id;
         if resumes && !same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
@@ -164,32 +176,6 @@ impl Switch {
         net.transmit(port_id, id, more);
         if resumes && same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
-        }
-    }
-
-    /// What a switch does to a packet that leaves: marks it, writes telemetry.
-    #[inline(always)]
-    fn departs(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
-        let packet = &mut net.packets[id];
-        let port = &net.ports[port_id as usize];
-        let class = packet.class;
-        if class != 0 {
-            let marker = &self.markers[usize::from(port.local)];
-            if marker.marks(port.queue.class_bytes(class), &mut self.random) {
-                net.totals[port_id as usize].ecn_marks += 1;
-                if packet.kind == PacketKind::Data {
-                    packet.flags |= flag::MARKED;
-                }
-            }
-        }
-        if packet.telemetry != NONE && packet.kind == PacketKind::Data {
-            let hop = HopState {
-                now: net.now,
-                bytes_sent: port.bytes_sent,
-                queue_bytes: port.queue.bytes(),
-                rate_kbps: port.rate_kbps,
-            };
-            net.stacks.push(packet.telemetry, self.path_id, hop);
         }
     }
 
@@ -232,6 +218,27 @@ impl Switch {
             }
         }
     }
+}
+
+/// What a switch does to a packet that leaves by a port: marks it, writes telemetry. Whether it was marked.
+#[inline(always)]
+fn departs(switch: &mut Switch, port: &Port, packet: &mut Packet, now: Time, stacks: &mut IntStacks) -> bool {
+    let class = packet.class;
+    let marker = &switch.markers[usize::from(port.local)];
+    let marks = class != 0 && marker.marks(port.queue.class_bytes(class), &mut switch.random);
+    if marks && packet.kind == PacketKind::Data {
+        packet.flags |= flag::MARKED;
+    }
+    if packet.telemetry != NONE && packet.kind == PacketKind::Data {
+        let hop = HopState {
+            now,
+            bytes_sent: port.bytes_sent,
+            queue_bytes: port.queue.bytes(),
+            rate_kbps: port.rate_kbps,
+        };
+        stacks.push(packet.telemetry, switch.path_id, hop);
+    }
+    marks
 }
 
 /// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave before

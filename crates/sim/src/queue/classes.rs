@@ -5,8 +5,9 @@ use crate::packet::{NONE, PacketId, PacketSlab};
 /// Traffic classes of a port, as PFC numbers them.
 pub const CLASSES: usize = 8;
 
-/// Eight lists through the packets' own `next`.
+/// Eight lists through the packets' own `next`. What is looked at while nothing waits comes first.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct ClassLists {
     /// Bit c is set while class c holds packets.
     occupied: u8,

@@ -8,10 +8,11 @@ use super::{QueueDiscipline, Verdict};
 use crate::packet::{PacketId, PacketSlab};
 
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub struct Fifo {
-    lists: ClassLists,
     /// Class served last; the search for the next one starts behind it.
     last: u8,
+    lists: ClassLists,
 }
 
 impl QueueDiscipline for Fifo {

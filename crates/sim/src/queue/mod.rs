@@ -38,6 +38,7 @@ pub trait QueueDiscipline {
 
 /// A port's queue; one line per discipline.
 #[derive(Debug, Clone)]
+#[repr(u8)]
 pub enum Queue {
     Fifo(Fifo),
     Priority(Priority),

@@ -16,10 +16,10 @@ use crate::topology::{Link, NodeId, PathTimes, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
 
-/// Everything that can be said before the run, as `weftline check` prints it.
-pub fn facts(scenario: &Scenario) -> Value {
+/// Everything that can be said before the run on so many threads, as `weftline check` prints it.
+pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size);
+    let estimate = Estimate::of(scenario, &size, threads);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
     let until_ns = match scenario.until {
@@ -44,7 +44,7 @@ pub fn facts(scenario: &Scenario) -> Value {
         },
         "run": {
             "until_ns": until_ns,
-            "threads": scenario.threads,
+            "threads": threads,
             "memory_limit_bytes": scenario.memory.map(|limit| limit.0),
         },
         "estimate": estimate_facts(&estimate),
@@ -197,11 +197,6 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
                  senders ignore what longer paths report; set max_hops = {switches}"
             ));
         }
-    }
-    if scenario.compat == Compat::HpccNs3 && scenario.threads > 1 {
-        warnings.push(
-            "run.threads: like = \"hpcc-ns3\" orders all events globally and runs on one thread".into(),
-        );
     }
     warnings
 }

@@ -68,7 +68,7 @@ pub struct Estimate {
     pub replay: Replay,
     /// CPU time on one core, building included.
     pub seconds: f64,
-    /// Wall time on the scenario's threads.
+    /// Wall time on the threads that share the run.
     pub seconds_on_threads: f64,
     pub memory: Memory,
 }
@@ -97,12 +97,12 @@ impl Memory {
 }
 
 impl Estimate {
-    /// Plays the flows of a scenario through; `size` is what they come to.
-    pub fn of(scenario: &Scenario, size: &TrafficSize) -> Estimate {
+    /// Plays the flows of a scenario through; `size` is what they come to, `threads` share the run.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize) -> Estimate {
         let replay = Replay::of(scenario, size);
         let memory = memory(scenario, &replay);
         let seconds = seconds(scenario, &replay);
-        let extra_threads = scenario.threads.saturating_sub(1) as f64;
+        let extra_threads = threads.saturating_sub(1) as f64;
         Estimate {
             replay,
             seconds,

@@ -35,7 +35,7 @@ pub use estimate::{Estimate, Memory};
 pub use explain::explain;
 pub use problem::{Problem, ScenarioError};
 pub use replay::Replay;
-pub use run::memory_limit;
+pub use run::{MOST_THREADS, memory_limit};
 pub use schema::schema;
 
 use crate::config::{
@@ -63,6 +63,7 @@ pub struct Hooks<'a> {
 pub struct Scenario {
     pub name: String,
     pub seed: u64,
+    /// As `run.threads` says; 0: as many as pay.
     pub threads: usize,
     /// The run is to end when the process holds more memory.
     pub memory: Option<Bytes>,
@@ -140,12 +141,17 @@ impl Scenario {
     /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
     /// how much work the run is.
     pub fn check(&self) -> serde_json::Value {
-        check::facts(self)
+        self.check_on(self.threads.max(1))
+    }
+
+    /// The same, where it is known how many threads will share the run.
+    pub fn check_on(&self, threads: usize) -> serde_json::Value {
+        check::facts(self, threads)
     }
 
     /// How long the run will take and how much memory it will hold.
     pub fn estimate(&self) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up())
+        Estimate::of(self, &self.traffic.size_up(), self.threads.max(1))
     }
 }
 

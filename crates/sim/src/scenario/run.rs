@@ -10,6 +10,9 @@ pub const COMPAT: &[(&str, &str)] = &[
     ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
 ];
 
+/// The most threads that can be asked for.
+pub const MOST_THREADS: usize = 1024;
+
 /// `[compat] like`.
 pub fn read_compat(section: &mut Section) -> Compat {
     let help = "whose rules of time, order and hashing hold; leave out for the real thing";
@@ -23,6 +26,7 @@ pub fn read_compat(section: &mut Section) -> Compat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunConfig {
     pub until: Until,
+    /// 0: as many as pay.
     pub threads: usize,
     /// The run ends when the process holds more.
     pub memory: Option<Bytes>,
@@ -42,8 +46,9 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
             section.complain(key, "expected a time above zero".to_string());
         }
     }
-    let help = "worker threads; results do not depend on it";
-    let threads = section.parameters().integer("threads", 1, (1, 1024), help) as usize;
+    let help = "threads that share the run; 0: as many as the machine has cores and the network keeps busy; results do not \
+                depend on it";
+    let threads = section.parameters().integer("threads", 1, (0, MOST_THREADS as i64), help) as usize;
     let until = match end {
         Some(time) => Until::At(time),
         None => Until::FlowsDone { grid, stall },
@@ -160,12 +165,12 @@ mod tests {
     #[test]
     fn wrong_ends_are_said() {
         assert_eq!(
-            read_text("until = \"flow-done\"\ngrid = \"0us\"\nthreads = 0").1,
+            read_text("until = \"flow-done\"\ngrid = \"0us\"\nthreads = -1").1,
             [
                 "s.toml:1: until: expected \"flows-done\" or a time such as \"2ms\": expected a time with its unit \
                  such as \"10us\", found \"flow-done\"",
                 "s.toml:2: grid: expected a time above zero",
-                "s.toml:3: threads: expected a whole number from 1 to 1024, found 0",
+                "s.toml:3: threads: expected a whole number from 0 to 1024, found -1",
             ]
         );
     }

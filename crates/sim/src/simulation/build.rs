@@ -1,5 +1,6 @@
 //! From a [`Config`] to a network that is ready to run.
 
+use super::balance::Windows;
 use super::changes::Changes;
 use super::execution::{self, Execution};
 use super::flows::Flows;
@@ -88,6 +89,7 @@ impl Simulation {
             now: Time::ZERO,
             ended: Vec::new(),
             samples: Vec::new(),
+            windows: Windows::default(),
             plan,
         })
     }
@@ -237,8 +239,8 @@ struct Builder<'a> {
     places: &'a Places,
     map: &'a Map,
     split: &'a Split,
-    /// Work by windows where link delays allow.
-    windows: bool,
+    /// Work by windows; none: where it pays.
+    windows: Option<bool>,
 }
 
 impl Builder<'_> {
@@ -304,9 +306,10 @@ impl Builder<'_> {
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
         let shortest = links.map(|link| link.delay).min().unwrap_or(Time::MAX);
-        match self.windows {
-            true if shortest > Time::ZERO => AgendaKind::Windows(shortest),
-            _ => AgendaKind::Wheel,
+        let pay = || execution::windows_pay(&self.config.topology, shortest);
+        match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
+            true => AgendaKind::Windows(shortest),
+            false => AgendaKind::Wheel,
         }
     }
 

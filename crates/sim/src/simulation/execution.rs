@@ -13,13 +13,13 @@ pub struct Execution {
     pub threads: usize,
     /// Regions that the network is cut into; none: as many as threads.
     pub regions: Option<usize>,
-    /// Regions work node by node in windows of their shortest link delay; otherwise event by event.
-    pub windows: bool,
+    /// Regions work node by node in windows of their shortest link delay, or event by event; none: by what pays.
+    pub windows: Option<bool>,
 }
 
 impl Default for Execution {
     fn default() -> Execution {
-        Execution { threads: 1, regions: None, windows: true }
+        Execution { threads: 1, regions: None, windows: None }
     }
 }
 
@@ -34,6 +34,13 @@ pub struct Plan {
     pub why_fewer: Option<String>,
 }
 
+impl Plan {
+    /// What `execution` comes to on the network of `config`.
+    pub fn of(config: &Config, execution: Execution) -> Plan {
+        plan(config, execution).0
+    }
+}
+
 /// Packet-hops in a window below which a thread spends more time waiting for the others than working.
 const LEAST_HOPS: f64 = 300.0;
 /// Of what the links can carry, for the estimate of a window's work.
@@ -45,7 +52,7 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
     let asked = if execution.threads == 0 { cores() } else { execution.threads };
     let parts = execution.regions.unwrap_or(asked).clamp(1, usize::from(u16::MAX));
     let one = |why: Option<&str>| {
-        let why_fewer = why.map(String::from);
+        let why_fewer = why.filter(|_| execution.threads > 1).map(String::from);
         (Plan { threads: 1, regions: 1, lookahead: Time::MAX, why_fewer }, Split::whole(&config.topology))
     };
     if parts == 1 {
@@ -53,7 +60,7 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
     }
     if config.compat == Compat::HpccNs3 {
         return one(Some(
-            "the compat mode breaks ties in one order for the whole network, so it runs on one thread",
+            "the mode like \"hpcc-ns3\" breaks ties in one order for the whole network, so it runs on one thread",
         ));
     }
     let external = |TransportConfig::Rdma(rdma): &TransportConfig| {
@@ -64,21 +71,30 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
     }
     let split = Split::new(&config.topology, parts);
     if split.parts == 1 {
-        return one(Some("the network cannot be cut at links that have a delay, so the run uses one thread"));
+        return one(Some(
+            "hosts stay with their switch and links without delay are not cut, which leaves one region, so the run uses \
+             one thread",
+        ));
     }
     let threads = asked.min(split.parts);
     let hops = hops_in(&config.topology, split.lookahead) / split.parts as f64;
     if hops < LEAST_HOPS && execution.regions.is_none() {
-        let (delay, _) = (split.lookahead, ());
+        let delay = split.lookahead;
         return one(Some(&format!(
             "regions of the network may run only {delay} (the shortest link between them) ahead of each other, about \
              {hops:.0} packets each: too few to gain from a second thread, so the run uses one"
         )));
     }
-    let why_fewer = (threads < asked && execution.threads != 0).then(|| {
+    let why_fewer = (threads < execution.threads).then(|| {
         format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
+}
+
+/// Whether it pays to work node by node in windows of this length: whether a node has more than a packet or two in one.
+pub(super) fn windows_pay(topology: &Topology, length: Time) -> bool {
+    const LEAST: f64 = 2.0;
+    hops_in(topology, length) >= LEAST * topology.nodes.len() as f64
 }
 
 /// Packet-hops of the whole network in a time at a usual load: as many acknowledgements as full packets.

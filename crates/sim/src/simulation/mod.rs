@@ -7,6 +7,7 @@
 //! nowhere in the results.
 
 mod accounts;
+mod balance;
 mod build;
 mod changes;
 mod execution;
@@ -23,12 +24,13 @@ pub use execution::{Execution, Plan};
 use crate::config::{Compat, Config};
 use crate::engine::crew;
 use crate::measure::recorder::hand_on;
-use crate::measure::{Ending, FlowRecord, Outcome, Progress, Sample, Sink};
+use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::settings::Settings;
 use crate::transport::Transport;
 use crate::units::Time;
 use crate::workload::merge::MOST_FLOWS;
+use balance::Windows;
 use changes::Changes;
 use flows::Flows;
 use places::Places;
@@ -61,6 +63,7 @@ pub struct Simulation {
     /// Ended flows and samples that have not been handed on.
     ended: Vec<FlowRecord>,
     samples: Vec<Sample>,
+    windows: Windows,
 }
 
 /// Builds and runs on one thread. `watch` hears of the progress about ten times a second; the run stops when it returns
@@ -116,6 +119,15 @@ impl Simulation {
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Outcome, RunError> {
+        self.run_balanced(sink, watch).map(|(outcome, _)| outcome)
+    }
+
+    /// Runs to the end; with the outcome, how the work was spread over regions.
+    pub fn run_balanced(
+        self,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(Outcome, Balance), RunError> {
         let work = |region: &mut Box<Region>| region.work(STRIDE);
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
@@ -131,7 +143,7 @@ impl Simulation {
         workers: &mut dyn Workers,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<(Outcome, Balance), RunError> {
         let started = Instant::now();
         let mut watched = started;
         let ending = 'run: loop {
@@ -169,7 +181,8 @@ impl Simulation {
         }
         self.finish();
         self.hand_on(sink)?;
-        Ok(self.outcome(ending))
+        let balance = self.balance();
+        Ok((self.outcome(ending), balance))
     }
 
     /// A time before which nothing happens anywhere; none if nothing is to happen.
@@ -205,6 +218,7 @@ impl Simulation {
     /// All regions have got to `limit`: passes on what they sent to each other, and does what comes last at its time.
     fn close_window(&mut self, limit: Time) -> Option<Ending> {
         self.now = limit;
+        self.windows.passed(&self.regions);
         self.exchange();
         self.settle_jobs();
         self.forget_delivered();

@@ -152,7 +152,7 @@ impl IntStacks {
 
     /// Writes the record of one hop; `switch` is XORed into the path id (12 bits). Beyond the room that a packet has,
     /// records overwrite the oldest, and the count tells the receiver that they mean nothing.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, id: u32, switch: u16, hop: HopState) {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;

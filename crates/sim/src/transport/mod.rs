@@ -6,6 +6,7 @@
 
 pub mod rdma;
 
+use crate::config::Compat;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -82,6 +83,19 @@ impl HostContext<'_> {
     }
 }
 
+/// When a NIC is to be looked at for the next packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing would be sent, or a wake-up is on its way already.
+    NoMore,
+    WhenFree,
+    /// A wake-up with this serial number is to be set.
+    Wake {
+        at: Time,
+        serial: u32,
+    },
+}
+
 /// Internals of one flow, for those who watch it.
 #[derive(Debug, Clone, Default)]
 pub struct FlowView {
@@ -99,11 +113,9 @@ pub trait Transport {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// When the next packet would be sent by the port if that were free and nothing else happened; any time up to `by`
-    /// may stand for one before it. None if nothing would be sent.
-    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time>;
-    /// Sets a wake-up for the packet that is due at this port then.
-    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext);
+    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
+    /// for the next packet of this transport, if nothing else happens before.
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
@@ -148,12 +160,8 @@ impl Transport for TransportState {
         each!(self, t => t.next_packet(port, cx))
     }
     #[inline]
-    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
-        each!(self, t => t.next_due(port, by, cx))
-    }
-    #[inline]
-    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
-        each!(self, t => t.wake_at(due, port, cx))
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
+        each!(self, t => t.next_look(nic, paused, free, compat))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.on_timer(token, cx))

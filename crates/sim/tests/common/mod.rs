@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
+use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::simulation::{Execution, Simulation};
@@ -48,10 +49,14 @@ pub fn run(config: Config) -> (Kept, Outcome) {
 
 /// Runs to the end with the network cut into so many regions.
 pub fn run_in(regions: usize, config: Config) -> (Kept, Outcome) {
-    let mut kept = Kept::default();
     // More than one thread now and then: they make no difference to the results, but to the time that tests take.
     let threads = if regions % 3 == 0 { 2 } else { 1 };
-    let execution = Execution { threads, regions: Some(regions), windows: regions % 2 == 0 };
+    run_as(Execution { threads, regions: Some(regions), windows: Some(regions % 2 == 0) }, config)
+}
+
+/// Runs to the end as the execution says.
+pub fn run_as(execution: Execution, config: Config) -> (Kept, Outcome) {
+    let mut kept = Kept::default();
     let simulation = Simulation::new(config, execution).expect("a valid configuration");
     let outcome = simulation.run(&mut kept, &mut |_| true).expect("a valid run");
     (kept, outcome)
@@ -217,6 +222,34 @@ pub fn rdma_of(config: &mut Config) -> &mut RdmaConfig {
 
 pub fn flow(src: u32, dst: u32, size: u64, start: Time) -> FlowSpec {
     FlowSpec { src, dst, size, start, ..FlowSpec::default() }
+}
+
+/// Flows between random hosts; starts on a grid so coarse that many are simultaneous.
+pub fn random_flows(hosts: u32, count: usize, seed: u64) -> Vec<FlowSpec> {
+    let mut random = RandomStream::new(seed, "flows");
+    let mut flows: Vec<FlowSpec> = (0..count)
+        .map(|_| {
+            let src = random.below(u64::from(hosts)) as u32;
+            let dst = (src + 1 + random.below(u64::from(hosts) - 1) as u32) % hosts;
+            flow(src, dst, 1 + random.below(100_000), Time::from_us(random.below(10)))
+        })
+        .collect();
+    flows.sort_by_key(|flow| flow.start);
+    flows
+}
+
+/// What happens to a network at some microsecond, from numbers that a random test draws: a kind of change, and which of
+/// `links` links or of `switches` it befalls.
+pub fn failure((us, kind, which): (u64, u8, u32), links: u32, switches: &[NodeId]) -> Failure {
+    let (link, switch) = (which % links, switches[which as usize % switches.len()]);
+    let change = match kind {
+        0 | 1 => Change::LinkDown(link),
+        2 => Change::LinkUp(link),
+        3 => Change::LinkRate(link, Rate::from_mbps(33_333)),
+        4 => Change::SwitchDown(switch),
+        _ => Change::SwitchUp(switch),
+    };
+    Failure { at: Time::from_us(us), change }
 }
 
 pub fn link(rate: Rate, delay: Time) -> LinkSpec {

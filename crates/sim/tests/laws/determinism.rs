@@ -4,7 +4,6 @@ use crate::common::*;
 use proptest::prelude::*;
 use std::time::Instant;
 use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Forwarding, Recovery, Until};
-use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::simulation;
 use weftline_sim::topology::Topology;
@@ -16,20 +15,6 @@ use weftline_sim::workload::{FlowSpec, Traffic};
 
 fn star(hosts: u64) -> Topology {
     Star { hosts, host_link: link(Rate::from_gbps(100), Time::from_us(1)) }.build().unwrap()
-}
-
-/// Flows between random hosts; starts on a grid so coarse that many are simultaneous.
-fn random_flows(hosts: u32, count: usize, seed: u64) -> Vec<FlowSpec> {
-    let mut random = RandomStream::new(seed, "flows");
-    let mut flows: Vec<FlowSpec> = (0..count)
-        .map(|_| {
-            let src = random.below(u64::from(hosts)) as u32;
-            let dst = (src + 1 + random.below(u64::from(hosts) - 1) as u32) % hosts;
-            flow(src, dst, 1 + random.below(100_000), Time::from_us(random.below(10)))
-        })
-        .collect();
-    flows.sort_by_key(|flow| flow.start);
-    flows
 }
 
 #[test]
@@ -182,19 +167,10 @@ fn chaotic(chaos: &Chaos) -> Config {
         oversubscription: 0.0,
     };
     let mut config = normal(chaos.controller, network.build().unwrap(), chaos.flows.clone());
-    let change = |&(us, kind, which): &(u64, u8, u32)| {
-        let change = match kind {
-            0 | 1 => Change::LinkDown(which),
-            2 => Change::LinkUp(which),
-            3 => Change::LinkRate(which, Rate::from_mbps(33_333)),
-            4 => Change::SwitchDown(8 + which % 4),
-            _ => Change::SwitchUp(8 + which % 4),
-        };
-        Failure { at: Time::from_us(us), change }
-    };
+    let switches: Vec<u32> = (8..12).collect();
     config.failures = Failures {
         detection: Time::from_us(chaos.detection_us),
-        events: chaos.events.iter().map(change).collect(),
+        events: chaos.events.iter().map(|&event| failure(event, 12, &switches)).collect(),
     };
     config.switch.pfc.enabled = chaos.pfc;
     // With PFC, headroom and reserves come on top of what is to be shared.

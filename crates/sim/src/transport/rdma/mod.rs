@@ -14,7 +14,7 @@ mod pair;
 mod receiver;
 mod selective;
 
-use super::{Ended, FlowView, HostContext, Transport};
+use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
 use crate::congestion::{Ack, CongestionController, FlowContext, TIMERS, Window};
@@ -389,21 +389,8 @@ impl Transport for Rdma {
     }
 
     #[inline]
-    fn next_due(&self, port: PortId, by: Time, cx: &HostContext) -> Option<Time> {
-        let nic = &self.nics[(port - cx.first_port) as usize];
-        if !nic.has_open() {
-            return None;
-        }
-        match cx.settings.compat {
-            Compat::None => nic.next_due(cx.net.ports[port as usize].paused, by),
-            // There, the transmitter's becoming free is always an event.
-            Compat::HpccNs3 => Some(Time::ZERO),
-        }
-    }
-
-    #[inline]
-    fn wake_at(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
-        self.nics[(port - cx.first_port) as usize].set_wake(due, port, cx);
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
+        self.nics[nic].next_look(paused, free, compat)
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {

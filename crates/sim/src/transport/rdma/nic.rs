@@ -1,6 +1,6 @@
 //! A NIC's choice among its queue pairs: round robin over those that may send now.
 
-use super::super::HostContext;
+use super::super::{HostContext, Look};
 use crate::config::Compat;
 use crate::net::PortId;
 use crate::net::agenda::SERIAL_BITS;
@@ -62,23 +62,27 @@ impl Nic {
         gate.finished = finished;
     }
 
-    /// Some queue pair has bytes to send and room in its window.
+    /// When this NIC, free at `free`, is to be looked at next.
     #[inline]
-    pub fn has_open(&self) -> bool {
-        self.open > 0
-    }
-
-    /// When the first packet of an open queue pair is due; the first found up to `by` will do.
-    #[inline]
-    pub fn next_due(&self, paused: u8, by: Time) -> Option<Time> {
-        let mut first = None;
-        for gate in self.gates.iter().filter(|gate| gate.open && paused & (1 << gate.class) == 0) {
-            if gate.due <= by {
-                return Some(gate.due);
-            }
-            first = Some(first.map_or(gate.due, |due: Time| due.min(gate.due)));
+    pub fn next_look(&mut self, paused: u8, free: Time, compat: Compat) -> Look {
+        if self.open == 0 {
+            return Look::NoMore;
         }
-        first
+        if compat == Compat::HpccNs3 {
+            // There, the transmitter's becoming free is always an event.
+            return Look::WhenFree;
+        }
+        let mut first = Time::MAX;
+        for gate in self.gates.iter().filter(|gate| gate.open && paused & (1 << gate.class) == 0) {
+            if gate.due <= free {
+                return Look::WhenFree;
+            }
+            first = first.min(gate.due);
+        }
+        if first == Time::MAX || self.wake_at.is_some_and(|at| at <= first) {
+            return Look::NoMore;
+        }
+        Look::Wake { at: first, serial: self.arm(first) }
     }
 
     /// The queue pair to serve now. `moved` learns of gates that got another number.
@@ -161,7 +165,8 @@ impl Nic {
             (pending, _) => pending.is_some(),
         };
         if !kept && due > cx.net.now {
-            self.arm(due, port, cx);
+            let serial = self.arm(due);
+            cx.set_wake(due, port, serial);
         }
     }
 
@@ -173,14 +178,17 @@ impl Nic {
         }
         let due = self.gates[gate as usize].due;
         if self.wake_at.is_some_and(|at| due < at) {
-            self.arm(due.max(cx.now()), port, cx);
+            let at = due.max(cx.now());
+            let serial = self.arm(at);
+            cx.set_wake(at, port, serial);
         }
     }
 
-    fn arm(&mut self, at: Time, port: PortId, cx: &mut HostContext) {
+    /// A wake-up is being set; its serial number.
+    fn arm(&mut self, at: Time) -> u32 {
         self.wake_serial = (self.wake_serial + 1) % (1 << SERIAL_BITS);
         self.wake_at = Some(at);
-        cx.set_wake(at, port, self.wake_serial);
+        self.wake_serial
     }
 
     /// A wake-up has come: whether it is the one in force, which it then no longer is.

@@ -126,9 +126,12 @@ impl QueuePair {
             (None, Window::None) => 0,
             (None, Window::Fixed) => self.window_limit,
             (None, Window::FollowsRate) => {
-                let scaled = u128::from(self.window_limit) * u128::from(self.control.rate.0)
-                    / u128::from(self.line_rate.0);
-                (scaled as u64).max(1)
+                let (limit, rate, line) = (self.window_limit, self.control.rate.0, self.line_rate.0);
+                let scaled = match limit.checked_mul(rate) {
+                    Some(product) => product / line,
+                    None => (u128::from(limit) * u128::from(rate) / u128::from(line)) as u64,
+                };
+                scaled.max(1)
             }
         };
     }

@@ -1,0 +1,79 @@
+//! How the work of a run was spread over the regions that its network was cut into.
+//!
+//! Nothing of it is part of the results: another number of regions gives the same [`Outcome`](super::Outcome) and another
+//! balance.
+
+use crate::units::Time;
+
+/// What each region did, and how often they waited for each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Balance {
+    pub threads: usize,
+    /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
+    pub lookahead: Time,
+    /// Windows of time that the regions worked off in step.
+    pub windows: u64,
+    pub regions: Vec<RegionWork>,
+    /// Events of the busiest region of each window, added up: what the run takes, in events, with as many threads as
+    /// regions.
+    pub longest_way: u64,
+}
+
+/// What one region did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RegionWork {
+    pub events: u64,
+    pub packet_hops: u64,
+    /// Packet-hops that led into other regions.
+    pub crossings: u64,
+}
+
+impl Balance {
+    /// Packet-hops of the busiest region over the mean of all: 1 where all did the same, and where nothing was done.
+    pub fn busiest_over_mean(&self) -> f64 {
+        let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
+        let most = self.regions.iter().map(|region| region.packet_hops).max().unwrap_or(0);
+        if all == 0 { 1.0 } else { (most * self.regions.len() as u64) as f64 / all as f64 }
+    }
+
+    /// How many times faster than one thread the run could be if waiting for each other cost nothing; it counts that in
+    /// every window all wait for the busiest region.
+    pub fn most_speedup(&self) -> f64 {
+        let all: u64 = self.regions.iter().map(|region| region.events).sum();
+        if self.longest_way == 0 { 1.0 } else { all as f64 / self.longest_way as f64 }
+    }
+
+    /// Share of the packet-hops that led from one region into another.
+    pub fn crossing_share(&self) -> f64 {
+        let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
+        let crossings: u64 = self.regions.iter().map(|region| region.crossings).sum();
+        if all == 0 { 0.0 } else { crossings as f64 / all as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balance(hops: &[u64], longest_way: u64) -> Balance {
+        let work = |&hops: &u64| RegionWork { events: 2 * hops, packet_hops: hops, crossings: hops / 10 };
+        let regions: Vec<RegionWork> = hops.iter().map(work).collect();
+        Balance { threads: 2, lookahead: Time::from_us(1), windows: 7, regions, longest_way }
+    }
+
+    #[test]
+    fn the_busiest_region_is_compared_with_the_mean() {
+        assert_eq!(balance(&[100, 100], 200).busiest_over_mean(), 1.0);
+        assert_eq!(balance(&[300, 100], 600).busiest_over_mean(), 1.5);
+        assert_eq!(balance(&[0, 0], 0).busiest_over_mean(), 1.0);
+    }
+
+    #[test]
+    fn what_could_be_gained_counts_the_busiest_region_of_each_window() {
+        // Regions that do the same in all, but take turns, gain nothing.
+        assert_eq!(balance(&[100, 100], 400).most_speedup(), 1.0);
+        assert_eq!(balance(&[100, 100], 200).most_speedup(), 2.0);
+        assert_eq!(balance(&[0], 0).most_speedup(), 1.0);
+        assert_eq!(balance(&[100, 100], 200).crossing_share(), 0.1);
+    }
+}

@@ -1,0 +1,50 @@
+//! Keeps count of windows, and of what each region did in them.
+
+use super::Simulation;
+use super::region::Region;
+use crate::measure::{Balance, RegionWork};
+use crate::net::partition::Partition;
+
+/// Counts windows while a run goes on.
+#[derive(Default)]
+pub(super) struct Windows {
+    pub count: u64,
+    pub longest_way: u64,
+    /// Events that each region had handled when the last window ended.
+    before: Vec<u64>,
+}
+
+impl Windows {
+    /// A window is over.
+    pub fn passed(&mut self, regions: &[Box<Region>]) {
+        self.count += 1;
+        self.before.resize(regions.len(), 0);
+        let mut most = 0;
+        for (before, region) in self.before.iter_mut().zip(regions) {
+            let now = region.net.events_handled();
+            most = most.max(now - std::mem::replace(before, now));
+        }
+        self.longest_way += most;
+    }
+}
+
+impl Simulation {
+    /// How the work was spread, up to now.
+    pub(super) fn balance(&self) -> Balance {
+        let work = |net: &Partition| {
+            let leaving = net.ports.iter().filter(|port| port.peer_partition != net.number);
+            RegionWork {
+                events: net.events_handled(),
+                packet_hops: net.sent().0,
+                crossings: leaving.map(|port| port.packets_sent).sum(),
+            }
+        };
+        Balance {
+            threads: self.plan.threads,
+            lookahead: self.plan.lookahead,
+            windows: self.windows.count,
+            regions: self.regions.iter().map(|region| work(&region.net)).collect(),
+            longest_way: self.windows.longest_way,
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! How a run is executed is nowhere in its results: random scenarios, cut into one to eight regions and shared by one to
+//! eight threads, give the same outcome, the same flows and the same samples.
+//!
+//! `PROPTEST_CASES` says how many scenarios are tried.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use std::fmt::Write;
+use std::path::Path;
+use weftline_sim::config::{Config, Failures, Sampled, Until};
+use weftline_sim::engine::random::RandomStream;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::simulation::{Execution, Plan};
+use weftline_sim::topology::dumbbell::Dumbbell;
+use weftline_sim::topology::fat_tree::FatTree;
+use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;
+use weftline_sim::topology::leaf_spine::LeafSpine;
+use weftline_sim::topology::parking_lot::ParkingLot;
+use weftline_sim::topology::star::Star;
+use weftline_sim::topology::{Link, LinkSpec, Node, NodeKind, Topology};
+use weftline_sim::units::{Rate, Time};
+
+/// A scenario in a few numbers, so that it shrinks.
+#[derive(Debug, Clone)]
+struct World {
+    network: Network,
+    /// 0: all links alike; else the seed of their delays and rates.
+    links: u64,
+    switch: Switch,
+    transport: Transport,
+    workloads: Vec<Workload>,
+    /// (microsecond, kind of change, which link or switch)
+    failures: Vec<(u64, u8, u32)>,
+    detection_us: u64,
+    measured: bool,
+    /// 0: until all flows are done.
+    until_ns: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Network {
+    Star(u64),
+    Dumbbell(u64, u64),
+    ParkingLot(u64, u64),
+    LeafSpine(u64, u64, u64),
+    FatTree(u64),
+    HpccFatTree(u64, u64),
+    /// Switches in a random tree with more links between them, hosts on each, some of them with a second link.
+    Graph {
+        switches: u32,
+        hosts: u32,
+        more: u32,
+        second: u32,
+        seed: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Switch {
+    buffer_kb: u64,
+    pfc: bool,
+    cut_through: bool,
+    balancer: &'static str,
+    queue: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Transport {
+    controller: &'static str,
+    window: bool,
+    selective: bool,
+    pacing: bool,
+    all_int: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Workload {
+    Poisson { load: u64, us: u64 },
+    Permutation { kb: u64, repeat: u64 },
+    AllToAll { kb: u64 },
+    Incast { kb: u64, stagger_ns: u64 },
+    ClosedLoop { requests: u64, think_us: u64, service_ns: u64 },
+    Collective { operation: &'static str, kb: u64, repeat: u64, compute_us: u64 },
+    Chain { flows: u64, kb: u64, compute_us: u64 },
+}
+
+impl Network {
+    fn build(&self) -> Topology {
+        let host_link = LinkSpec { rate: Rate::from_gbps(100), delay: Time::from_us(1) };
+        let link = LinkSpec { delay: Time::from_ns(700), ..host_link };
+        match *self {
+            Network::Star(hosts) => Star { hosts, host_link }.build(),
+            Network::Dumbbell(left, right) => {
+                Dumbbell { left, right, host_link, bottleneck_link: link }.build()
+            }
+            Network::ParkingLot(bottlenecks, hosts_per_hop) => {
+                ParkingLot { bottlenecks, hosts_per_hop, long_hosts: 1, host_link, bottleneck_link: link }
+                    .build()
+            }
+            Network::LeafSpine(leaves, spines, hosts_per_leaf) => LeafSpine {
+                leaves,
+                spines,
+                hosts_per_leaf,
+                host_link,
+                fabric_rate: Some(link.rate),
+                fabric_delay: link.delay,
+                oversubscription: 0.0,
+            }
+            .build(),
+            Network::FatTree(k) => FatTree { k, hosts_per_tor: 0, host_link, fabric_link: link }.build(),
+            Network::HpccFatTree(pods, hosts_per_tor) => HpccFatTree {
+                pods,
+                tors_per_pod: 2,
+                aggs_per_pod: 2,
+                hosts_per_tor,
+                cores_per_agg: 1,
+                host_link,
+                fabric_link: link,
+            }
+            .build(),
+            Network::Graph { switches, hosts, more, second, seed } => {
+                return graph(switches, hosts, more, second, seed);
+            }
+        }
+        .expect("a network")
+    }
+}
+
+fn graph(switches: u32, hosts: u32, more: u32, second: u32, seed: u64) -> Topology {
+    let mut random = RandomStream::new(seed, "graph");
+    let mut below = |most: u32| random.below(u64::from(most)) as u32;
+    let mut topology = Topology::default();
+    let mut add = |name: String, kind, tier| topology.nodes.push(Node { name, kind, tier });
+    (0..switches).for_each(|number| add(format!("s{number}"), NodeKind::Switch, 1));
+    (0..switches * hosts).for_each(|number| add(format!("host{number}"), NodeKind::Host, 0));
+    let mut ends: Vec<(u32, u32)> = (1..switches).map(|switch| (switch, below(switch))).collect();
+    ends.extend((0..switches * hosts).map(|host| (switches + host, host / hosts)));
+    if switches > 1 {
+        ends.extend((0..more).map(|_| {
+            let a = below(switches);
+            (a, (a + 1 + below(switches - 1)) % switches)
+        }));
+        ends.extend((0..second).map(|_| (switches + below(switches * hosts), below(switches))));
+    }
+    let link = |(a, b)| Link { a, b, rate: Rate::from_gbps(100), delay: Time::from_us(1) };
+    topology.links = ends.into_iter().map(link).collect();
+    topology
+}
+
+/// Delays from none to ten microseconds, and a few rates.
+fn draw_links(topology: &mut Topology, seed: u64) {
+    const DELAYS_NS: [u64; 8] = [0, 10, 100, 300, 500, 1000, 1001, 10_000];
+    const RATES_MBPS: [u64; 4] = [100_000, 40_000, 25_000, 33_333];
+    let mut random = RandomStream::new(seed, "links");
+    // Mostly few kinds of link, so that much happens at the same time.
+    let delays: Vec<u64> = (0..3).map(|_| DELAYS_NS[random.below(8) as usize]).collect();
+    for link in &mut topology.links {
+        link.delay = Time::from_ns(delays[random.below(3) as usize]);
+        link.rate = Rate::from_mbps(RATES_MBPS[random.below(4) as usize]);
+    }
+}
+
+impl Workload {
+    /// As a scenario says it.
+    fn to_toml(self, hosts: usize) -> String {
+        let keys = match self {
+            Workload::Poisson { load, us } => {
+                format!("kind = \"poisson\"\nload = 0.{load}\nduration = \"{us}us\"\nsizes = \"google-rpc\"")
+            }
+            Workload::Permutation { kb, repeat } => {
+                format!("kind = \"permutation\"\nsize = \"{kb}KB\"\nrepeat = {repeat}\nevery = \"3us\"")
+            }
+            Workload::AllToAll { kb } => format!("kind = \"all-to-all\"\nsize = \"{kb}KB\""),
+            Workload::Incast { kb, stagger_ns } => {
+                format!("kind = \"incast\"\nsize = \"{kb}KB\"\nstagger = \"{stagger_ns}ns\"")
+            }
+            Workload::ClosedLoop { requests, think_us, service_ns } => format!(
+                "kind = \"closed-loop\"\nrequests = {requests}\nthink_time = \"{think_us}us\"\nsize = \"4KB\"\n\
+                 service_time = \"{service_ns}ns\"\nconcurrency = 2"
+            ),
+            Workload::Collective { operation, kb, repeat, compute_us } => format!(
+                "kind = \"collective\"\noperation = \"{operation}\"\nbytes = \"{kb}KB\"\nrepeat = {repeat}\n\
+                 compute = \"{compute_us}us\""
+            ),
+            Workload::Chain { flows, kb, compute_us } => {
+                let mut list = String::from("kind = \"flows\"\nflows = [");
+                for number in 0..flows {
+                    let (src, dst) = (number as usize % hosts, (number as usize + 1) % hosts);
+                    let _ = write!(list, "{{ src = {src}, dst = {dst}, size = \"{kb}KB\"");
+                    if number > 0 {
+                        let _ = write!(list, ", after = {}, compute = \"{compute_us}us\"", number - 1);
+                    }
+                    list.push_str(" }, ");
+                }
+                list + "]"
+            }
+        };
+        format!("[[workload]]\n{keys}\n")
+    }
+}
+
+impl World {
+    fn config(&self) -> Config {
+        let mut topology = self.network.build();
+        if self.links > 0 {
+            draw_links(&mut topology, self.links);
+        }
+        let mut config = self.on_a_star(topology.hosts().len());
+        let switches = topology.switches();
+        let links = topology.links.len() as u32;
+        let mut events: Vec<_> =
+            self.failures.iter().map(|&event| failure(event, links, &switches)).collect();
+        events.sort_by_key(|event| event.at);
+        config.failures = Failures { detection: Time::from_us(self.detection_us), events };
+        if self.measured {
+            let ports = topology.ports();
+            let all = (0..ports.len()).flat_map(|n| (0..ports[n].len()).map(move |p| (n as u32, p as u32)));
+            let ports = |ns| Some(Sampled { what: all.clone().collect(), every: Time::from_ns(ns) });
+            let flows = |ns| Some(Sampled { what: vec![0, 1, 5], every: Time::from_ns(ns) });
+            let measure = &mut config.measure;
+            (measure.queue_histogram, measure.queue_series) = (ports(1000), ports(5000));
+            (measure.utilisation, measure.port_events) = (ports(7000), ports(9000));
+            (measure.flow_goodput, measure.controllers) = (flows(4000), flows(3000));
+            measure.group_goodput = Some(Time::from_us(11));
+            measure.pauses = true;
+        }
+        config.topology = topology;
+        config
+    }
+
+    /// What it says of everything but the network, read as if that were a star with as many hosts.
+    fn on_a_star(&self, hosts: usize) -> Config {
+        let Transport { controller, window, selective, pacing, all_int } = self.transport;
+        let Switch { buffer_kb, pfc, cut_through, balancer, queue } = self.switch;
+        let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
+        let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
+        let recovery = if selective { "selective-repeat" } else { "go-back-n" };
+        let forwarding = if cut_through { "cut-through" } else { "store-and-forward" };
+        // With PFC, headroom and reserves come on top of what is shared.
+        let buffer = buffer_kb + if pfc { 20_000 } else { 0 };
+        let until = match self.until_ns {
+            0 => "flows-done".to_string(),
+            ns => format!("{ns}ns"),
+        };
+        let workloads: String = self.workloads.iter().map(|workload| workload.to_toml(hosts)).collect();
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
+             [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
+             balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
+             [transport]\ncontroller = {{ kind = \"{controller}\"{window} }}\nrecovery = \"{recovery}\"\n\
+             pacing = {pacing}\nrto = \"200us\"\nnack_interval = \"5us\"\n\
+             [telemetry]\nkind = \"int\"\nall = {all_int}\n\
+             [run]\nuntil = \"{until}\"\n{workloads}"
+        );
+        let scenario =
+            Scenario::load(&text, "world.toml", Path::new("."), &[], Some(self.links + 1), Hooks::default());
+        let mut config =
+            scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).config().expect("a valid scenario");
+        if self.until_ns == 0 {
+            config.until = Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(2) };
+        }
+        config
+    }
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    prop_oneof![
+        (2u64..10).prop_map(Network::Star),
+        (1u64..5, 1u64..5).prop_map(|(left, right)| Network::Dumbbell(left, right)),
+        (1u64..5, 0u64..3).prop_map(|(bottlenecks, hosts)| Network::ParkingLot(bottlenecks, hosts)),
+        (1u64..5, 1u64..4, 1u64..4)
+            .prop_map(|(l, s, h)| Network::LeafSpine(l, s, h))
+            .prop_filter("two hosts", |n| matches!(n, Network::LeafSpine(l, _, h) if l * h > 1)),
+        prop::sample::select(vec![2, 4]).prop_map(Network::FatTree),
+        (1u64..4, 1u64..4).prop_map(|(pods, hosts)| Network::HpccFatTree(pods, hosts)),
+        (2u32..9, 1u32..3, 0u32..8, 0u32..4, 0u64..1000).prop_map(|(switches, hosts, more, second, seed)| {
+            Network::Graph { switches, hosts, more, second, seed }
+        }),
+    ]
+}
+
+fn workload() -> impl Strategy<Value = Workload> {
+    let operations = vec!["ring-all-reduce", "tree-all-reduce", "all-to-all", "pairwise-all-to-all"];
+    prop_oneof![
+        (1u64..9, 1u64..30).prop_map(|(load, us)| Workload::Poisson { load, us }),
+        (1u64..100, 1u64..4).prop_map(|(kb, repeat)| Workload::Permutation { kb, repeat }),
+        (1u64..10).prop_map(|kb| Workload::AllToAll { kb }),
+        (1u64..60, 0u64..300).prop_map(|(kb, stagger_ns)| Workload::Incast { kb, stagger_ns }),
+        (1u64..5, 0u64..4, 0u64..900).prop_map(|(requests, think_us, service_ns)| Workload::ClosedLoop {
+            requests,
+            think_us,
+            service_ns
+        }),
+        (prop::sample::select(operations), 1u64..60, 1u64..3, 0u64..3).prop_map(
+            |(operation, kb, repeat, compute_us)| Workload::Collective { operation, kb, repeat, compute_us }
+        ),
+        (1u64..9, 1u64..30, 0u64..3).prop_map(|(flows, kb, compute_us)| Workload::Chain {
+            flows,
+            kb,
+            compute_us
+        }),
+    ]
+}
+
+fn switch() -> impl Strategy<Value = Switch> {
+    let balancers = prop::sample::select(vec!["ecmp", "spray", "destination"]);
+    let queues = prop::sample::select(vec!["fifo", "priority"]);
+    (20u64..2000, any::<bool>(), any::<bool>(), balancers, queues).prop_map(
+        |(buffer_kb, pfc, cut_through, balancer, queue)| Switch {
+            buffer_kb,
+            pfc,
+            cut_through,
+            balancer,
+            queue,
+        },
+    )
+}
+
+fn transport() -> impl Strategy<Value = Transport> {
+    let controllers = prop::sample::select(vec!["hpcc", "dctcp", "dcqcn", "timely", "none"]);
+    (controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(controller, window, selective, pacing, all_int)| Transport {
+            controller,
+            window,
+            selective,
+            pacing,
+            all_int,
+        },
+    )
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let workloads = prop::collection::vec(workload(), 1..4);
+    let failures = prop_oneof![Just(vec![]), prop::collection::vec((0u64..150, 0u8..6, 0u32..64), 1..8)];
+    let until = prop_oneof![Just(0u64), 1u64..200_000];
+    (
+        network(),
+        prop_oneof![Just(0u64), 1u64..10_000],
+        switch(),
+        transport(),
+        workloads,
+        failures,
+        0u64..30,
+        any::<bool>(),
+        until,
+    )
+        .prop_map(
+            |(network, links, switch, transport, workloads, failures, detection_us, measured, until_ns)| {
+                World {
+                    network,
+                    links,
+                    switch,
+                    transport,
+                    workloads,
+                    failures,
+                    detection_us,
+                    measured,
+                    until_ns,
+                }
+            },
+        )
+}
+
+/// Runs the world whole and then as told, and compares everything that they leave.
+fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
+    let config = world.config();
+    let (whole, outcome) = run_as(Execution::default(), config.clone());
+    for &(regions, threads, windows) in executions {
+        let (cut, outcome_cut) =
+            run_as(Execution { threads, regions: Some(regions), windows: Some(windows) }, config.clone());
+        let order = if windows { "node by node" } else { "event by event" };
+        let how = format!("{regions} regions, {threads} threads, {order}");
+        assert_eq!(outcome, outcome_cut, "{how}");
+        assert_eq!(whole.flows, cut.flows, "{how}");
+        assert_eq!(whole.samples, cut.samples, "{how}");
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(250)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn regions_and_threads_are_nowhere_in_the_results(
+        world in world(),
+        regions in 2usize..9,
+        threads in prop::sample::select(vec![1usize, 2, 3, 8]),
+        windows in any::<bool>(),
+    ) {
+        same_results(&world, &[(2, 1, !windows), (regions, threads, windows)]);
+    }
+}
+
+#[test]
+fn the_random_worlds_are_mostly_cut_and_much_happens_in_them() {
+    // Else the test above would show little.
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut cut, mut hops, mut unfinished) = (0, 0, 0);
+    for _ in 0..60 {
+        let world = world().new_tree(&mut runner).expect("a world").current();
+        let config = world.config();
+        cut +=
+            u32::from(Plan::of(&config, Execution { regions: Some(3), ..Execution::default() }).regions > 1);
+        let (_, outcome) = run_as(Execution::default(), config);
+        hops += outcome.packet_hops;
+        unfinished += u32::from(outcome.flows_done < outcome.flows);
+    }
+    assert!(cut > 40, "{cut} of 60 worlds are cut");
+    assert!(hops > 60 * 1000, "{hops} packet-hops");
+    assert!((5..50).contains(&unfinished), "{unfinished} of 60 runs leave flows unfinished");
+}
