@@ -1,7 +1,7 @@
 """Draw the figures of the documentation: ``python docs/figures.py``.
 
-The first is drawn from the runs of ``make demo``, those of "Scale" from ``weftline reproduce scale`` (its ``--full``
-size where that was measured), both with the native module that is installed now.
+The first is drawn from the runs of ``make demo``, those of "Scale" from ``weftline reproduce scale`` (from
+its full size where that was measured), both with the native module that is installed now.
 """
 
 from __future__ import annotations
