@@ -49,7 +49,7 @@ def scale() -> bool:
         size = reproduce.chosen_size(experiment, full=full)
         panels = cost.plan(experiment, size, ROOT / "out" / experiment.out)
         for panel in panels:
-            panel.measured = cost.summaries(panel.points)
+            panel.measured = cost.summaries(panel.points, experiment.repeats)
         if all(len(panel.measured) == len(panel.points) for panel in panels):
             for panel in panels:
                 write(f"scale-{panel.figure.name}", cost_exhibits.figure(panel))

@@ -52,6 +52,32 @@ def test_finished_points_are_not_run_again(engine):
     assert len(engine.runs) == 8
 
 
+def test_a_part_of_an_experiment_can_be_run(engine, tmp_path):
+    experiment = experiments.load("hpcc-fct")
+    size = reproduce.chosen_size(experiment, full=True)
+    only = reproduce.chosen_variants(experiment, ["load=50", "traffic=web", "scheme=HPCC, eta 99"])
+    plan = reproduce.plan_points(experiment, size, tmp_path, only=only)
+    assert [(dict(choice), label) for _, choice, label, _ in plan] == [
+        ({"traffic": "web search", "load": "50 %"}, "HPCC, eta 99 %")
+    ]
+    assert main(["reproduce", "hpcc-fct", "--only", "load=30", "--only", "scheme=DCTCP", "--quiet"]) == 0
+    assert len(engine.runs) == 2
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("laod=50", 'did you mean "load"'),
+        ("load=60", 'no "60" on it: "30 %", "50 %", "70 %"'),
+        ("scheme=HPCC", "several begin so"),
+        ("load", 'no "" on it'),
+    ],
+)
+def test_a_part_that_there_is_not_is_named(engine, capsys, text, said):
+    assert main(["reproduce", "hpcc-fct", "--only", text]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_figures_share_their_points(engine, tmp_path):
     experiment = experiments.load("hpcc-fct")
     plan = reproduce.plan_points(experiment, reproduce.chosen_size(experiment), tmp_path)

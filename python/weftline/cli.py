@@ -222,7 +222,16 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", metavar="DIR", help="folder for points and page (default out/experiments/NAME)"
     )
+    command.add_argument(
+        "--only",
+        action="append",
+        metavar="AXIS=VARIANT",
+        help='run a part: such as --only load="50 %%" --only scheme=DCTCP; may be given several times',
+    )
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
+    command.add_argument(
+        "--threads", type=_threads, default=1, metavar="N", help="threads of each run (default 1)"
+    )
     _output_options(command)
 
 

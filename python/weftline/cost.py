@@ -1,7 +1,8 @@
 """What runs cost: the points of an experiment on cost, measured as `weftline bench` measures.
 
 Each point runs in a process of its own, one at a time, in rounds, so that a noisy minute of the machine hits
-all alike; the median of its runs counts. What was measured is kept under the hash of the resolved scenario
+all alike. A run that other processes disturbed is repeated, to twice as many runs at the most; the median of
+the least disturbed counts. What was measured is kept under the hash of the resolved scenario
 and of the native module: a stopped experiment goes on where it was, and a new build is measured anew.
 
 A claim of kind "cost" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
@@ -126,36 +127,56 @@ METRICS: dict[str, CostMetric] = {
 """`time` is CPU time with one thread, wall time with several."""
 
 
-def plan(experiment: Experiment, size: Size, out: Path) -> list[Panel]:
-    """Return every panel of every figure with its points; all scenarios are checked before the first run."""
+def plan(
+    experiment: Experiment, size: Size, out: Path, only: Mapping[str, Sequence[str]] | None = None
+) -> list[Panel]:
+    """Return every panel of every figure with its points; all scenarios are checked before the first run.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    """
     _check_metrics(experiment)
     source = scenarios.load(experiment.scenario)
     panels = []
     for figure in experiment.figures:
-        lines = experiment.variants(figure, figure.lines, full=size.full)
-        places = experiment.variants(figure, figure.along, full=size.full)
         for choice in experiment.panels(figure, full=size.full):
-            points = []
-            for line in lines:
-                threads = experiment.axes[figure.lines][line].get("threads", 1)
-                for place in places:
-                    chosen = (*choice, (figure.lines, line), (figure.along, place))
-                    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full)}
-                    changes |= {"seed": size.seeds[0]}
-                    settings = tuple(scenarios.settings(changes))
-                    resolved = runs.resolve(source, list(settings), seed=None)
-                    points.append(
-                        Point(
-                            line=line,
-                            place=place,
-                            threads=threads,
-                            scenario=experiment.scenario,
-                            settings=settings,
-                            file=out / "points" / f"{_hash(resolved)}-{threads}.json",
-                        )
-                    )
-            panels.append(Panel(figure=figure, choice=choice, points=points))
+            points = [
+                _point(experiment, size, figure, chosen, source, out)
+                for line in experiment.variants(figure, figure.lines, full=size.full)
+                for place in experiment.variants(figure, figure.along, full=size.full)
+                if _wanted(chosen := (*choice, (figure.lines, line), (figure.along, place)), only or {})
+            ]
+            if points:
+                panels.append(Panel(figure=figure, choice=choice, points=points))
     return panels
+
+
+def _wanted(chosen: Choice, only: Mapping[str, Sequence[str]]) -> bool:
+    here = dict(chosen)
+    return all(here.get(axis) in wanted for axis, wanted in only.items())
+
+
+def _point(
+    experiment: Experiment,
+    size: Size,
+    figure: FigureDefinition,
+    chosen: Choice,
+    source: scenarios.Scenario,
+    out: Path,
+) -> Point:
+    here = dict(chosen)
+    line, place = here[figure.lines], here[figure.along]
+    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full), "seed": size.seeds[0]}
+    settings = tuple(scenarios.settings(changes))
+    threads = experiment.axes[figure.lines][line].get("threads", 1)
+    name = f"{_hash(runs.resolve(source, list(settings), seed=None))}-{threads}.json"
+    return Point(
+        line=line,
+        place=place,
+        threads=threads,
+        scenario=experiment.scenario,
+        settings=settings,
+        file=out / "points" / name,
+    )
 
 
 def _check_metrics(experiment: Experiment) -> None:
@@ -184,14 +205,15 @@ def _build() -> str:
 
 
 def measure(points: Sequence[Point], repeats: int, *, show: Callable[[str], None]) -> dict[Point, str]:
-    """Run every point until it has `repeats` runs, round by round; return the points that failed, and why."""
+    """Run every point until it has `repeats` good runs, round by round; return those that failed, and why."""
     failed: dict[Point, str] = {}
-    for number in range(1, repeats + 1):
+    for number in range(1, 2 * repeats + 1):
         for place, point in enumerate(points, 1):
             known = _kept(point.file)
-            if len(known) >= number or point in failed:
+            good = sum(waited(run) <= UNDISTURBED for run in known)
+            if len(known) >= number or good >= repeats or point in failed:
                 continue
-            show(f"round {number} of {repeats}, point {place} of {len(points)}: {point.line}, {point.place}")
+            show(f"round {number}, point {place} of {len(points)}: {point.line}, {point.place}")
             try:
                 found = bench.in_own_process(str(point.scenario), point.threads, point.settings)
             except RunFailed as error:
@@ -199,6 +221,15 @@ def measure(points: Sequence[Point], repeats: int, *, show: Callable[[str], None
                 continue
             _keep(point.file, [*known, found])
     return failed
+
+
+UNDISTURBED = 1.1
+"""What `waited` is at most when a run had its cores for itself."""
+
+
+def waited(run: Mapping) -> float:
+    """Return wall time times threads over CPU time: 1 where no thread waited for anything."""
+    return run["wall_seconds"] * run["threads"] / run["cpu_seconds"] if run["cpu_seconds"] > 0 else 1.0
 
 
 def _kept(file: Path) -> list[dict]:
@@ -223,13 +254,13 @@ def _keep(file: Path, found: Sequence[dict]) -> None:
         ) from None
 
 
-def summaries(points: Sequence[Point]) -> dict[Point, dict]:
+def summaries(points: Sequence[Point], repeats: int) -> dict[Point, dict]:
     """Return the summary of every point that has runs."""
-    return {point: found for point in points if (found := summary(point)) is not None}
+    return {point: found for point in points if (found := summary(point, repeats)) is not None}
 
 
-def summary(point: Point) -> dict | None:
-    """Return the median of a point's runs and their range; None where there is no run.
+def summary(point: Point, repeats: int) -> dict | None:
+    """Return the median and the range of the `repeats` runs that waited least; None where there is no run.
 
     Raises
     ------
@@ -239,14 +270,18 @@ def summary(point: Point) -> dict | None:
     found = _kept(point.file)
     if not found:
         return None
-    result = bench.summary(f"{point.line}, {point.place}", "", found)
+    name = f"{point.line}, {point.place}"
+    bench.summary(name, "", found)
+    found = sorted(found, key=waited)[:repeats]
+    result = bench.summary(name, "", found)
+    result["waited"] = statistics.median(waited(run) for run in found)
     before = [run["memory_before_bytes"] for run in found if run.get("memory_before_bytes") is not None]
     result["memory_before_bytes"] = statistics.median(before) if before else None
     return result
 
 
 def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
-    """Check a claim; None where its places are not of this size of the experiment."""
+    """Check a claim; None where not all that it is about is run at this size, or was asked for."""
     wanted = claim.get("panel", {})
     chosen = [
         panel
@@ -256,8 +291,9 @@ def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
     if not chosen:
         return None
     panel = chosen[0]
-    named = [claim[key] for key in ("at", "against_at") if key in claim]
-    if any(place not in panel.places for place in named):
+    places = [claim[key] for key in ("at", "against_at") if key in claim]
+    lines = [claim[key] for key in ("line", "against") if key in claim]
+    if not (set(places) <= set(panel.places) and set(lines) <= set(panel.lines)):
         return None
     if claim["metric"] == "differences":
         return claims.verdict(claim, _differences(claim, panel), quantities.count_text)

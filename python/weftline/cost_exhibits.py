@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weftline import _native, bench, claims, figures, page, quantities, report
-from weftline.cost import METRICS, Panel, Point
+from weftline.cost import METRICS, UNDISTURBED, Panel, Point
 from weftline.experiments import Experiment
 from weftline.page import Section
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
     from weftline.reproduce import Size
-
-_BUSY = 1.1
-"""Wall over CPU time of one thread above which other processes had the core for part of the time."""
 
 
 def table(panel: Panel) -> Table:
@@ -83,13 +80,13 @@ def notes(panel: Panel) -> list[str]:
         for point, found in panel.measured.items()
         if found.get("note")
     ]
-    busy = [
+    waited = [
         f"{point.line}, {point.place}"
         for point, found in panel.measured.items()
-        if found["threads"] == 1 and found["median"]["wall_seconds"] > _BUSY * found["median"]["cpu_seconds"]
+        if found.get("waited", 1) > UNDISTURBED
     ]
-    if busy:
-        said.append(f"Other processes kept the machine busy during: {'; '.join(busy)}.")
+    if waited:
+        said.append(f"Threads waited for a core or for each other: {'; '.join(waited)}.")
     if any(point.threads > 1 for point in panel.points) and bench.machine()["cores"] < 2:
         said.append("This machine has one core: several threads share it.")
     return said

@@ -21,17 +21,16 @@ from pathlib import Path
 
 from weftline import (
     claims,
-    cost,
-    cost_exhibits,
     exhibits,
     experiments,
     page,
     quantities,
     report,
+    reproduce_cost,
     runs,
     scenarios,
 )
-from weftline.errors import InputError, RunFailed
+from weftline.errors import InputError, RunFailed, nearest
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
 from weftline.page import Section
@@ -70,15 +69,22 @@ def command(options: argparse.Namespace) -> int:
         seeds=parse_seeds(options.seeds) if options.seeds else None,
     )
     out = Path(options.out) if options.out else Path("out") / experiment.out
+    only = chosen_variants(experiment, options.only or [])
     if experiment.measures_cost:
-        return _cost_command(experiment, size, out, options)
-    plan = plan_points(experiment, size, out)
+        return reproduce_cost.command(experiment, size, out, only, options)
+    plan = plan_points(experiment, size, out, only=only)
+    if not plan:
+        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
     if not quiet:
         print(f"{experiment.title}\n{size.says}; {len(points)} runs")
     failed = run_points(
-        points, jobs=options.jobs or cores(), line=ProgressLine(quiet=quiet), name=experiment.name
+        points,
+        jobs=options.jobs or max(1, cores() // max(1, options.threads)),
+        threads=options.threads,
+        line=ProgressLine(quiet=quiet),
+        name=experiment.name,
     )
     if failed is None:
         print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
@@ -92,42 +98,6 @@ def command(options: argparse.Namespace) -> int:
     for point, why in failed:
         print(f"failed: {point.name}: {why}", file=sys.stderr)
     path = write_page(experiment, size, panels, verdicts, out / "report.html")
-    if not quiet:
-        print(f"page: {path}")
-    return 1 if failed else 0
-
-
-def _cost_command(experiment: Experiment, size: Size, out: Path, options: argparse.Namespace) -> int:
-    """The same for an experiment that measures what runs cost: one run at a time, several of each point."""
-    if len(size.seeds) > 1:
-        raise InputError(f"--seeds: {experiment.name} measures what runs cost; expected one seed")
-    if (options.jobs or 1) > 1:
-        raise InputError(
-            f"--jobs {options.jobs}: {experiment.name} measures time; expected one run at a time"
-        )
-    panels = cost.plan(experiment, size, out)
-    points = list({point.file: point for panel in panels for point in panel.points}.values())
-    quiet = options.quiet or options.json
-    if not quiet:
-        print(f"{experiment.title}\n{size.says}; {len(points)} points, {experiment.repeats} runs of each")
-    line = ProgressLine(quiet=quiet)
-    try:
-        failed = cost.measure(points, experiment.repeats, show=lambda text: line.show(text, at_once=True))
-    except KeyboardInterrupt:
-        line.clear()
-        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
-        return 1
-    line.clear()
-    for panel in panels:
-        panel.measured = cost.summaries(panel.points)
-    verdicts = [v for claim in experiment.claims if (v := cost.check(claim, panels)) is not None]
-    if options.json:
-        cost_exhibits.print_json(experiment, size, panels, verdicts, failed)
-    elif not options.quiet:
-        cost_exhibits.print_tables(panels, verdicts)
-    for point, why in failed.items():
-        print(f"failed: {point.line}, {point.place}: {why}", file=sys.stderr)
-    path = cost_exhibits.write_page(experiment, size, panels, verdicts, out / "report.html")
     if not quiet:
         print(f"page: {path}")
     return 1 if failed else 0
@@ -190,18 +160,53 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the variants of each axis that ``AXIS=VARIANT`` texts leave; a variant may be cut short.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis or variant, or several begin so.
+    """
+    chosen: dict[str, list[str]] = {}
+    for text in texts:
+        axis, _, variant = text.partition("=")
+        if axis not in experiment.axes:
+            names = list(experiment.axes)
+            hint = nearest(axis, names)
+            raise InputError(f'--only {text}: no axis "{axis}"; {hint}known: {", ".join(names)}')
+        variants = list(experiment.axes[axis])
+        found = [name for name in variants if name == variant]
+        found = found or [name for name in variants if name.lower().startswith(variant.lower())]
+        if len(found) != 1 or not variant:
+            known = ", ".join(f'"{name}"' for name in found or variants)
+            what = "several begin so" if found and variant else f'no "{variant}" on it'
+            raise InputError(f"--only {text}: {what}: {known}")
+        chosen.setdefault(axis, []).append(found[0])
+    return chosen
+
+
 Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
 """Figure, panel, label of the line and its points, one per seed."""
 
 
-def plan_points(experiment: Experiment, size: Size, out: Path) -> Plan:
-    """Return every line of every panel with its points; all scenarios are checked before the first run."""
+def plan_points(
+    experiment: Experiment, size: Size, out: Path, *, only: dict[str, list[str]] | None = None
+) -> Plan:
+    """Return every line of every panel with its points; all scenarios are checked before the first run.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    """
+    only = only or {}
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
         for choice in experiment.panels(figure, full=size.full):
             for label in experiment.variants(figure, figure.lines, full=size.full):
                 full = (*choice, (figure.lines, label))
+                here = dict(full)
+                if any(here.get(axis) not in wanted for axis, wanted in only.items()):
+                    continue
                 # The size comes first: what a variant says of itself stands above it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
@@ -224,9 +229,9 @@ def is_finished(point: Point) -> bool:
 
 
 def run_points(
-    points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str
+    points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str, threads: int = 1
 ) -> list[tuple[Point, str]] | None:
-    """Run what is not finished, `jobs` at a time.
+    """Run what is not finished, `jobs` at a time, each on `threads` threads.
 
     Returns
     -------
@@ -241,7 +246,7 @@ def run_points(
     pool = ThreadPoolExecutor(max_workers=jobs)
     futures: dict[Future, Point] = {}
     try:
-        futures = {pool.submit(_run_point, point, states, stop): point for point in waiting}
+        futures = {pool.submit(_run_point, point, threads, states, stop): point for point in waiting}
         pending = set(futures)
         while pending:
             done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
@@ -259,7 +264,7 @@ def run_points(
     return failed
 
 
-def _run_point(point: Point, states: dict[Path, dict], stop: threading.Event) -> str | None:
+def _run_point(point: Point, threads: int, states: dict[Path, dict], stop: threading.Event) -> str | None:
     """Run one point in a thread of the pool; the engine holds no lock of the interpreter while it runs."""
 
     def progress(state: dict) -> None:
@@ -274,7 +279,7 @@ def _run_point(point: Point, states: dict[Path, dict], stop: threading.Event) ->
             point.source,
             list(point.settings),
             seed=point.seed,
-            threads=1,
+            threads=threads,
             out=point.folder,
             force=True,
             progress=progress,

@@ -3,8 +3,8 @@
 //! Ownership is what keeps them apart: for each round the leader hands every member its parts and has them back when the
 //! round is over, so nothing is shared and the leader may do as it likes in between. Parts change hands at a post, whose
 //! state says whose turn it is. Who waits looks at the state for some microseconds, which is how long a wait mostly takes
-//! on a machine that is idle; then it sleeps until it is woken, so that it does not take from a busy machine what the
-//! others of the crew need.
+//! on a machine that is idle; then it sleeps until it is woken. On a busy machine whom one waits for may not run as long
+//! as one looks, so who looked in vain sleeps at once the next times, more often the more often it was in vain.
 //!
 //! The posts are checked with loom, every order of what two or three threads do there (`make loom`).
 
@@ -26,7 +26,9 @@ mod sync {
 }
 
 /// How long a thread looks at a state before it sleeps.
-const PATIENCE: Duration = Duration::from_micros(50);
+const LONGEST_LOOK: Duration = Duration::from_micros(50);
+/// Waits without a look after many in vain.
+const MOST_SKIPPED: u32 = 255;
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
@@ -84,8 +86,8 @@ impl<T> Post<T> {
     }
 
     /// Waits for a state in which it is one's turn, and takes what lies there.
-    fn take(&self, patience: Duration, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
-        look(patience, || is_turn(self.state()));
+    fn take(&self, patience: &mut Patience, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
+        patience.look(|| is_turn(self.state()));
         let mut desk = self.desk();
         while !is_turn(self.state()) {
             desk.asleep = true;
@@ -96,26 +98,48 @@ impl<T> Post<T> {
     }
 }
 
-/// Looks until it has happened or patience is over.
-fn look(patience: Duration, happened: impl Fn() -> bool) {
-    if happened() || patience.is_zero() {
-        return;
+/// How long one who waits looks before it sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    longest: Duration,
+    /// Waits that are still to pass without a look, and how many will after the next look in vain.
+    skip: u32,
+    penalty: u32,
+}
+
+impl Patience {
+    fn new(longest: Duration) -> Patience {
+        Patience { longest, skip: 0, penalty: 1 }
     }
-    let began = Instant::now();
-    while began.elapsed() < patience {
-        for _ in 0..LOOKS {
-            if happened() {
-                return;
-            }
-            std::hint::spin_loop();
+
+    /// Looks until it has happened or patience is over.
+    fn look(&mut self, happened: impl Fn() -> bool) {
+        if happened() || self.longest.is_zero() {
+            return;
         }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        let began = Instant::now();
+        while began.elapsed() < self.longest {
+            for _ in 0..LOOKS {
+                if happened() {
+                    self.penalty = 1;
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.skip = self.penalty;
+        self.penalty = (2 * self.penalty + 1).min(MOST_SKIPPED);
     }
 }
 
 /// The crew, as its leader sees it.
 pub struct Crew<'a, T> {
     posts: &'a [Post<T>],
-    patience: Duration,
+    patience: Patience,
     work: &'a (dyn Fn(&mut T) + Sync),
 }
 
@@ -128,7 +152,7 @@ pub fn gather<T: Send, R>(
     let posts: Vec<Post<T>> = (1..threads.max(1)).map(|_| Post::new()).collect();
     // Where there are not enough cores for all, who looks keeps others from working.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let patience = if threads <= cores { PATIENCE } else { Duration::ZERO };
+    let patience = Patience::new(if threads <= cores { LONGEST_LOOK } else { Duration::ZERO });
     std::thread::scope(|scope| {
         for post in &posts {
             scope.spawn(|| serve(post, patience, &work));
@@ -140,11 +164,11 @@ pub fn gather<T: Send, R>(
 }
 
 /// What a member does until it is dismissed.
-fn serve<T>(post: &Post<T>, patience: Duration, work: &dyn Fn(&mut T)) {
+fn serve<T>(post: &Post<T>, mut patience: Patience, work: &dyn Fn(&mut T)) {
     // Should the work panic, the leader must hear of it rather than wait for ever.
     let alarm = OnDrop(|| post.put(Vec::new(), BROKEN));
     loop {
-        let (state, mut parts) = post.take(patience, |state| state != WITH_LEADER);
+        let (state, mut parts) = post.take(&mut patience, |state| state != WITH_LEADER);
         if state != WITH_MEMBER {
             break;
         }
@@ -176,7 +200,7 @@ impl<T> Crew<'_, T> {
         }
         parts.iter_mut().for_each(self.work);
         for post in members {
-            let (state, mut back) = post.take(self.patience, |state| state != WITH_MEMBER);
+            let (state, mut back) = post.take(&mut self.patience, |state| state != WITH_MEMBER);
             assert!(state == WITH_LEADER, "a thread of the simulator panicked");
             parts.append(&mut back);
         }
@@ -201,6 +225,24 @@ mod tests {
                 assert_eq!(parts, expected, "{threads} threads");
             }
         }
+    }
+
+    #[test]
+    fn who_looks_in_vain_looks_less_often() {
+        let mut patience = Patience::new(Duration::from_micros(1));
+        let looks = std::cell::Cell::new(0);
+        for _ in 0..2000 {
+            let before = patience.skip;
+            patience.look(|| false);
+            looks.set(looks.get() + u32::from(before == 0));
+        }
+        // After 1, 3, 7, ... 255 waits, and then after every 255.
+        assert!((14..18).contains(&looks.get()), "{}", looks.get());
+        patience.skip = 0;
+        let (mut patience, calls) =
+            (Patience { longest: Duration::from_secs(10), ..patience }, std::cell::Cell::new(0));
+        patience.look(|| calls.replace(calls.get() + 1) > 2);
+        assert_eq!((patience.skip, patience.penalty), (0, 1));
     }
 
     #[test]
@@ -245,17 +287,19 @@ mod model {
     use super::*;
     use loom::sync::Arc;
 
+    const NONE: Patience = Patience { longest: Duration::ZERO, skip: 0, penalty: 1 };
+
     /// A crew of `members` and their leader, over `rounds` rounds; the leader then dismisses them.
     fn crew(members: usize, rounds: u32) {
         let posts: Arc<Vec<Post<u32>>> = Arc::new((0..members).map(|_| Post::new()).collect());
         let serving: Vec<_> = (0..members)
             .map(|member| {
                 let posts = posts.clone();
-                loom::thread::spawn(move || serve(&posts[member], Duration::ZERO, &|part| *part += 1))
+                loom::thread::spawn(move || serve(&posts[member], NONE, &|part| *part += 1))
             })
             .collect();
         let mut parts = vec![0; members + 1];
-        let mut crew = Crew { posts: &posts, patience: Duration::ZERO, work: &|part| *part += 1 };
+        let mut crew = Crew { posts: &posts, patience: NONE, work: &|part| *part += 1 };
         for round in 1..=rounds {
             crew.work(&mut parts);
             assert!(parts.len() == members + 1 && parts.iter().all(|&part| part == round));
@@ -281,8 +325,7 @@ mod model {
         loom::model(|| {
             let post = Arc::new(Post::new());
             let theirs = post.clone();
-            let member =
-                loom::thread::spawn(move || serve(&theirs, Duration::ZERO, &|part: &mut u32| *part += 1));
+            let member = loom::thread::spawn(move || serve(&theirs, NONE, &|part: &mut u32| *part += 1));
             post.put(vec![1], WITH_MEMBER);
             // As when the leader's own part panics.
             post.put(Vec::new(), DISMISSED);
@@ -296,12 +339,12 @@ mod model {
             let post = Arc::new(Post::new());
             let theirs = post.clone();
             let member = loom::thread::spawn(move || {
-                let (state, _) = theirs.take(Duration::ZERO, |state| state != WITH_LEADER);
+                let (state, _) = theirs.take(&mut NONE.clone(), |state| state != WITH_LEADER);
                 assert!(state == WITH_MEMBER);
                 theirs.put(Vec::new(), BROKEN);
             });
             post.put(vec![1], WITH_MEMBER);
-            let (state, parts) = post.take(Duration::ZERO, |state| state != WITH_MEMBER);
+            let (state, parts) = post.take(&mut NONE.clone(), |state| state != WITH_MEMBER);
             assert!(state == BROKEN && parts.is_empty());
             member.join().expect("a member that ends");
         });

@@ -45,8 +45,8 @@ impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
-        let (plan, split) = execution::plan(&config, execution);
         let map = Arc::new(map(&config));
+        let (plan, split) = execution::plan(&config, &map.routes, execution);
         let settings = Arc::new(settings(&config, &map.routes));
         let places = places(&config.topology, &split, &map);
         let precedence = Arc::new(Precedence {

@@ -1,9 +1,10 @@
 //! On how many threads a run works, and why.
 
 use super::split::Split;
+use super::work::Work;
 use crate::config::{Compat, Config, TransportConfig};
 use crate::congestion::ControllerConfig;
-use crate::topology::Topology;
+use crate::topology::{NextHopOrder, Routes, Topology};
 use crate::units::Time;
 
 /// How a run is to be executed. Nothing of it shows in the results.
@@ -37,17 +38,18 @@ pub struct Plan {
 impl Plan {
     /// What `execution` comes to on the network of `config`.
     pub fn of(config: &Config, execution: Execution) -> Plan {
-        plan(config, execution).0
+        plan(config, &Routes::compute(&config.topology, &|_| true, NextHopOrder::ByPort), execution).0
     }
 }
 
-/// Packet-hops in a window below which a thread spends more time waiting for the others than working.
-const LEAST_HOPS: f64 = 300.0;
-/// Of what the links can carry, for the estimate of a window's work.
+/// Packet-hops of a region in a window, some 8 us of work, below which a thread spends more time on handing over than it
+/// saves.
+const LEAST_HOPS: f64 = 100.0;
+/// Of what the links can carry, for the estimate of what happens in a window.
 const USUAL_LOAD: f64 = 0.3;
 
 /// Decides on threads and regions.
-pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
+pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (Plan, Split) {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let asked = if execution.threads == 0 { cores() } else { execution.threads };
     let parts = execution.regions.unwrap_or(asked).clamp(1, usize::from(u16::MAX));
@@ -69,7 +71,8 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }
-    let split = Split::new(&config.topology, parts);
+    let work = Work::of(&config.topology, routes, &config.traffic);
+    let split = Split::new(&config.topology, &work, parts);
     if split.parts == 1 {
         return one(Some(
             "hosts stay with their switch and links without delay are not cut, which leaves one region, so the run uses \
@@ -77,7 +80,7 @@ pub(super) fn plan(config: &Config, execution: Execution) -> (Plan, Split) {
         ));
     }
     let threads = asked.min(split.parts);
-    let hops = hops_in(&config.topology, split.lookahead) / split.parts as f64;
+    let hops = work.hops_per_second * split.lookahead.as_seconds() / split.parts as f64;
     if hops < LEAST_HOPS && execution.regions.is_none() {
         let delay = split.lookahead;
         return one(Some(&format!(

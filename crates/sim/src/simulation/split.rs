@@ -2,11 +2,14 @@
 //! short link cut, because the shortest link between parts is how far one may run ahead of another.
 //!
 //! What hangs together is grown part by part from one side of the network to the other (Karypis and Kumar's greedy graph
-//! growing), switches with the hosts on them as units, and then improved by moving units across the seams while that cuts
-//! fewer links.
+//! growing), switches with the hosts on them as units, and then improved by moving units across the seams while that lets
+//! fewer packets cross or evens out the work (as Fiduccia and Mattheyses do, one unit at a time).
 
+use super::work::Work;
 use crate::topology::{NodeKind, Topology};
 use crate::units::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Which part each node belongs to, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct Split {
 }
 
 /// A part may have this much more than its share of the work, in per cent.
-const SLACK: u64 = 4;
+const SLACK: u64 = 2;
 /// Rounds of improvement; it mostly ends by itself after two or three.
 const ROUNDS: usize = 8;
 
@@ -30,7 +33,7 @@ impl Split {
 
     /// At most `parts` parts, with the longest lookahead that leaves them about equal; fewer where the network does not
     /// have as many units, and one where only links without delay could be cut.
-    pub fn new(topology: &Topology, parts: usize) -> Split {
+    pub fn new(topology: &Topology, work: &Work, parts: usize) -> Split {
         if parts < 2 {
             return Split::whole(topology);
         }
@@ -39,17 +42,19 @@ impl Split {
         delays.sort_unstable();
         delays.dedup();
         let mut best: Option<(u64, Split)> = None;
-        for &shortest in delays.iter().rev() {
-            let units = Units::new(topology, shortest);
+        // Longer links to be kept whole leave larger units, and so parts that are less equal.
+        let (mut from, mut to) = (0, delays.len());
+        while from < to {
+            let middle = from + (to - from) / 2;
+            let units = Units::new(topology, work, delays[middle]);
             let part_of_unit = units.split(parts);
             let split = Split::of(topology, &units, &part_of_unit);
             let heaviest = units.heaviest(&part_of_unit, parts);
-            if heaviest * 100 <= units.share(parts) * (100 + 2 * SLACK) && split.parts == parts {
-                return split;
-            }
-            if best.as_ref().is_none_or(|(weight, _)| heaviest < *weight) {
+            let equal = heaviest * 100 <= units.share(parts) * (100 + 2 * SLACK) && split.parts == parts;
+            if equal || best.as_ref().is_none_or(|(weight, _)| heaviest < *weight) {
                 best = Some((heaviest, split));
             }
+            if equal { from = middle + 1 } else { to = middle }
         }
         best.map_or_else(|| Split::whole(topology), |(_, split)| split)
     }
@@ -77,15 +82,15 @@ impl Split {
 struct Units {
     /// Of each node.
     unit: Vec<u32>,
-    /// Work: what its links can carry, in Gb/s.
+    /// Work.
     weight: Vec<u64>,
-    /// Neighbours, and what the links to them can carry.
+    /// Neighbours, and packets on the links to them.
     links: Vec<Vec<(u32, u64)>>,
 }
 
 impl Units {
     /// Hosts stay with their switch, and nodes with links shorter than `shortest` between them together.
-    fn new(topology: &Topology, shortest: Time) -> Units {
+    fn new(topology: &Topology, work: &Work, shortest: Time) -> Units {
         let mut sets = Sets::new(topology.nodes.len());
         let mut placed = vec![false; topology.nodes.len()];
         for link in &topology.links {
@@ -106,15 +111,15 @@ impl Units {
             }
             unit.push(number[root]);
         }
-        let (mut weight, mut links) = (vec![1; count as usize], vec![Vec::new(); count as usize]);
-        for link in &topology.links {
+        let (mut weight, mut links) = (vec![0; count as usize], vec![Vec::new(); count as usize]);
+        for (&unit, work) in unit.iter().zip(&work.nodes) {
+            weight[unit as usize] += work;
+        }
+        for (link, &packets) in topology.links.iter().zip(&work.links) {
             let (a, b) = (unit[link.a as usize], unit[link.b as usize]);
-            let gbps = (link.rate.0 / 1_000_000_000).max(1);
-            weight[a as usize] += gbps;
-            weight[b as usize] += gbps;
             if a != b {
-                links[a as usize].push((b, gbps));
-                links[b as usize].push((a, gbps));
+                links[a as usize].push((b, packets));
+                links[b as usize].push((a, packets));
             }
         }
         Units { unit, weight, links }
@@ -142,18 +147,17 @@ impl Units {
 
     /// Grows one part after the other, each by the unit that has most in common with it.
     fn grow(&self, parts: usize) -> Vec<u16> {
-        const FREE: u16 = u16::MAX;
         let mut part = vec![FREE; self.weight.len()];
         let mut left: u64 = self.weight.iter().sum();
+        let mut first_free = 0;
         for number in 0..parts as u16 {
             let goal = left / (parts as u64 - u64::from(number));
             let mut grown = 0;
-            let mut pull = vec![0u64; self.weight.len()];
-            loop {
-                let free = (0..part.len()).filter(|&unit| part[unit] == FREE);
-                let Some(unit) = free.max_by_key(|&unit| (pull[unit], std::cmp::Reverse(unit))) else {
-                    break;
-                };
+            let mut border = Border::new(part.len());
+            while let Some(unit) = border.nearest(&part).or_else(|| {
+                first_free = (first_free..part.len()).find(|&unit| part[unit] == FREE)?;
+                Some(first_free)
+            }) {
                 let weight = self.weight[unit];
                 // The last unit goes where it misses the goal by less.
                 if grown > 0 && grown + weight / 2 > goal && usize::from(number) + 1 < parts {
@@ -161,30 +165,36 @@ impl Units {
                 }
                 part[unit] = number;
                 grown += weight;
-                self.links[unit].iter().for_each(|&(other, gbps)| pull[other as usize] += gbps);
+                for &(other, packets) in &self.links[unit] {
+                    border.add(other, packets);
+                }
             }
             left -= grown;
         }
         part
     }
 
-    /// Moves units to the part that they have most in common with, where both parts stay within their limits; whether any
-    /// moved.
+    /// Moves units to other parts where that lets fewer packets cross and both parts stay within their limits, or where it
+    /// takes work from a part beyond its limit; whether any moved.
     fn improve(&self, part: &mut [u16], parts: usize) -> bool {
         let mut weights = vec![0u64; parts];
         part.iter().zip(&self.weight).for_each(|(&part, &weight)| weights[usize::from(part)] += weight);
         let share = self.share(parts);
         let (least, most) = (share * (100 - SLACK) / 100, share * (100 + SLACK) / 100);
         let mut moved = false;
+        let mut common = vec![0u64; parts];
         for unit in 0..part.len() {
-            let mut common = vec![0u64; parts];
-            for &(other, gbps) in &self.links[unit] {
-                common[usize::from(part[other as usize])] += gbps;
+            common.fill(0);
+            for &(other, packets) in &self.links[unit] {
+                common[usize::from(part[other as usize])] += packets;
             }
             let (own, weight) = (usize::from(part[unit]), self.weight[unit]);
-            let best = (0..parts).max_by_key(|&p| (common[p], p == own)).unwrap_or(own);
-            let fits = weights[best] + weight <= most && weights[own] >= least + weight;
-            if best != own && common[best] > common[own] && fits {
+            let fits = |p: usize| p != own && weights[p] + weight <= most.max(weights[own].saturating_sub(1));
+            let too_heavy = weights[own] > most;
+            let better = |p: usize| common[p] > common[own] && weights[own] >= least + weight;
+            let targets = (0..parts).filter(|&p| fits(p) && (too_heavy && common[p] > 0 || better(p)));
+            // With equal cuts to the lighter part, with equal weights to the first.
+            if let Some(best) = targets.max_by_key(|&p| (common[p], Reverse((weights[p], p)))) {
                 part[unit] = best as u16;
                 weights[own] -= weight;
                 weights[best] += weight;
@@ -192,6 +202,37 @@ impl Units {
             }
         }
         moved
+    }
+}
+
+const FREE: u16 = u16::MAX;
+
+/// The units next to a part that grows, by how much they have in common with it.
+struct Border {
+    pull: Vec<u64>,
+    /// With the pull at the time; those that have grown since are there again.
+    heap: BinaryHeap<(u64, Reverse<u32>)>,
+}
+
+impl Border {
+    fn new(units: usize) -> Border {
+        Border { pull: vec![0; units], heap: BinaryHeap::new() }
+    }
+
+    fn add(&mut self, unit: u32, packets: u64) {
+        let pull = &mut self.pull[unit as usize];
+        *pull += packets;
+        self.heap.push((*pull, Reverse(unit)));
+    }
+
+    /// The free unit with most in common, the first of equals.
+    fn nearest(&mut self, part: &[u16]) -> Option<usize> {
+        while let Some((pull, Reverse(unit))) = self.heap.pop() {
+            if part[unit as usize] == FREE && self.pull[unit as usize] == pull {
+                return Some(unit as usize);
+            }
+        }
+        None
     }
 }
 
@@ -218,3 +259,6 @@ impl Sets {
         self.parent[a.max(b) as usize] = a.min(b);
     }
 }
+
+#[cfg(test)]
+mod tests;

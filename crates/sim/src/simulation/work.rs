@@ -1,0 +1,188 @@
+//! What each node and each link will have to do in a run: the flows of its traffic, walked over the routes.
+//!
+//! Of many flows only the first are looked at, and there a size counts up to a few times the mean: which hosts happen to send
+//! the largest flows first says nothing about the rest. At every node a random next hop is taken, on many walks a flow,
+//! because which path the balancer will choose is not known here.
+//!
+//! An estimate, not a result: it decides where the network is cut, which no result shows.
+
+use crate::engine::random::RandomStream;
+use crate::topology::{Routes, Topology};
+use crate::units::Time;
+use crate::workload::merge::Merged;
+use crate::workload::{FlowSpec, Traffic};
+
+/// Flows that are looked at.
+const MOST_FLOWS: usize = 20_000;
+/// Walks of all flows together, about, dealt out by size.
+const WALKS: u64 = 40_000;
+/// Where flows are left out, a size counts up to this many times the mean.
+const MOST_OF_MEAN: u64 = 2;
+/// Payload of a packet, for the estimate.
+const PACKET: u64 = 1000;
+/// What a packet costs a host in relation to a switch: counted with callgrind, about 750 to 516 instructions.
+const HOST_COST: u64 = 3;
+const SWITCH_COST: u64 = 2;
+/// Every node counts for this share of the mean besides, as what nobody walked over may be used all the same.
+const LEAST_SHARE: u64 = 50;
+/// Longer paths than this do not exist in a network that can be simulated.
+const MOST_HOPS: usize = 1000;
+
+/// Work of a run, in units of its own.
+pub struct Work {
+    /// Of each node.
+    pub nodes: Vec<u64>,
+    /// Of each link: packets in both directions.
+    pub links: Vec<u64>,
+    /// Packet-hops a second, acknowledgements included; 0 where nothing is sent.
+    pub hops_per_second: f64,
+}
+
+impl Work {
+    /// Of a network under some traffic.
+    pub fn of(topology: &Topology, routes: &Routes, traffic: &Traffic) -> Work {
+        let mut merged = Merged::new(traffic);
+        let mut flows: Vec<FlowSpec> = Vec::new();
+        while flows.len() < MOST_FLOWS
+            && let Some(arrival) = merged.next()
+        {
+            flows.push(arrival.spec);
+        }
+        let complete = flows.len() < MOST_FLOWS;
+        let mean = flows.iter().map(|flow| flow.size / flows.len() as u64).sum::<u64>().max(PACKET);
+        let most = if complete { u64::MAX } else { MOST_OF_MEAN * mean };
+        let of_a_walk = (mean as f64 * flows.len() as f64 / WALKS as f64).max(PACKET as f64) as u64;
+        let mut walker = Walker::new(topology, routes);
+        for flow in &flows {
+            walker.walk(flow, flow.size.min(most), of_a_walk);
+        }
+        let begin_to_begin = match (flows.first(), flows.last()) {
+            (Some(first), Some(last)) => last.start.saturating_sub(first.start),
+            _ => Time::ZERO,
+        };
+        walker.into_work(begin_to_begin)
+    }
+}
+
+struct Walker<'a> {
+    topology: &'a Topology,
+    routes: &'a Routes,
+    /// Of each node, its (link, neighbour) by port.
+    ports: Vec<Vec<(u32, u32)>>,
+    random: RandomStream,
+    work: Work,
+    hops: u64,
+}
+
+impl<'a> Walker<'a> {
+    fn new(topology: &'a Topology, routes: &'a Routes) -> Walker<'a> {
+        let work = Work {
+            nodes: vec![0; topology.nodes.len()],
+            links: vec![0; topology.links.len()],
+            hops_per_second: 0.0,
+        };
+        let random = RandomStream::new(0, "work");
+        Walker { topology, routes, ports: topology.ports(), random, work, hops: 0 }
+    }
+
+    /// Walks a flow of `bytes`, so many of them at a time.
+    fn walk(&mut self, flow: &FlowSpec, bytes: u64, of_a_walk: u64) {
+        let walks = (bytes / of_a_walk).max(1);
+        let packets = (bytes / walks).div_ceil(PACKET).max(1);
+        let (from, to) = (self.routes.host_node(flow.src), self.routes.host_node(flow.dst));
+        for _ in 0..walks {
+            let mut node = from;
+            self.work.nodes[node as usize] += HOST_COST * packets;
+            for _ in 0..MOST_HOPS {
+                let next = self.routes.next_hops(node, flow.dst);
+                if next.is_empty() {
+                    break;
+                }
+                let port = next[self.random.below(next.len() as u64) as usize];
+                let (link, neighbour) = self.ports[node as usize][port as usize];
+                self.work.links[link as usize] += packets;
+                self.hops += packets;
+                node = neighbour;
+                let cost = if node == to { HOST_COST } else { SWITCH_COST };
+                self.work.nodes[node as usize] += cost * packets;
+            }
+        }
+    }
+
+    /// The flows were walked; the last of them starts so long after the first.
+    fn into_work(self, begin_to_begin: Time) -> Work {
+        let Walker { topology, mut work, hops, .. } = self;
+        // No faster than the busiest link carries what goes over it; it may all go in one direction.
+        let time = |(link, &packets): (&crate::topology::Link, &u64)| {
+            (packets * PACKET * 8) as f64 / link.rate.0.max(1) as f64
+        };
+        let busiest = topology.links.iter().zip(&work.links).map(time).fold(0.0, f64::max);
+        let seconds = busiest.max(begin_to_begin.as_seconds());
+        work.hops_per_second = if seconds > 0.0 { 2.0 * hops as f64 / seconds } else { 0.0 };
+        let least = work.nodes.iter().sum::<u64>() / work.nodes.len().max(1) as u64 / LEAST_SHARE + 1;
+        work.nodes.iter_mut().for_each(|node| *node += least);
+        work.links.iter_mut().for_each(|link| *link += 1);
+        work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::dumbbell::Dumbbell;
+    use crate::topology::hpcc_fat_tree::HpccFatTree;
+    use crate::topology::{LinkSpec, NextHopOrder};
+    use crate::workload::FlowSource;
+
+    #[derive(Clone)]
+    struct Listed(std::vec::IntoIter<FlowSpec>);
+
+    impl FlowSource for Listed {
+        fn next(&mut self) -> Option<FlowSpec> {
+            self.0.next()
+        }
+        fn clone_box(&self) -> Box<dyn FlowSource> {
+            Box::new(self.clone())
+        }
+    }
+
+    fn work(topology: &Topology, flows: Vec<FlowSpec>) -> Work {
+        let traffic =
+            Traffic { sources: vec![Box::new(Listed(flows.into_iter()))], groups: vec!["all".into()] };
+        let routes = Routes::compute(topology, &|_| true, NextHopOrder::ByPort);
+        Work::of(topology, &routes, &traffic)
+    }
+
+    fn flow(src: u32, dst: u32, size: u64) -> FlowSpec {
+        FlowSpec { src, dst, size, ..FlowSpec::default() }
+    }
+
+    #[test]
+    fn a_flow_is_work_for_every_node_that_it_crosses() {
+        let (host_link, bottleneck_link) = (LinkSpec::HOST, LinkSpec::HOST);
+        let topology = Dumbbell { left: 2, right: 2, host_link, bottleneck_link }.build().unwrap();
+        let found = work(&topology, vec![flow(0, 2, 10_000)]);
+        // Hosts 0 to 3, then the switches: 30 + 30 + 20 + 20 over six nodes, a fiftieth of their mean and one besides.
+        assert_eq!(found.nodes, [31, 1, 31, 1, 21, 21]);
+        assert_eq!(found.links.iter().sum::<u64>(), 5 + 3 * 10);
+        // 10 packets over 3 links and their acknowledgements, in the 800 ns that 10 KB take at 100 Gb/s.
+        assert!((found.hops_per_second - 60.0 / 800e-9).abs() < 1.0);
+    }
+
+    #[test]
+    fn paths_of_equal_length_share_the_work() {
+        let topology = HpccFatTree::default().build().unwrap();
+        let flows = (0..320 * 20).map(|n| flow(n % 320, (n * 7 + 64 + n / 320) % 320, 1000)).collect();
+        let found = work(&topology, flows);
+        let cores = &found.nodes[320 + 40..];
+        let mean = cores.iter().sum::<u64>() / 16;
+        assert!(cores.iter().all(|&core| core > mean * 8 / 10 && core < mean * 12 / 10), "{cores:?}");
+    }
+
+    #[test]
+    fn no_traffic_is_no_work_and_no_division_by_zero() {
+        let topology = HpccFatTree::default().build().unwrap();
+        let found = work(&topology, vec![]);
+        assert!(found.hops_per_second == 0.0 && found.nodes.iter().all(|&node| node == 1));
+    }
+}
