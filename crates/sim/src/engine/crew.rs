@@ -3,8 +3,9 @@
 //! Ownership is what keeps them apart: for each round the leader hands every member its parts and has them back when the
 //! round is over, so nothing is shared and the leader may do as it likes in between. Parts change hands at a post, whose
 //! state says whose turn it is. Who waits looks at the state for some microseconds, which is how long a wait mostly takes
-//! on a machine that is idle; then it sleeps until it is woken. On a busy machine whom one waits for may not run as long
-//! as one looks, so who looked in vain sleeps at once the next times, more often the more often it was in vain.
+//! on a machine that is idle; then it looks between turns of other threads, so that it does not take from a busy machine
+//! what the others of the crew need; at last it sleeps until it is woken. It does not sleep sooner, because one that is
+//! woken often runs where its waker runs, and then they take turns on one core.
 //!
 //! The posts are checked with loom, every order of what two or three threads do there (`make loom`).
 
@@ -25,10 +26,9 @@ mod sync {
     };
 }
 
-/// How long a thread looks at a state before it sleeps.
-const LONGEST_LOOK: Duration = Duration::from_micros(50);
-/// Waits without a look after many in vain.
-const MOST_SKIPPED: u32 = 255;
+/// How long a thread looks at a state without a pause, and how long before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+const LONGEST_LOOK: Duration = Duration::from_millis(5);
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
@@ -86,8 +86,8 @@ impl<T> Post<T> {
     }
 
     /// Waits for a state in which it is one's turn, and takes what lies there.
-    fn take(&self, patience: &mut Patience, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
-        patience.look(|| is_turn(self.state()));
+    fn take(&self, patience: Duration, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
+        look(patience, || is_turn(self.state()));
         let mut desk = self.desk();
         while !is_turn(self.state()) {
             desk.asleep = true;
@@ -98,48 +98,33 @@ impl<T> Post<T> {
     }
 }
 
-/// How long one who waits looks before it sleeps.
-#[derive(Debug, Clone, Copy)]
-struct Patience {
-    longest: Duration,
-    /// Waits that are still to pass without a look, and how many will after the next look in vain.
-    skip: u32,
-    penalty: u32,
-}
-
-impl Patience {
-    fn new(longest: Duration) -> Patience {
-        Patience { longest, skip: 0, penalty: 1 }
+/// Looks until it has happened or `longest` is over.
+fn look(longest: Duration, happened: impl Fn() -> bool) {
+    if happened() || longest.is_zero() {
+        return;
     }
-
-    /// Looks until it has happened or patience is over.
-    fn look(&mut self, happened: impl Fn() -> bool) {
-        if happened() || self.longest.is_zero() {
-            return;
-        }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return;
-        }
-        let began = Instant::now();
-        while began.elapsed() < self.longest {
-            for _ in 0..LOOKS {
-                if happened() {
-                    self.penalty = 1;
-                    return;
-                }
-                std::hint::spin_loop();
+    let began = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if happened() {
+                return;
             }
+            std::hint::spin_loop();
         }
-        self.skip = self.penalty;
-        self.penalty = (2 * self.penalty + 1).min(MOST_SKIPPED);
+        let waited = began.elapsed();
+        if waited > longest {
+            return;
+        }
+        if waited > SPIN {
+            std::thread::yield_now();
+        }
     }
 }
 
 /// The crew, as its leader sees it.
 pub struct Crew<'a, T> {
     posts: &'a [Post<T>],
-    patience: Patience,
+    patience: Duration,
     work: &'a (dyn Fn(&mut T) + Sync),
 }
 
@@ -152,7 +137,7 @@ pub fn gather<T: Send, R>(
     let posts: Vec<Post<T>> = (1..threads.max(1)).map(|_| Post::new()).collect();
     // Where there are not enough cores for all, who looks keeps others from working.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let patience = Patience::new(if threads <= cores { LONGEST_LOOK } else { Duration::ZERO });
+    let patience = if threads <= cores { LONGEST_LOOK } else { Duration::ZERO };
     std::thread::scope(|scope| {
         for post in &posts {
             scope.spawn(|| serve(post, patience, &work));
@@ -164,11 +149,11 @@ pub fn gather<T: Send, R>(
 }
 
 /// What a member does until it is dismissed.
-fn serve<T>(post: &Post<T>, mut patience: Patience, work: &dyn Fn(&mut T)) {
+fn serve<T>(post: &Post<T>, patience: Duration, work: &dyn Fn(&mut T)) {
     // Should the work panic, the leader must hear of it rather than wait for ever.
     let alarm = OnDrop(|| post.put(Vec::new(), BROKEN));
     loop {
-        let (state, mut parts) = post.take(&mut patience, |state| state != WITH_LEADER);
+        let (state, mut parts) = post.take(patience, |state| state != WITH_LEADER);
         if state != WITH_MEMBER {
             break;
         }
@@ -200,7 +185,7 @@ impl<T> Crew<'_, T> {
         }
         parts.iter_mut().for_each(self.work);
         for post in members {
-            let (state, mut back) = post.take(&mut self.patience, |state| state != WITH_MEMBER);
+            let (state, mut back) = post.take(self.patience, |state| state != WITH_MEMBER);
             assert!(state == WITH_LEADER, "a thread of the simulator panicked");
             parts.append(&mut back);
         }
@@ -225,24 +210,6 @@ mod tests {
                 assert_eq!(parts, expected, "{threads} threads");
             }
         }
-    }
-
-    #[test]
-    fn who_looks_in_vain_looks_less_often() {
-        let mut patience = Patience::new(Duration::from_micros(1));
-        let looks = std::cell::Cell::new(0);
-        for _ in 0..2000 {
-            let before = patience.skip;
-            patience.look(|| false);
-            looks.set(looks.get() + u32::from(before == 0));
-        }
-        // After 1, 3, 7, ... 255 waits, and then after every 255.
-        assert!((14..18).contains(&looks.get()), "{}", looks.get());
-        patience.skip = 0;
-        let (mut patience, calls) =
-            (Patience { longest: Duration::from_secs(10), ..patience }, std::cell::Cell::new(0));
-        patience.look(|| calls.replace(calls.get() + 1) > 2);
-        assert_eq!((patience.skip, patience.penalty), (0, 1));
     }
 
     #[test]
@@ -287,7 +254,7 @@ mod model {
     use super::*;
     use loom::sync::Arc;
 
-    const NONE: Patience = Patience { longest: Duration::ZERO, skip: 0, penalty: 1 };
+    const NONE: Duration = Duration::ZERO;
 
     /// A crew of `members` and their leader, over `rounds` rounds; the leader then dismisses them.
     fn crew(members: usize, rounds: u32) {
