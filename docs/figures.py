@@ -1,4 +1,8 @@
-"""Draw the figures of the documentation from the runs of ``make demo``: ``python docs/figures.py``."""
+"""Draw the figures of the documentation: ``python docs/figures.py``.
+
+The first is drawn from the runs of ``make demo``, those of "Scale" from ``weftline reproduce scale`` (from
+its full size where that was measured), both with the native module that is installed now.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pathlib import Path
 import vl_convert
 
 import weftline
-from weftline import compare, figures, lines
+from weftline import compare, cost, cost_exhibits, experiments, figures, lines, reproduce
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -15,14 +19,47 @@ ORDER = ["hpcc", "dcqcn+w", "timely+w", "dctcp"]
 
 
 def main() -> None:
-    """Write the demo's slowdown figure as SVG."""
-    points = sorted((ROOT / "out" / "demo" / "points").iterdir())
-    runs = [weftline.Run.open(point) for point in points]
+    """Write as SVG what there are runs for, and say what is missing."""
+    ASSETS.mkdir(parents=True, exist_ok=True)
+    if not demo():
+        print("no demo-slowdown.svg: run `make demo` first")
+    if not scale():
+        print("no scale-*.svg: run `weftline reproduce scale` first, with this build")
+
+
+def demo() -> bool:
+    """Draw the demo's slowdowns; False where it was not run."""
+    folder = ROOT / "out" / "demo" / "points"
+    if not folder.is_dir():
+        return False
+    runs = [weftline.Run.open(point) for point in sorted(folder.iterdir())]
     runs.sort(key=lambda run: ORDER.index(lines.scheme_name(run)))
     found = [lines.Line(lines.scheme_name(run), [run]) for run in runs]
-    figure = figures.slowdown("FCT slowdown by flow size", found, caption=compare.ideal_text(found))
-    ASSETS.mkdir(parents=True, exist_ok=True)
-    (ASSETS / "demo-slowdown.svg").write_text(vl_convert.vegalite_to_svg(figure.spec), encoding="utf-8")
+    write(
+        "demo-slowdown",
+        figures.slowdown("FCT slowdown by flow size", found, caption=compare.ideal_text(found)),
+    )
+    return True
+
+
+def scale() -> bool:
+    """Draw the scale study, a file for each of its figures; False where neither of its sizes was measured."""
+    experiment = experiments.load("scale")
+    for full in (True, False):
+        size = reproduce.chosen_size(experiment, full=full)
+        panels = cost.plan(experiment, size, ROOT / "out" / experiment.out)
+        for panel in panels:
+            panel.measured = cost.summaries(panel.points, experiment.repeats)
+        if all(len(panel.measured) == len(panel.points) for panel in panels):
+            for panel in panels:
+                write(f"scale-{panel.figure.name}", cost_exhibits.figure(panel))
+            return True
+    return False
+
+
+def write(name: str, figure: figures.Figure) -> None:
+    """Write a figure into the documentation."""
+    (ASSETS / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(figure.spec), encoding="utf-8")
 
 
 if __name__ == "__main__":

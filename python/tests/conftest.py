@@ -183,7 +183,7 @@ class Engine:
     def workloads(self) -> str:
         return json.dumps([{"name": name, "description": f"The workload {name}."} for name in ("p8", "pod")])
 
-    def bench(self, workload, threads=1) -> str:
+    def bench(self, workload, threads=1, sets=()) -> str:
         self.benched.append(workload)
         measured = {
             "threads": threads,
@@ -195,6 +195,7 @@ class Engine:
             "cpu_seconds": 2.0,
             "wall_seconds": 2.5,
             "peak_memory_bytes": 50_000_000,
+            "memory_before_bytes": 20_000_000,
             "instructions_per_hop": None,
         }
         return json.dumps(measured | self.measured)

@@ -1,4 +1,5 @@
-"""`weftline bench`: packet-hops per CPU second on the workloads that all work on speed is measured by.
+"""`weftline bench`: packet-hops per CPU second on the workloads that all work on speed is measured by, or on
+any scenario.
 
 Every run has a process of its own, so that its peak memory is its own. Runs go in rounds, each workload once
 a round, so that a noisy minute of the machine hits all alike.
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from weftline import _native, baseline, quantities
+from weftline import _native, baseline, quantities, scenarios
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.terminal import ProgressLine, Table
 
@@ -35,8 +36,9 @@ MEASURES = (
 
 def command(options: argparse.Namespace) -> int:
     """Measure the workloads asked for; print a table or JSON, write and compare as asked."""
+    changes = [scenarios.parse_set(argument) for argument in options.set]
     if options.one is not None:
-        print(_native.bench(options.one, options.threads))
+        print(_once(options.one, options.threads, changes))
         return 0
     described = {entry["name"]: entry["description"] for entry in json.loads(_native.workloads())}
     names = _chosen(options.workloads, list(described))
@@ -46,11 +48,15 @@ def command(options: argparse.Namespace) -> int:
     line = ProgressLine(quiet=options.json)
     try:
         runs = rounds(
-            names, options.repeats, options.threads, show=lambda text: line.show(text, at_once=True)
+            names,
+            options.repeats,
+            options.threads,
+            changes,
+            show=lambda text: line.show(text, at_once=True),
         )
     finally:
         line.clear()
-    results = [summary(name, described[name], runs[name]) for name in names]
+    results = [summary(name, described.get(name, "A scenario."), runs[name]) for name in names]
     document = _document(results, options)
     compared = {
         name: baseline.compare(result, stored.workloads[name])
@@ -73,10 +79,25 @@ def command(options: argparse.Namespace) -> int:
     return 1 if slow else 0
 
 
+def _once(name: str, threads: int, changes: list[tuple[str, str]]) -> str:
+    """Run a workload, or the scenario of a file, in this process and return what it cost, as JSON."""
+    if not _is_file(name):
+        return _native.bench(name, threads, changes)
+    source = scenarios.load(name)
+    return _native.bench_scenario(source.text, source.file, source.base_dir, changes, threads)
+
+
+def _is_file(name: str) -> bool:
+    """Return whether what stands for a workload is the name of a scenario's file."""
+    return name.endswith(".toml") or os.sep in name
+
+
 def _chosen(asked: Sequence[str], known: list[str]) -> list[str]:
-    """Return the workloads to run, each once, in the order asked for."""
+    """Return the workloads and scenario files to run, each once, in the order asked for."""
     for name in asked:
-        if name not in known:
+        if _is_file(name):
+            scenarios.load(name)
+        elif name not in known:
             raise InputError(f'unknown workload "{name}": {nearest(name, known)}known: {", ".join(known)}')
     return list(dict.fromkeys(asked or known))
 
@@ -105,19 +126,40 @@ def _check_writable(path: Path) -> None:
 
 
 def rounds(
-    names: Sequence[str], repeats: int, threads: int, *, show: Callable[[str], None] = lambda text: None
+    names: Sequence[str],
+    repeats: int,
+    threads: int,
+    changes: Sequence[tuple[str, str]] = (),
+    *,
+    show: Callable[[str], None] = lambda text: None,
 ) -> dict[str, list[dict]]:
     """Run every workload `repeats` times, round by round; return the runs of each."""
     runs: dict[str, list[dict]] = {name: [] for name in names}
     for number in range(1, repeats + 1):
         for name in names:
             show(f"{name}, run {number} of {repeats}")
-            runs[name].append(in_own_process(name, threads))
+            runs[name].append(in_own_process(name, threads, changes))
     return runs
 
 
-def in_own_process(name: str, threads: int) -> dict:
+def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] = ()) -> dict:
     """Run a workload once in a new process of this Python, with this package.
+
+    Parameters
+    ----------
+    name : str
+        A standard workload, or the path of a scenario's file.
+    threads : int
+        Threads to ask for; what is returned says how many there were.
+    changes : sequence of (path, value)
+        What replaces values of the scenario, as `--set` has it.
+
+    Returns
+    -------
+    dict
+        ``packet_hops``, ``events``, ``flows``, ``fingerprint``, ``threads``, the seconds ``cpu_seconds``,
+        ``wall_seconds`` and ``setup_seconds``, ``peak_memory_bytes``, ``memory_before_bytes`` (of the process
+        before it built anything), ``instructions_per_hop`` or None, and a ``note`` where there is one.
 
     Raises
     ------
@@ -127,6 +169,7 @@ def in_own_process(name: str, threads: int) -> dict:
     package = str(Path(__file__).resolve().parent.parent)
     paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-P", "-m", "weftline", "bench", "--one", name, "--threads", str(threads)]
+    command += [f"--set={path}={value}" for path, value in changes]
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -188,6 +231,7 @@ def _document(results: Sequence[Mapping], options: argparse.Namespace) -> dict:
         "machine": machine(),
         "repeats": options.repeats,
         "threads": options.threads,
+        "set": options.set,
         "workloads": results,
     }
 

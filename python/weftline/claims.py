@@ -3,6 +3,7 @@
     kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
                       `percentile` of `line` over that of `against`; of several, the least favourable counts
     kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+    kind = "cost"     on a figure of that kind; see `weftline.cost`
 
 `below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
@@ -51,10 +52,17 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     else:
         measured, write = _metric(claim, by_label)
         said = claim.get("published")
+    return verdict(claim, measured, write, published=said)
+
+
+def verdict(
+    claim: dict, measured: float | None, write: Callable, *, published: float | None = None
+) -> Verdict:
+    """Return what a number, None where there is none, says about a claim."""
     return Verdict(
         text=claim["text"],
         measured=measured,
-        published=said,
+        published=published,
         bound=_bound(claim, write),
         holds=None if measured is None else _within(claim, measured),
         write=write,
@@ -64,7 +72,10 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
     rows = [[v.text, v.word, v.write(v.measured), v.bound, v.write(v.published)] for v in verdicts]
-    return Table(["claim", "", "measured", "expected", "published"], rows, left=2)
+    columns = ["claim", "", "measured", "expected", "published"]
+    if all(v.published is None for v in verdicts):
+        rows, columns = [row[:-1] for row in rows], columns[:-1]
+    return Table(columns, rows, left=2)
 
 
 def as_json(verdict: Verdict) -> dict:

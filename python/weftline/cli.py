@@ -160,7 +160,12 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help="print JSON")
 
     bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
-    bench.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all)")
+    bench.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all), or a scenario's file"
+    )
+    bench.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value in each"
+    )
     bench.add_argument(
         "--repeats", type=_count, default=3, metavar="N", help="runs of each (default 3); the median counts"
     )

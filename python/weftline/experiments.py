@@ -6,10 +6,13 @@
     [small], [full]         says, duration, hosts, seeds, set: the two sizes
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
-    [[axis]]                name, variants = [{ name, set = { path = value } }]
+    [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
+                            full = settings on top with --full, size = "full": then only, threads }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
-                            published = its key in published.json, and the options of its kind
+                            published = its key in published.json, and the options of its kind;
+                            kind "cost" has along = the axis of x, whose variants are named by numbers
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
+    repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
 A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
 where a checkout has a link to its root's experiments/.
@@ -27,15 +30,17 @@ from pathlib import Path
 from weftline import scenarios
 from weftline.errors import InputError, nearest
 
-KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time")
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "cost")
 _KEYS = {
-    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim",
+    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
+    " repeats",
     "size": "says duration hosts seeds set",
     "axis": "name variants",
-    "variant": "name set",
-    "figure": "name title kind panels lines only set published caption percentiles metric axis scale combine"
-    " entities group log",
-    "claim": "text kind figure panel line against percentile sizes metric below above most published",
+    "variant": "name set full size threads",
+    "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
+    " scale combine entities group log",
+    "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
+    " published",
 }
 
 Choice = tuple[tuple[str, str], ...]
@@ -51,6 +56,8 @@ class FigureDefinition:
     kind: str
     panels: list[str] = field(default_factory=list)
     lines: str
+    along: str = ""
+    """The axis of x, of a figure of kind "cost"."""
     only: dict[str, list[str]] = field(default_factory=dict)
     set: dict = field(default_factory=dict)
     published: str = ""
@@ -72,25 +79,34 @@ class Experiment:
     duration_keys: list[str]
     hosts: dict[str, dict]
     axes: dict[str, dict[str, dict]]
-    """Settings by axis and variant."""
+    """Variants by axis and name, as the file has them: `set`, `full`, `size`, `threads`."""
     figures: list[FigureDefinition]
     claims: list[dict]
+    repeats: int
 
-    def variants(self, figure: FigureDefinition, axis: str) -> list[str]:
-        """Return the variants of an axis that a figure shows."""
-        return figure.only.get(axis) or list(self.axes[axis])
+    @property
+    def measures_cost(self) -> bool:
+        """Whether it is what runs cost that counts, not what they find."""
+        return any(figure.kind == "cost" for figure in self.figures)
 
-    def panels(self, figure: FigureDefinition) -> list[Choice]:
-        """Return the choices of all axes but the lines', one for each panel."""
-        axes = [*figure.panels, *(a for a in figure.only if a != figure.lines and a not in figure.panels)]
-        found = [[(axis, variant) for variant in self.variants(figure, axis)] for axis in axes]
+    def variants(self, figure: FigureDefinition, axis: str, *, full: bool = True) -> list[str]:
+        """Return the variants of an axis that a figure shows, at the full size or at the small one."""
+        named = figure.only.get(axis) or list(self.axes[axis])
+        return [name for name in named if full or self.axes[axis][name].get("size") != "full"]
+
+    def panels(self, figure: FigureDefinition, *, full: bool = True) -> list[Choice]:
+        """Return the choices of all axes but those of lines and x, one for each panel."""
+        others = (figure.lines, figure.along, *figure.panels)
+        axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
+        found = [[(axis, variant) for variant in self.variants(figure, axis, full=full)] for axis in axes]
         return list(itertools.product(*found))
 
-    def settings(self, figure: FigureDefinition, choice: Choice) -> dict:
+    def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
         """Return the settings that a choice stands for, later axes over earlier ones."""
         found = dict(figure.set)
         for axis, variant in choice:
-            found.update(self.axes[axis][variant])
+            found.update(self.axes[axis][variant].get("set", {}))
+            found.update(self.axes[axis][variant].get("full", {}) if full else {})
         return found
 
     def published(self, figure: FigureDefinition) -> list[dict]:
@@ -157,7 +173,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
             _check_keys(entry, kind, path)
     for size in ("small", "full"):
         _check_keys(data.get(size, {}), "size", path)
-    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set"}
+    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along"}
     return Experiment(
         name=name,
         folder=folder,
@@ -178,13 +194,16 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
             for entry in data["figure"]
         ],
         claims=list(data.get("claim", [])),
+        repeats=data.get("repeats", 3),
     )
 
 
 def _variants(axis: dict, path: Path) -> dict[str, dict]:
     for variant in axis["variants"]:
         _check_keys(variant, "variant", path)
-    return {str(variant["name"]): variant.get("set", {}) for variant in axis["variants"]}
+        if variant.get("size", "full") != "full":
+            raise InputError(f'{path}: {variant["name"]}: size: expected "full", found "{variant["size"]}"')
+    return {str(variant["name"]): variant for variant in axis["variants"]}
 
 
 def _parsed(path: Path) -> dict:
@@ -213,17 +232,45 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     figures = {figure.name: figure for figure in experiment.figures}
     for figure in experiment.figures:
         known("kind of figure", figure.kind, list(KINDS))
-        for axis in [figure.lines, *figure.panels, *figure.only]:
+        along = [figure.along] if figure.along or figure.kind == "cost" else []
+        for axis in [figure.lines, *along, *figure.panels, *figure.only]:
             known("axis", axis, list(experiment.axes))
         for axis, variants in figure.only.items():
             for variant in variants:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+    _check_cost(experiment, path)
     for claim in experiment.claims:
         known("figure", claim.get("figure", ""), list(figures))
         figure = figures[claim["figure"]]
         against = claim.get("against", [])
         for line in [claim.get("line", ""), *([against] if isinstance(against, str) else against)]:
             known("line", line, experiment.variants(figure, figure.lines))
+        for place in (claim[key] for key in ("at", "against_at") if key in claim):
+            known(f"variant of {figure.along}", place, experiment.variants(figure, figure.along))
         for axis, variant in claim.get("panel", {}).items():
             known("axis", axis, list(experiment.axes))
             known(f"variant of {axis}", variant, experiment.variants(figure, axis))
+
+
+def _check_cost(experiment: Experiment, path: Path) -> None:
+    """What is asked of figures of kind "cost": no others beside them, and numbers along them."""
+    if not experiment.measures_cost:
+        return
+    if not isinstance(experiment.repeats, int) or not 1 <= experiment.repeats <= 1000:
+        raise InputError(f"{path}: repeats: expected a number from 1 to 1000, found {experiment.repeats!r}")
+    for figure in experiment.figures:
+        if figure.kind != "cost":
+            raise InputError(
+                f'{path}: figure "{figure.name}": one of kind "cost" stands beside its like alone'
+            )
+        for variant in experiment.variants(figure, figure.along):
+            if not variant.replace(" ", "").isdecimal():
+                raise InputError(
+                    f'{path}: axis {figure.along}: expected a number such as "1 024", found "{variant}"'
+                )
+        for variant in experiment.variants(figure, figure.lines):
+            threads = experiment.axes[figure.lines][variant].get("threads", 1)
+            if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
+                raise InputError(
+                    f"{path}: axis {figure.lines}: {variant}: threads: expected 1 to 65535, found {threads!r}"
+                )

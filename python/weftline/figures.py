@@ -49,6 +49,16 @@ class Figure:
     tables: list[Table] = field(default_factory=list)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Diagram:
+    """Values over a number: (line, x, y); `title` names y, with its unit."""
+
+    title: str
+    values: list[tuple[str, float, float]]
+    log: bool = False
+    """Whether the axis of y is logarithmic."""
+
+
 def slowdown(
     title: str,
     lines: Sequence[Line],
@@ -231,6 +241,47 @@ def bars(
     return Figure(
         title=title, spec=spec, caption=caption, tables=[Table(["", "measured", "published"], texts)]
     )
+
+
+def against_number(
+    title: str, labels: Sequence[str], diagrams: Sequence[Diagram], *, axis: str, caption: str = ""
+) -> Figure:
+    """Return diagrams side by side over one logarithmic axis of x, the same lines in each."""
+    rows = [_row(line, x, y, panel=diagram.title) for diagram in diagrams for line, x, y in diagram.values]
+    base = _base(rows, list(labels), marks=True)
+    encoding = base.pop("encoding")
+    ticks = sorted({row["x"] for row in rows})
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": axis,
+        "scale": {"type": "log", "nice": False, "padding": 8},
+        "axis": {"values": _apart(ticks), "format": ",~r", "grid": False},
+    }
+    units = []
+    for diagram in diagrams:
+        scale = {"type": "log", "nice": False, "padding": 8} if diagram.log else {"zero": True}
+        y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
+        y["axis"] = {"format": ",~r", "tickCount": 6}
+        units.append(
+            {
+                "width": WIDTH * 3 // 2,
+                "height": HEIGHT,
+                "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
+                "encoding": encoding,
+                "layer": _layers(x, y, False),
+            }
+        )
+    return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
+
+
+def _apart(ticks: Sequence[float]) -> list[float]:
+    """Those of the ticks of a logarithmic axis that have room for their labels."""
+    chosen: list[float] = []
+    for tick in ticks:
+        if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.15:
+            chosen.append(tick)
+    return chosen
 
 
 def _row(

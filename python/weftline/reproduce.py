@@ -19,7 +19,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline import claims, exhibits, experiments, page, quantities, report, runs, scenarios
+from weftline import (
+    claims,
+    exhibits,
+    experiments,
+    page,
+    quantities,
+    report,
+    reproduce_cost,
+    runs,
+    scenarios,
+)
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
@@ -59,7 +69,10 @@ def command(options: argparse.Namespace) -> int:
         seeds=parse_seeds(options.seeds) if options.seeds else None,
     )
     out = Path(options.out) if options.out else Path("out") / experiment.out
-    plan = plan_points(experiment, size, out, only=chosen_variants(experiment, options.only or []))
+    only = chosen_variants(experiment, options.only or [])
+    if experiment.measures_cost:
+        return reproduce_cost.command(experiment, size, out, only, options)
+    plan = plan_points(experiment, size, out, only=only)
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
@@ -188,14 +201,14 @@ def plan_points(
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
-        for choice in experiment.panels(figure):
-            for label in experiment.variants(figure, figure.lines):
+        for choice in experiment.panels(figure, full=size.full):
+            for label in experiment.variants(figure, figure.lines, full=size.full):
                 full = (*choice, (figure.lines, label))
                 here = dict(full)
                 if any(here.get(axis) not in wanted for axis, wanted in only.items()):
                     continue
                 # The size comes first: what a variant says of itself stands above it.
-                changes = {**size.settings, **experiment.settings(figure, full)}
+                changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
                 plan.append(
                     (figure, choice, label, [_point(source, changes, s, name, out) for s in size.seeds])

@@ -1,21 +1,22 @@
-//! `weftline bench`: one of the standard workloads, run once without tables, its cost measured.
+//! `weftline bench`: one of the standard workloads, or any scenario, run once without tables, its cost measured.
 //!
 //! A packet-hop is one packet sent on one link, acknowledgements and pause frames included. Set-up is measured apart.
 //! Where the kernel counts instructions for this process they are given, else null. Peak memory is that of the process,
-//! so the caller starts one for each run.
+//! so the caller starts one for each run; what the process had taken before it built anything is given too.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use pyo3::prelude::*;
 use serde_json::json;
-use weftline_results::Stopwatch;
+use weftline_results::{Stopwatch, peak_memory_bytes};
 use weftline_sim::measure::{FlowRecord, Progress, Sample, Sink};
-use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::scenario::Scenario;
 use weftline_sim::simulation::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::instructions::Instructions;
+use crate::scenarios::Source;
 
 /// Every workload. A file opens with one line of comment, which describes it, and the scenario's `name`.
 const WORKLOADS: &[&str] = &[
@@ -60,21 +61,40 @@ impl Sink for Nowhere {
     }
 }
 
-/// Runs the workload `name` once; what it was and what it cost, as JSON. `threads` is what was asked for, the JSON says how
-/// many there were.
+/// Runs the workload `name` once, values replaced by `sets` as `--set` has them; what it was and what it cost, as JSON.
+/// `threads` is what was asked for, the JSON says how many there were.
 #[pyfunction]
-#[pyo3(signature = (name, threads=1))]
-pub fn bench(py: Python<'_>, name: &str, threads: u16) -> PyResult<String> {
+#[pyo3(signature = (name, threads=1, sets=Vec::new()))]
+pub fn bench(py: Python<'_>, name: &str, threads: u16, sets: Vec<(String, String)>) -> PyResult<String> {
     let Some(text) = WORKLOADS.iter().find(|text| name_of(text) == name) else {
         let known = WORKLOADS.iter().map(|text| name_of(text));
         return Err(input(weftline_sim::parameters::unknown("workload", name, known)));
     };
-    py.detach(|| measure(name, text, threads))
+    bench_scenario(py, (*text).to_owned(), name.to_owned(), PathBuf::from("."), sets, threads)
 }
 
-fn measure(name: &str, text: &str, asked: u16) -> PyResult<String> {
-    let began = Instant::now();
-    let scenario = Scenario::load(text, name, Path::new("."), &[], None, Hooks::default()).map_err(input)?;
+/// The same with a scenario: its text, its name in messages, where its relative paths start.
+#[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets=Vec::new(), threads=1))]
+pub fn bench_scenario(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    threads: u16,
+) -> PyResult<String> {
+    let before = peak_memory_bytes();
+    let source = Source { text, file, base_dir, sets, seed: None };
+    py.detach(|| {
+        let began = Instant::now();
+        let scenario = source.load(Vec::new(), Ok)?;
+        measure(&scenario, threads, began, before)
+    })
+}
+
+/// Builds and runs. Set-up began at `began`, when the process had taken `before` bytes at the most.
+fn measure(scenario: &Scenario, asked: u16, began: Instant, before: Option<u64>) -> PyResult<String> {
     let execution = Execution { threads: usize::from(asked), ..Execution::default() };
     let simulation = Simulation::new(scenario.config().map_err(input)?, execution).map_err(failed)?;
     let setup_seconds = began.elapsed().as_secs_f64();
@@ -101,6 +121,7 @@ fn measure(name: &str, text: &str, asked: u16) -> PyResult<String> {
         "cpu_seconds": cost.cpu_seconds,
         "wall_seconds": cost.wall_seconds,
         "peak_memory_bytes": cost.peak_memory_bytes,
+        "memory_before_bytes": before,
         "instructions_per_hop": instructions.map(|count| count as f64 / outcome.packet_hops as f64),
     });
     if let Some(why) = why_fewer {

@@ -20,7 +20,7 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use crate::bench::{bench, workloads};
+    use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

@@ -28,7 +28,7 @@ pub mod trace;
 pub use error::ResultsError;
 pub use folder::{About, RunFolder};
 pub use names::Names;
-pub use resources::{Resources, Stopwatch, memory_bytes};
+pub use resources::{Resources, Stopwatch, memory_bytes, peak_memory_bytes};
 
 #[cfg(test)]
 mod scratch;
