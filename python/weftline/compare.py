@@ -114,12 +114,12 @@ def _threads_text(threads: int, summary: dict) -> str:
     """How the work was spread: threads, busiest region over the mean, share of packets between regions."""
     balance, crossing = summary.get("balance"), summary.get("crossing_share")
     wall = quantities.seconds_text(summary.get("wall_seconds"))
-    parts = [f"{threads}, {wall} of wall time"]
+    parts = [f"{threads}, {wall} wall"]
     if isinstance(balance, int | float):
-        parts.append(f"busiest region {balance:.2f} of the mean")
+        parts.append(f"busiest region {balance:.2f} of mean")
     if isinstance(crossing, int | float):
-        parts.append(f"{crossing:.0%} of packet-hops between regions")
-    return "; ".join(parts)
+        parts.append(f"{crossing:.0%} of hops between regions")
+    return ", ".join(parts)
 
 
 def facts_table(run: Run) -> Table:
