@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python check instructions bench fuzz docs validate clean
+.PHONY: help demo test test-rust test-python loom check instructions bench fuzz docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ test-rust: ## tests of the Rust crates
 
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
 	$(BIN)/python -m pytest -q
+
+loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
+	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::crew
 
 check: $(VENV)/.dev ## format, lints, instructions per packet-hop
 	cargo fmt --all --check
@@ -45,6 +48,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 
 validate: $(NATIVE) ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
+	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
 	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 

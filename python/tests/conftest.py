@@ -99,6 +99,11 @@ class Engine:
             "fingerprint": hashlib.sha256(resolved.encode()).hexdigest()[:16],
             "versions": {"weftline": "0.1.0"},
             "memory_limit_bytes": None,
+            "wall_seconds": 1.1,
+            "threads": 2 if threads == 0 else threads or 1,
+            "warnings": ["threads: so few"] if threads and threads > 4 else [],
+            "balance": 1.02,
+            "crossing_share": 0.17,
         }
         if self.outcome == "memory-limit":
             summary |= {

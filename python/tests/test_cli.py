@@ -104,8 +104,27 @@ def test_a_set_without_value_says_what_was_expected(engine, scenario, capsys):
     assert "PATH=VALUE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("threads", ["0", "1", "2", "8"])
+def test_threads_are_handed_on_and_the_balance_is_shown_where_there_are_several(
+    engine, scenario, capsys, threads, tmp_path
+):
+    assert main(["run", str(scenario), "--threads", threads, "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr()
+    assert ("busiest region 1.02 of the mean" in printed.out) == (threads != "1")
+    assert ("17% of packet-hops between regions" in printed.out) == (threads != "1")
+    assert ("warning: threads: so few" in printed.err) == (threads == "8")
+
+
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["nonsense"], ["run", "x", "--seed", "-1"], ["run", "x", "--threads", "a"]]
+    "arguments",
+    [
+        ["run"],
+        ["nonsense"],
+        ["run", "x", "--seed", "-1"],
+        ["run", "x", "--threads", "a"],
+        ["run", "x", "--threads", "-1"],
+        ["run", "x", "--threads", "1025"],
+    ],
 )
 def test_wrong_arguments_have_status_2(engine, arguments):
     with pytest.raises(SystemExit) as stop:

@@ -47,6 +47,36 @@ def start(out, *, sets=(), seed=None, force=False, progress=None, controllers=No
     )
 
 
+TREE = STAR.replace('kind = "star"\nhosts = 8', 'kind = "fat-tree"\nk = 4')
+
+
+def threaded(out, threads, *sets):
+    return json.loads(native.run(TREE, "tree.toml", ".", list(sets), None, str(out), False, threads))
+
+
+def test_threads_share_a_run_and_change_nothing_but_its_cost(tmp_path):
+    one, two = threaded(tmp_path / "1", 1), threaded(tmp_path / "2", 2)
+    assert (one["threads"], one["regions"], one["lookahead_ns"]) == (1, 1, None)
+    assert (two["threads"], two["regions"], two["lookahead_ns"]) == (2, 2, 1000)
+    assert two["fingerprint"] == one["fingerprint"] and two["slowdown"] == one["slowdown"]
+    assert 1 <= two["balance"] < 1.3 and 1 < two["most_speedup"] <= 2 and 0 < two["crossing_share"] < 0.5
+    assert two["windows"] > one["windows"] and two["warnings"] == []
+
+
+def test_the_scenario_says_how_many_threads_where_nobody_else_does(tmp_path):
+    assert threaded(tmp_path / "1", None, ("run.threads", "2"))["threads"] == 2
+    assert threaded(tmp_path / "2", 1, ("run.threads", "2"))["threads"] == 1
+    assert threaded(tmp_path / "3", 0)["threads"] >= 1
+
+
+def test_a_run_that_cannot_be_shared_says_so_and_goes_on_with_one_thread(tmp_path):
+    found = threaded(tmp_path / "1", 2, ("compat.like", "hpcc-ns3"))
+    assert found["threads"] == 1 and "hpcc-ns3" in found["warnings"][0]
+    out = str(tmp_path / "star")
+    (warning,) = json.loads(native.run(STAR, "star.toml", ".", [], None, out, False, 2))["warnings"]
+    assert warning.startswith("threads: hosts stay with their switch")
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory) -> Path:
     """The folder of a finished run."""
@@ -142,6 +172,7 @@ def test_percentiles_come_as_json(done):
         (lambda out: native.explain("hpc"), '"hpcc"'),
         (lambda out: native.run("a = ", "s.toml", ".", [], None, str(out), False, 1), "s.toml:1"),
         (lambda out: native.run(STAR, "s.toml", ".", [], None, str(out), False, -3), "threads: expected"),
+        (lambda out: native.run(STAR, "s.toml", ".", [], None, str(out), False, 2000), "0 to 1024"),
     ],
 )
 def test_wrong_input_says_what_was_expected(tmp_path, call, text):

@@ -230,7 +230,7 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
     command.add_argument(
-        "--threads", type=_threads, default=1, metavar="N", help="threads of each run (default 1)"
+        "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
     )
     _output_options(command)
 

@@ -5,46 +5,41 @@
 
 use super::PortId;
 use crate::packet::{NONE, Packet, PacketSlab};
-use crate::telemetry::int::{IntRecord, IntStacks, StackHead};
+use crate::telemetry::int::{IntRecord, IntStacks};
 use crate::units::Time;
 
 /// What one partition sends to one other.
 pub struct Outbox {
-    crossings: Vec<Crossing>,
+    packets: Vec<Packet>,
+    /// Of each packet: when it arrives, and at which port of the other partition.
+    arrivals: Vec<(Time, PortId)>,
     /// When the first of them arrives.
     first: Time,
-    /// Of the packets that carry a stack, in their order.
-    heads: Vec<StackHead>,
+    /// Of the packets that carry a stack, in their order: its head and then its records.
     records: Vec<IntRecord>,
-}
-
-/// A packet on its way into another partition.
-struct Crossing {
-    at: Time,
-    port: PortId,
-    packet: Packet,
 }
 
 impl Default for Outbox {
     fn default() -> Outbox {
-        Outbox { crossings: Vec::new(), first: Time::MAX, heads: Vec::new(), records: Vec::new() }
+        Outbox { packets: Vec::new(), arrivals: Vec::new(), first: Time::MAX, records: Vec::new() }
     }
 }
 
 impl Outbox {
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.crossings.is_empty()
+        self.packets.is_empty()
     }
 
     /// Takes in a packet that reaches `port` of the other partition at `at`.
-    pub fn post(&mut self, at: Time, port: PortId, packet: Packet, stacks: &IntStacks) {
+    #[inline]
+    pub fn post(&mut self, at: Time, port: PortId, packet: &Packet, stacks: &IntStacks) {
         if packet.telemetry != NONE {
-            let (head, records) = stacks.contents(packet.telemetry);
-            self.heads.push(head);
-            self.records.extend_from_slice(records);
+            stacks.copy_out(packet.telemetry, &mut self.records);
         }
         self.first = self.first.min(at);
-        self.crossings.push(Crossing { at, port, packet });
+        self.arrivals.push((at, port));
+        self.packets.push(*packet);
     }
 
     /// When the first of its packets arrives.
@@ -59,15 +54,16 @@ impl Outbox {
         stacks: &mut IntStacks,
         mut deliver: impl FnMut(Time, PortId, u32),
     ) {
-        let (mut heads, mut records) = (self.heads.drain(..), &self.records[..]);
-        for Crossing { at, port, mut packet } in self.crossings.drain(..) {
+        let mut records = &self.records[..];
+        for (packet, &(at, port)) in self.packets.iter().zip(&self.arrivals) {
+            let id = packets.insert(*packet);
             if packet.telemetry != NONE {
-                let head = heads.next().expect("every packet with telemetry brought its stack");
-                packet.telemetry = stacks.insert_with(head, &mut records);
+                packets[id].telemetry = stacks.copy_in(&mut records);
             }
-            deliver(at, port, packets.insert(packet));
+            deliver(at, port, id);
         }
-        drop(heads);
+        self.packets.clear();
+        self.arrivals.clear();
         self.records.clear();
         self.first = Time::MAX;
     }

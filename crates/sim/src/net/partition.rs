@@ -146,7 +146,7 @@ impl Partition {
     /// A packet leaves for another partition.
     #[inline(never)]
     fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
-        self.outboxes[usize::from(there)].post(at, port, self.packets[id], &self.stacks);
+        self.outboxes[usize::from(there)].post(at, port, &self.packets[id], &self.stacks);
         self.discard(id);
     }
 

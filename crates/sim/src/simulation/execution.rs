@@ -72,7 +72,12 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }
     let work = Work::of(&config.topology, routes, &config.traffic);
-    let split = Split::new(&config.topology, &work, parts);
+    let mut split = Split::new(&config.topology, &work, parts);
+    let useful = split.gain(&work).round() as usize;
+    if useful < split.parts && execution.regions.is_none() {
+        // More parts would leave the heaviest as it is, or nearly.
+        split = Split::new(&config.topology, &work, useful);
+    }
     if split.parts == 1 {
         return one(Some(
             "hosts stay with their switch and links without delay are not cut, which leaves one region, so the run uses \
@@ -89,7 +94,7 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         )));
     }
     let why_fewer = (threads < execution.threads).then(|| {
-        format!("the network falls into {} regions at most, so the run uses {threads} threads", split.parts)
+        format!("the network falls into {} regions with about equal work at most, so the run uses {threads} threads", split.parts)
     });
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
 }
@@ -105,4 +110,57 @@ fn hops_in(topology: &Topology, time: Time) -> f64 {
     const BITS: f64 = 8.0 * 1100.0;
     let rates: f64 = topology.links.iter().map(|link| 2.0 * link.rate.0 as f64).sum();
     2.0 * USUAL_LOAD * rates / BITS * time.as_seconds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Hooks, Scenario};
+    use std::path::Path;
+
+    const WEB: &str = "[[workload]]\nkind = \"poisson\"\nload = 0.5\nduration = \"2ms\"\n";
+    const POD: &str = "[topology]\nkind = \"hpcc-fat-tree\"\npods = 1\ntors_per_pod = 2\ncores_per_agg = 0\n";
+
+    fn plan_of(text: &str, threads: usize) -> Plan {
+        let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        let config = scenario.unwrap_or_else(|error| panic!("{error}")).config().unwrap();
+        Plan::of(&config, Execution { threads, ..Execution::default() })
+    }
+
+    fn why(plan: &Plan) -> &str {
+        plan.why_fewer.as_deref().unwrap_or_default()
+    }
+
+    #[test]
+    fn as_many_threads_as_were_asked_for_where_the_network_keeps_them_busy() {
+        let text = format!("[topology]\nkind = \"hpcc-fat-tree\"\n{WEB}");
+        for threads in [1, 2, 3, 8] {
+            let plan = plan_of(&text, threads);
+            assert_eq!((plan.threads, plan.regions, why(&plan)), (threads, threads, ""));
+        }
+    }
+
+    #[test]
+    fn no_more_threads_than_regions_with_equal_work() {
+        let plan = plan_of(&format!("{POD}{WEB}"), 8);
+        assert_eq!((plan.threads, plan.regions), (2, 2));
+        assert!(why(&plan).contains("2 regions"), "{}", why(&plan));
+    }
+
+    #[test]
+    fn one_thread_where_there_is_nothing_to_cut_or_too_little_to_do() {
+        let plan = plan_of(&format!("[topology]\nkind = \"star\"\n{WEB}"), 2);
+        assert!(plan.threads == 1 && why(&plan).contains("one region"), "{}", why(&plan));
+        let short = format!("{POD}fabric_link = {{ delay = \"10ns\" }}\n{WEB}");
+        let plan = plan_of(&short, 2);
+        assert!(plan.threads == 1 && why(&plan).contains("only 10ns"), "{}", why(&plan));
+        let plan = plan_of(&format!("{POD}{WEB}[compat]\nlike = \"hpcc-ns3\"\n"), 2);
+        assert!(plan.threads == 1 && why(&plan).contains("hpcc-ns3"), "{}", why(&plan));
+    }
+
+    #[test]
+    fn who_leaves_the_choice_is_not_told_of_fewer() {
+        let plan = plan_of(&format!("[topology]\nkind = \"star\"\n{WEB}"), 0);
+        assert_eq!((plan.threads, plan.why_fewer), (1, None));
+    }
 }

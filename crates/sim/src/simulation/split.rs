@@ -59,6 +59,16 @@ impl Split {
         best.map_or_else(|| Split::whole(topology), |(_, split)| split)
     }
 
+    /// How many times as fast as one part all are together, the heaviest of them working all the time.
+    pub fn gain(&self, work: &Work) -> f64 {
+        let mut weights = vec![0u64; self.parts];
+        for (&part, work) in self.part.iter().zip(&work.nodes) {
+            weights[usize::from(part)] += work;
+        }
+        let heaviest = weights.iter().copied().max().unwrap_or(0).max(1);
+        weights.iter().sum::<u64>() as f64 / heaviest as f64
+    }
+
     fn of(topology: &Topology, units: &Units, part_of_unit: &[u16]) -> Split {
         // Parts without a unit are left out.
         let mut number = vec![u16::MAX; part_of_unit.len() + 1];

@@ -129,17 +129,20 @@ impl IntStacks {
         (place.time, place.sent) = (head.hops, head.path_id);
     }
 
-    /// What a stack holds.
-    pub fn contents(&self, id: u32) -> (StackHead, &[IntRecord]) {
-        (self.head(id), self.view(id).records)
+    /// Appends a stack, its head first, to a list of records.
+    #[inline]
+    pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
+        let from = id as usize * (self.max_hops + 1);
+        let used = (self.records[from].time as usize).min(self.max_hops) + 1;
+        to.extend_from_slice(&self.records[from..from + used]);
     }
 
-    /// A stack with these contents; takes its records from the front of `records`.
-    pub fn insert_with(&mut self, head: StackHead, records: &mut &[IntRecord]) -> u32 {
+    /// Takes the first stack off a list of records that [`IntStacks::copy_out`] has made.
+    #[inline]
+    pub fn copy_in(&mut self, records: &mut &[IntRecord]) -> u32 {
         let id = self.insert();
-        self.set_head(id, head);
-        let (own, rest) = records.split_at((head.hops as usize).min(self.max_hops));
-        let from = id as usize * (self.max_hops + 1) + 1;
+        let (own, rest) = records.split_at((records[0].time as usize).min(self.max_hops) + 1);
+        let from = id as usize * (self.max_hops + 1);
         self.records[from..from + own.len()].copy_from_slice(own);
         *records = rest;
         id

@@ -63,13 +63,7 @@ fn check(topology: &Topology, work: &Work, split: &Split) {
 
 /// The heaviest part over the share of each.
 fn heaviest(topology: &Topology, split: &Split) -> f64 {
-    let work = full(topology);
-    let mut weights = vec![0; split.parts];
-    for (&part, work) in split.part.iter().zip(&work.nodes) {
-        weights[usize::from(part)] += work;
-    }
-    let all: u64 = weights.iter().sum();
-    *weights.iter().max().unwrap() as f64 * split.parts as f64 / all as f64
+    split.parts as f64 / split.gain(&full(topology))
 }
 
 #[test]
