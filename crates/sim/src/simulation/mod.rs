@@ -24,7 +24,6 @@ pub use execution::{Execution, Plan};
 
 use crate::config::{Compat, Config};
 use crate::engine::crew;
-use crate::engine::pace::{Pace, Way};
 use crate::measure::recorder::hand_on;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
@@ -103,10 +102,6 @@ fn too_many_flows() -> String {
 #[allow(clippy::vec_box)]
 type Regions = Vec<Box<Region>>;
 
-fn events_of(regions: &Regions) -> u64 {
-    regions.iter().map(|region| region.net.events_handled()).sum()
-}
-
 /// Whoever has regions work.
 trait Workers {
     fn work(&mut self, regions: &mut Regions);
@@ -138,16 +133,7 @@ impl Simulation {
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => crew::gather(threads, work, |crew| {
-                let mut pace = Pace::default();
-                let mut work = |regions: &mut Regions| {
-                    let (before, began) = (events_of(regions), Instant::now());
-                    match pace.way() {
-                        Way::Together => crew.work(regions),
-                        Way::Alone => regions.iter_mut().for_each(work),
-                    }
-                    pace.took(began.elapsed(), events_of(regions) - before);
-                };
-                self.conduct(&mut work, sink, watch)
+                self.conduct(&mut |regions: &mut Vec<_>| crew.work(regions), sink, watch)
             }),
         }
     }
