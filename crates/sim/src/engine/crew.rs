@@ -306,12 +306,12 @@ mod model {
             let post = Arc::new(Post::new());
             let theirs = post.clone();
             let member = loom::thread::spawn(move || {
-                let (state, _) = theirs.take(&mut NONE.clone(), |state| state != WITH_LEADER);
+                let (state, _) = theirs.take(NONE, |state| state != WITH_LEADER);
                 assert!(state == WITH_MEMBER);
                 theirs.put(Vec::new(), BROKEN);
             });
             post.put(vec![1], WITH_MEMBER);
-            let (state, parts) = post.take(&mut NONE.clone(), |state| state != WITH_MEMBER);
+            let (state, parts) = post.take(NONE, |state| state != WITH_MEMBER);
             assert!(state == BROKEN && parts.is_empty());
             member.join().expect("a member that ends");
         });
