@@ -1,0 +1,113 @@
+//! The global hash functions, stated to the bit: what a twin in C, P4 or eBPF must compute.
+//!
+//! All arithmetic is on unsigned 64-bit words and wraps. With `mix` the finaliser of splitmix64 and G = 0x9e3779b97f4a7c15:
+//!
+//! | function | value |
+//! |---|---|
+//! | key of purpose n under a seed | mix(seed + n G) |
+//! | word of a packet under a key | w = mix(packet id xor key) |
+//! | q, which query set | w(key 0) >> 48, in units of 2^-16 |
+//! | H, which layer | w >> 32, in units of 2^-32 |
+//! | g, does hop i act (i from 1) | mix(w + i G) >> 32, in units of 2^-32 |
+//! | bits of 64 hops for the word selection | mix(w + (2^32 + n) G), n-th word |
+//! | h, b bits of a value | mix(w xor ((v + 1) 0xd1342543de82ef95)) >> (64 - b) |
+//! | r, the coin of hop i for rounding | mix(w + (2^33 + i) G) >> 32, in units of 2^-32 |
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1 (which functions, and on what). The mixer is Steele, Lea and Flood,
+//! "Fast splittable pseudorandom number generators", OOPSLA 2014, with the constants of splitmix64.
+
+/// 2^64 over the golden ratio; steps between the inputs of one packet's hashes.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Spreads values before they meet the packet's word.
+pub const VALUE_FACTOR: u64 = 0xd134_2543_de82_ef95;
+const WORDS: u64 = 1 << 32;
+const COINS: u64 = 1 << 33;
+
+/// The finaliser of splitmix64: every bit of the result depends on every bit of `x`.
+#[inline]
+pub const fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The key of one use of the hashes: purpose 0 is the choice of the query set, each instance of a query has another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key(pub u64);
+
+impl Key {
+    pub const fn new(seed: u64, purpose: u64) -> Key {
+        Key(mix(seed.wrapping_add(purpose.wrapping_mul(GOLDEN))))
+    }
+
+    /// What all hashes of this packet under this key start from.
+    #[inline]
+    pub const fn word(self, packet: u64) -> Word {
+        Word(mix(packet ^ self.0))
+    }
+}
+
+/// The hashes of one packet under one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word(pub u64);
+
+impl Word {
+    /// q: which query set, in units of 2^-16.
+    #[inline]
+    pub const fn share(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+
+    /// H: which layer, in units of 2^-32.
+    #[inline]
+    pub const fn layer(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// g: whether the `hop`-th hop (from 1) acts, in units of 2^-32.
+    #[inline]
+    pub const fn hop(self, hop: u32) -> u32 {
+        (mix(self.0.wrapping_add((hop as u64).wrapping_mul(GOLDEN))) >> 32) as u32
+    }
+
+    /// The `n`-th pseudo-random word; bit i of it belongs to one hop.
+    #[inline]
+    pub const fn bits(self, n: u32) -> u64 {
+        mix(self.0.wrapping_add((WORDS + n as u64).wrapping_mul(GOLDEN)))
+    }
+
+    /// h: `bits` bits (1 to 64) of `value` on this packet.
+    #[inline]
+    pub const fn value(self, value: u64, bits: u32) -> u64 {
+        mix(self.0 ^ value.wrapping_add(1).wrapping_mul(VALUE_FACTOR)) >> (64 - bits)
+    }
+
+    /// r: the coin of the `hop`-th hop, in units of 2^-32.
+    #[inline]
+    pub const fn coin(self, hop: u32) -> u32 {
+        (mix(self.0.wrapping_add((COINS + hop as u64).wrapping_mul(GOLDEN))) >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mixer_is_splitmix64() {
+        // First outputs of splitmix64 seeded with 1234567, as published with the generator.
+        let outputs: Vec<u64> = (1..=3).map(|n| mix(1_234_567u64.wrapping_add(GOLDEN.wrapping_mul(n)))).collect();
+        assert_eq!(outputs, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn hashes_of_other_hops_packets_and_keys_differ() {
+        let word = Key::new(1, 1).word(7);
+        assert_ne!(word.hop(1), word.hop(2));
+        assert_ne!(word.hop(1), word.coin(1));
+        assert_ne!(word, Key::new(1, 2).word(7));
+        assert_ne!(word, Key::new(1, 1).word(8));
+        assert_ne!(word.value(3, 64), word.value(4, 64));
+        assert_eq!(word.value(3, 8), word.value(3, 64) >> 56);
+    }
+}
