@@ -62,6 +62,12 @@ impl Event {
         Event(u128::from(time.0) << 64 | u128::from(u64::from(port) << 32 | u64::from(packet)))
     }
 
+    /// The same arrival, of another packet.
+    #[inline(always)]
+    pub fn with_packet(self, packet: PacketId) -> Event {
+        Event(self.0 & !u128::from(LOW) | u128::from(packet))
+    }
+
     #[inline]
     pub fn new(time: Time, action: Action) -> Event {
         let at_port = |rank: u64, port: PortId, low: u32| {
@@ -279,7 +285,7 @@ impl Windows {
     }
 
     #[inline(always)]
-    fn push(&mut self, node: u32, event: Event) {
+    pub fn push(&mut self, node: u32, event: Event) {
         // One comparison for both ends.
         if event.time().0.wrapping_sub(self.until.0) >= self.span.0 {
             return self.push_outside(node, event);
