@@ -406,14 +406,25 @@ impl Due {
         Some(self.events[self.left])
     }
 
+    /// Puts in an event that came up while the others are worked off: mostly one that is among the next.
+    #[inline]
     fn insert(&mut self, event: Event) {
-        let at = self.events[..self.left].partition_point(|other| *other > event);
         if self.left == self.events.len() {
             self.events.push(event);
         }
-        self.events.copy_within(at..self.left, at + 1);
-        self.events[at] = event;
+        let near = self.left.saturating_sub(Due::FEW);
+        let mut at = self.left;
         self.left += 1;
+        while at > near && self.events[at - 1] < event {
+            self.events[at] = self.events[at - 1];
+            at -= 1;
+        }
+        if at == near {
+            let far = self.events[..near].partition_point(|other| *other > event);
+            self.events.copy_within(far..near, far + 1);
+            at = far;
+        }
+        self.events[at] = event;
     }
 
     /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
