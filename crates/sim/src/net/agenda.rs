@@ -396,7 +396,7 @@ impl Default for Due {
 
 impl Due {
     /// Buckets at most.
-    const BUCKETS: usize = 256;
+    const BUCKETS: usize = 512;
     /// So many events at most are sorted by insertion at once.
     const FEW: usize = 32;
 
@@ -474,7 +474,7 @@ impl Due {
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;
-        let wanted = (inbox.len() / 2).next_power_of_two().min(Due::BUCKETS);
+        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
         let behind = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.
