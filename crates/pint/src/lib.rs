@@ -17,4 +17,5 @@ pub mod encoder;
 pub mod fixed;
 pub mod hash;
 pub mod loops;
+pub mod utilisation;
 pub mod value;
