@@ -19,3 +19,5 @@ pub mod hash;
 pub mod loops;
 pub mod utilisation;
 pub mod value;
+#[cfg(feature = "std")]
+pub mod vectors;
