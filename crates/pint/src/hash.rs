@@ -96,8 +96,12 @@ mod tests {
     #[test]
     fn the_mixer_is_splitmix64() {
         // First outputs of splitmix64 seeded with 1234567, as published with the generator.
-        let outputs: Vec<u64> = (1..=3).map(|n| mix(1_234_567u64.wrapping_add(GOLDEN.wrapping_mul(n)))).collect();
-        assert_eq!(outputs, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        let outputs: Vec<u64> =
+            (1..=3).map(|n| mix(1_234_567u64.wrapping_add(GOLDEN.wrapping_mul(n)))).collect();
+        assert_eq!(
+            outputs,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
     }
 
     #[test]

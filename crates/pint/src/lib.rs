@@ -13,3 +13,7 @@
 
 pub mod code;
 pub mod hash;
+#[cfg(feature = "std")]
+pub mod plan;
+#[cfg(feature = "std")]
+pub mod query;

@@ -1,0 +1,6 @@
+//! Plans.
+
+pub mod presets;
+mod problem;
+mod sets;
+mod simplex;
