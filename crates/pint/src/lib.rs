@@ -12,8 +12,13 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 pub mod code;
+pub mod counting;
+pub mod encoder;
+pub mod fixed;
 pub mod hash;
+pub mod loops;
 #[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
+pub mod value;

@@ -340,6 +340,16 @@ mod tests {
         })
     }
 
+    #[test]
+    fn dbg() {
+        let d = [Demand{bits:20,units:32768},Demand{bits:7,units:32767},Demand{bits:7,units:1}];
+        let sets = maximal_sets(26, &d);
+        let f: Vec<f64> = d.iter().map(|d| d.frequency()).collect();
+        eprintln!("{sets:?} {:?}", fair(&sets, &f));
+        eprintln!("{:?}", raise(&sets, &[Row::Raise(f[0]), Row::Raise(f[1]), Row::Raise(f[2])]));
+        panic!();
+    }
+
     proptest! {
         #[test]
         fn demands_that_can_be_met_are_met((bits, demands) in feasible()) {
