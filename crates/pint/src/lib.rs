@@ -23,4 +23,7 @@ pub mod loops;
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
+pub mod utilisation;
 pub mod value;
+#[cfg(feature = "std")]
+pub mod vectors;
