@@ -21,4 +21,6 @@ pub mod loops;
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
+#[cfg(feature = "std")]
+pub mod sketch;
 pub mod value;
