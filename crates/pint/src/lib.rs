@@ -16,6 +16,8 @@ pub mod counting;
 pub mod encoder;
 pub mod fixed;
 pub mod hash;
+#[cfg(feature = "std")]
+pub mod layout;
 pub mod loops;
 #[cfg(feature = "std")]
 pub mod plan;

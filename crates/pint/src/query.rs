@@ -154,6 +154,10 @@ pub enum Aggregation {
     CountAbove {
         threshold: u64,
     },
+    /// Per packet: whether it came back to a switch; told after `tolerance` matches more than one.
+    Loops {
+        tolerance: u32,
+    },
     /// Dynamic per flow: the asked quantiles of every hop's values, each in (0, 1).
     Quantiles {
         quantiles: Vec<f64>,
@@ -168,8 +172,8 @@ pub enum Aggregation {
 
 impl Aggregation {
     /// The names in the query language.
-    pub const NAMES: [&'static str; 8] =
-        ["path", "max", "min", "sum", "product", "count-above", "quantiles", "frequent"];
+    pub const NAMES: [&'static str; 9] =
+        ["path", "max", "min", "sum", "product", "count-above", "loops", "quantiles", "frequent"];
 
     pub fn name(&self) -> &'static str {
         match self {
@@ -179,6 +183,7 @@ impl Aggregation {
             Aggregation::Sum(_) => "sum",
             Aggregation::Product(_) => "product",
             Aggregation::CountAbove { .. } => "count-above",
+            Aggregation::Loops { .. } => "loops",
             Aggregation::Quantiles { .. } => "quantiles",
             Aggregation::Frequent { .. } => "frequent",
         }
@@ -187,7 +192,7 @@ impl Aggregation {
     /// How its values are compressed, where they are.
     pub fn approximation(&self) -> Option<&Approximation> {
         match self {
-            Aggregation::Path(_) | Aggregation::CountAbove { .. } => None,
+            Aggregation::Path(_) | Aggregation::CountAbove { .. } | Aggregation::Loops { .. } => None,
             Aggregation::Max(a) | Aggregation::Min(a) | Aggregation::Sum(a) | Aggregation::Product(a) => {
                 Some(a)
             }
@@ -377,12 +382,31 @@ impl Scale {
         }
     }
 
-    /// The multiplicative scale whose last code of `bits` bits stands for `largest` (at least 2).
+    /// The finest scale on which `bits` bits hold all values up to `largest`: exact where they fit, else multiplicative.
     pub fn reaching(largest: f64, bits: u32) -> Scale {
         let last = libm::exp2(f64::from(bits)) - 1.0;
-        Scale::Multiplicative { epsilon: libm::expm1(libm::log(largest.max(2.0)) / (2.0 * last)) }
+        if largest <= last {
+            return Scale::Exact;
+        }
+        // From log1p and back, so that `largest` is not a hair beyond the last code; the finest grid is that of the encoder.
+        let epsilon = libm::expm1(libm::log(largest) / (2.0 * last));
+        Scale::Multiplicative { epsilon: epsilon.max(FINEST_EPSILON) }
+    }
+
+    /// The relative error of a value after rounding to the nearest code; none for scales whose error is not relative.
+    pub fn relative_error(self) -> Option<f64> {
+        match self {
+            Scale::Exact => Some(0.0),
+            Scale::Multiplicative { epsilon } => Some(epsilon),
+            Scale::Additive { .. } => None,
+        }
     }
 }
+
+/// The smallest relative error that encoders have a grid for.
+pub const FINEST_EPSILON: f64 = 8.6e-5;
+/// The largest.
+pub const COARSEST_EPSILON: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {

@@ -67,14 +67,22 @@ impl<'a, 't> Section<'a, 't> {
 
     pub fn get(&mut self, key: &'static str) -> Option<Item<'a, 't>> {
         self.asked.push(key);
-        self.table.iter().find(|(name, _)| {
-            let name: &Cow<str> = name.get_ref();
-            name == key
-        })
-        .map(|(_, value)| (value.get_ref(), value.span().start))
+        self.table
+            .iter()
+            .find(|(name, _)| {
+                let name: &Cow<str> = name.get_ref();
+                name == key
+            })
+            .map(|(_, value)| (value.get_ref(), value.span().start))
     }
 
-    pub fn complain(&self, complaints: &mut Complaints<'_>, at: Option<usize>, key: &str, message: impl Into<String>) {
+    pub fn complain(
+        &self,
+        complaints: &mut Complaints<'_>,
+        at: Option<usize>,
+        key: &str,
+        message: impl Into<String>,
+    ) {
         complaints.add(at.or(self.start), &format!("{}{key}", self.path), message);
     }
 
@@ -83,12 +91,22 @@ impl<'a, 't> Section<'a, 't> {
         self.complain(complaints, None, key, format!("missing: expected {expected}"));
     }
 
-    pub fn text(&mut self, complaints: &mut Complaints<'_>, key: &'static str, expected: &str) -> Option<(String, usize)> {
+    pub fn text(
+        &mut self,
+        complaints: &mut Complaints<'_>,
+        key: &'static str,
+        expected: &str,
+    ) -> Option<(String, usize)> {
         let (value, at) = self.get(key)?;
         match value {
             DeValue::String(text) => Some((text.to_string(), at)),
             other => {
-                self.complain(complaints, Some(at), key, format!("expected {expected}, found {}", shown(other)));
+                self.complain(
+                    complaints,
+                    Some(at),
+                    key,
+                    format!("expected {expected}, found {}", shown(other)),
+                );
                 None
             }
         }
@@ -112,7 +130,13 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A whole number of a range.
-    pub fn integer(&mut self, complaints: &mut Complaints<'_>, key: &'static str, least: u64, most: u64) -> Option<u64> {
+    pub fn integer(
+        &mut self,
+        complaints: &mut Complaints<'_>,
+        key: &'static str,
+        least: u64,
+        most: u64,
+    ) -> Option<u64> {
         let (value, at) = self.get(key)?;
         let number = integer(value).filter(|number| (least..=most).contains(number));
         if number.is_none() {
@@ -147,7 +171,9 @@ impl<'a, 't> Section<'a, 't> {
     ) -> Option<Vec<f64>> {
         let (value, at) = self.get(key)?;
         let list = match value {
-            DeValue::Array(items) => items.iter().map(|item| number(item.get_ref()).filter(|&n| good(n))).collect(),
+            DeValue::Array(items) => {
+                items.iter().map(|item| number(item.get_ref()).filter(|&n| good(n))).collect()
+            }
             _ => None,
         };
         if list.is_none() {
@@ -166,7 +192,12 @@ impl<'a, 't> Section<'a, 't> {
     pub fn sections(&mut self, complaints: &mut Complaints<'_>, key: &'static str) -> Vec<Section<'a, 't>> {
         let Some((value, at)) = self.get(key) else { return Vec::new() };
         let DeValue::Array(items) = value else {
-            self.complain(complaints, Some(at), key, format!("expected tables, each under [[{key}]], found {}", shown(value)));
+            self.complain(
+                complaints,
+                Some(at),
+                key,
+                format!("expected tables, each under [[{key}]], found {}", shown(value)),
+            );
             return Vec::new();
         };
         let mut sections = Vec::new();
@@ -206,7 +237,9 @@ fn integer(value: &DeValue) -> Option<u64> {
 
 fn number(value: &DeValue) -> Option<f64> {
     match value {
-        DeValue::Integer(digits) => i64::from_str_radix(digits.as_str(), digits.radix()).ok().map(|n| n as f64),
+        DeValue::Integer(digits) => {
+            i64::from_str_radix(digits.as_str(), digits.radix()).ok().map(|n| n as f64)
+        }
         DeValue::Float(digits) => digits.as_str().parse().ok(),
         DeValue::String(text) => {
             let (above, below) = text.split_once('/')?;

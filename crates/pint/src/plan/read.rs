@@ -59,22 +59,29 @@ fn hops(section: &mut Section<'_, '_>, complaints: &mut Complaints<'_>) -> Hops 
     let default = Hops::default();
     let Some((value, at)) = section.get("hops") else { return default };
     let Some(mut table) = section.section(value, at, "hops") else {
-        let message = format!("expected a table such as {{ expected = 5, maximal = 16 }}, found {}", shown(value));
+        let message =
+            format!("expected a table such as {{ expected = 5, maximal = 16 }}, found {}", shown(value));
         section.complain(complaints, Some(at), "hops", message);
         return default;
     };
     let most = u64::from(MAX_HOPS);
-    let expected = table.integer(complaints, "expected", 1, most).map_or(default.expected, |hops| hops as u32);
+    let expected =
+        table.integer(complaints, "expected", 1, most).map_or(default.expected, |hops| hops as u32);
     let maximal = table.integer(complaints, "maximal", 1, most).map(|hops| hops as u32);
     if let Some(maximal) = maximal.filter(|&maximal| maximal < expected) {
-        table.complain(complaints, Some(at), "maximal", format!("{maximal} is less than expected = {expected}"));
+        table.complain(
+            complaints,
+            Some(at),
+            "maximal",
+            format!("{maximal} is less than expected = {expected}"),
+        );
     }
     table.finish(complaints, |_| None);
     Hops { expected, maximal: maximal.unwrap_or(default.maximal).max(expected) }
 }
 
 /// Keys that only some aggregations have.
-const OWN_KEYS: [(&str, &str); 11] = [
+const OWN_KEYS: [(&str, &str); 12] = [
     ("code", "path"),
     ("select", "path"),
     ("blocks", "path"),
@@ -82,6 +89,7 @@ const OWN_KEYS: [(&str, &str); 11] = [
     ("ids", "path"),
     ("copies", "path, quantiles and frequent"),
     ("threshold", "count-above"),
+    ("tolerance", "loops"),
     ("quantiles", "quantiles"),
     ("share", "frequent"),
     ("approximation", "max, min, sum, product, quantiles and frequent"),
@@ -103,22 +111,37 @@ fn query(
     }
     let bits = bits(&mut section, complaints, budget);
     let frequency = section
-        .number(complaints, "frequency", "a share of packets above 0 and at most 1, such as 0.25 or \"1/4\"", |f| {
-            f > 0.0 && f <= 1.0
-        })
+        .number(
+            complaints,
+            "frequency",
+            "a share of packets above 0 and at most 1, such as 0.25 or \"1/4\"",
+            |f| f > 0.0 && f <= 1.0,
+        )
         .unwrap_or(1.0);
     let flows = FlowKey::ALL.map(FlowKey::name);
-    let flow = section.name(complaints, "flow", "flow key", &flows, FlowKey::named).unwrap_or(FlowKey::FiveTuple);
+    let flow =
+        section.name(complaints, "flow", "flow key", &flows, FlowKey::named).unwrap_or(FlowKey::FiveTuple);
     let space = section.integer(complaints, "space", 16, 1 << 40);
-    let aggregation = Parts { section: &mut section, complaints, value, bits, hops }.aggregation();
+    let aggregation =
+        Parts { section: &mut section, complaints, value, bits, hops, largest: None }.aggregation();
+    let start = section.start;
     section.finish(complaints, |key| {
-        OWN_KEYS.iter().find(|(own, _)| *own == key).map(|(_, owner)| format!("belongs to aggregation {owner}"))
+        OWN_KEYS
+            .iter()
+            .find(|(own, _)| *own == key)
+            .map(|(_, owner)| format!("belongs to aggregation {owner}"))
     });
     if complaints.count() > before {
         return None;
     }
     let (aggregation, copies) = aggregation?;
-    Some(Query { name: name?, value: value?, aggregation, bits: bits?, copies, frequency, flow, space })
+    let query =
+        Query { name: name?, value: value?, aggregation, bits: bits?, copies, frequency, flow, space };
+    if let Err(reason) = super::task(&query, hops) {
+        complaints.add(start, &format!("query.{}", query.name), reason);
+        return None;
+    }
+    Some(query)
 }
 
 /// The name, which also becomes the section's name in messages.
@@ -132,7 +155,12 @@ fn name(section: &mut Section<'_, '_>, complaints: &mut Complaints<'_>) -> Optio
     };
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.is_empty() || text.len() > 64 || !text.chars().all(good) {
-        section.complain(complaints, Some(at), "name", format!("expected {expected} (at most 64), found \"{text}\""));
+        section.complain(
+            complaints,
+            Some(at),
+            "name",
+            format!("expected {expected} (at most 64), found \"{text}\""),
+        );
         return None;
     }
     section.path = format!("query.{text}.");
@@ -146,7 +174,8 @@ fn bits(section: &mut Section<'_, '_>, complaints: &mut Complaints<'_>, budget: 
     };
     let bits = section.integer(complaints, "bits", 1, u64::from(MAX_BITS))? as u32;
     if let Some(budget) = budget.filter(|&budget| bits > budget) {
-        let message = format!("{bits} bits do not fit the digest of {budget}: lower them, or raise bits of the file");
+        let message =
+            format!("{bits} bits do not fit the digest of {budget}: lower them, or raise bits of the file");
         section.complain(complaints, Some(at), "bits", message);
     }
     Some(bits)
@@ -159,6 +188,8 @@ struct Parts<'s, 'a, 't, 'c, 'f> {
     value: Option<Value>,
     bits: Option<u32>,
     hops: Hops,
+    /// The largest value that is planned for, once it was read.
+    largest: Option<f64>,
 }
 
 impl Parts<'_, '_, '_, '_, '_> {
@@ -166,7 +197,8 @@ impl Parts<'_, '_, '_, '_, '_> {
     fn aggregation(&mut self) -> Option<(Aggregation, u32)> {
         let names = Aggregation::NAMES;
         let known = |name: &str| names.into_iter().find(|known| *known == name);
-        let Some(name) = self.section.name(self.complaints, "aggregation", "aggregation", &names, known) else {
+        let Some(name) = self.section.name(self.complaints, "aggregation", "aggregation", &names, known)
+        else {
             if self.section.get("aggregation").is_none() {
                 self.section.missing(self.complaints, "aggregation", &format!("one of {}", names.join(", ")));
             }
@@ -184,6 +216,11 @@ impl Parts<'_, '_, '_, '_, '_> {
             }
             return Some((Aggregation::CountAbove { threshold: threshold? }, 1));
         }
+        if name == "loops" {
+            self.constant_value("loops looks for ids that come back");
+            let tolerance = self.section.integer(self.complaints, "tolerance", 0, 255).unwrap_or(1) as u32;
+            return Some((Aggregation::Loops { tolerance }, 1));
+        }
         let copies = if matches!(name, "quantiles" | "frequent") { self.copies() } else { Some(1) };
         let quantiles = if name == "quantiles" { self.quantiles() } else { None };
         let share = if name == "frequent" {
@@ -192,8 +229,16 @@ impl Parts<'_, '_, '_, '_, '_> {
         } else {
             0.0
         };
-        let rounding = if name == "max" || name == "product" { Rounding::Log } else { Rounding::Nearest };
-        let approximation = self.approximation(copies, if name == "sum" { Rounding::Value } else { rounding })?;
+        let rounding = match name {
+            "max" => Rounding::Log,
+            "sum" | "product" => Rounding::Value,
+            _ => Rounding::Nearest,
+        };
+        let mut approximation = self.approximation(copies, rounding)?;
+        if name == "sum" && self.section.get("approximation").is_none() {
+            let largest = self.largest.unwrap_or(f64::MAX) * f64::from(self.hops.expected);
+            approximation.scale = super::counting(largest, self.hops, self.bits?);
+        }
         let aggregation = match name {
             "max" => Aggregation::Max(approximation),
             "min" => Aggregation::Min(approximation),
@@ -213,7 +258,11 @@ impl Parts<'_, '_, '_, '_, '_> {
         let Some((_, at)) = self.section.get("copies") else { return Some(1) };
         let copies = self.section.integer(self.complaints, "copies", 1, u64::from(MAX_COPIES))? as u32;
         if let Some(bits) = self.bits.filter(|bits| bits % copies != 0) {
-            self.complain(Some(at), "copies", format!("{bits} bits do not divide into {copies} equal copies"));
+            self.complain(
+                Some(at),
+                "copies",
+                format!("{bits} bits do not divide into {copies} equal copies"),
+            );
             return None;
         }
         Some(copies)
@@ -233,17 +282,21 @@ impl Parts<'_, '_, '_, '_, '_> {
         Some(list)
     }
 
+    /// Complains of a value that changes from packet to packet.
+    fn constant_value(&mut self, why: &str) {
+        let Some(value) = self.value.filter(|value| !value.facts().constant) else { return };
+        let constant: Vec<_> = Value::ALL.iter().filter(|v| v.facts().constant).map(|v| v.name()).collect();
+        let message = format!(
+            "{} changes from packet to packet, and {why}: expected one of {}, or aggregation = \"quantiles\"",
+            value.name(),
+            constant.join(", ")
+        );
+        let at = self.section.get("value").map(|(_, at)| at);
+        self.complain(at, "value", message);
+    }
+
     fn path(&mut self) -> Option<(Aggregation, u32)> {
-        if let Some(value) = self.value.filter(|value| !value.facts().constant) {
-            let constant: Vec<_> = Value::ALL.iter().filter(|v| v.facts().constant).map(|v| v.name()).collect();
-            let message = format!(
-                "{} changes from packet to packet, and path recovers what is constant: expected one of {}, or aggregation = \"quantiles\"",
-                value.name(),
-                constant.join(", ")
-            );
-            let at = self.section.get("value").map(|(_, at)| at);
-            self.complain(at, "value", message);
-        }
+        self.constant_value("path recovers what is constant");
         let copies = self.copies();
         let code = self.code();
         let selects = SelectBy::NAMES;
@@ -253,13 +306,15 @@ impl Parts<'_, '_, '_, '_, '_> {
             _ => None,
         };
         let selection = self.section.name(self.complaints, "select", "selection", &selects, select);
-        let ids = self.section.integer(self.complaints, "ids", 1, u64::from(u32::MAX)).unwrap_or(1_000) as u32;
+        let ids =
+            self.section.integer(self.complaints, "ids", 1, u64::from(u32::MAX)).unwrap_or(1_000) as u32;
         let known = ["hashes", "fragments"];
-        let fragments = self.section.name(self.complaints, "blocks", "kind of blocks", &known, |name| match name {
-            "hashes" => Some(false),
-            "fragments" => Some(true),
-            _ => None,
-        });
+        let fragments =
+            self.section.name(self.complaints, "blocks", "kind of blocks", &known, |name| match name {
+                "hashes" => Some(false),
+                "fragments" => Some(true),
+                _ => None,
+            });
         let blocks = if fragments == Some(true) {
             let value_bits = self.section.integer(self.complaints, "value-bits", 1, 64).unwrap_or(32) as u32;
             Blocks::Fragments { value_bits }
@@ -272,11 +327,16 @@ impl Parts<'_, '_, '_, '_, '_> {
 
     /// `code = "tuned"` or `code = { tau = 0.5, layers = [0.1] }`.
     fn code(&mut self) -> Option<CodeChoice> {
-        let Some((value, at)) = self.section.get("code") else { return Some(CodeChoice::Preset(Preset::Tuned)) };
+        let Some((value, at)) = self.section.get("code") else {
+            return Some(CodeChoice::Preset(Preset::Tuned));
+        };
         let Some(mut table) = self.section.section(value, at, "code") else {
             let names = Preset::ALL.map(Preset::name);
             let toml::de::DeValue::String(text) = value else {
-                let message = format!("expected a code's name or {{ tau = 0.5, layers = [0.1] }}, found {}", shown(value));
+                let message = format!(
+                    "expected a code's name or {{ tau = 0.5, layers = [0.1] }}, found {}",
+                    shown(value)
+                );
                 self.complain(Some(at), "code", message);
                 return None;
             };
@@ -310,6 +370,7 @@ impl Parts<'_, '_, '_, '_, '_> {
         let given = self.section.get("approximation");
         let bits = self.bits? / copies?;
         let largest = asked.or(self.value.map(|value| value.facts().largest))? as f64;
+        self.largest = Some(largest);
         let Some((_, at)) = given else {
             return Some(Approximation { scale: Scale::reaching(largest, bits), rounding: default });
         };
@@ -317,7 +378,7 @@ impl Parts<'_, '_, '_, '_, '_> {
         let scale = scale.unwrap_or_else(|| Scale::reaching(largest, bits));
         // A largest value that was asked for must fit; the default of the value need not: then the end of the range is told.
         if asked.is_some() && scale.bits_for(largest) > bits {
-            let Scale::Multiplicative { epsilon } = Scale::reaching(largest, bits) else { return None };
+            let epsilon = Scale::reaching(largest, bits).relative_error().unwrap_or(0.0);
             let message = format!(
                 "values up to {largest} need {} bits a copy at this precision, the query has {bits}: give it that many, \
                  or epsilon = {:.4}, or leave out largest (then values above {:.4} saturate)",
@@ -342,10 +403,14 @@ impl Parts<'_, '_, '_, '_, '_> {
             return None;
         };
         let before = self.complaints.count();
-        let positive = |x: f64| x > 0.0 && x <= 1e18;
-        let epsilon = table.number(self.complaints, "epsilon", "a relative error from 1e-9 to 10", |e| (1e-9..=10.0).contains(&e));
-        let base = table.number(self.complaints, "base", "a base from 1.000000001 to 100", |b| (1.000_000_001..=100.0).contains(&b));
-        let delta = table.number(self.complaints, "delta", "an error above 0", positive);
+        let epsilon = table.number(self.complaints, "epsilon", "a relative error from 0.000086 to 3", |e| {
+            (FINEST_EPSILON..=COARSEST_EPSILON).contains(&e)
+        });
+        let base = table.number(self.complaints, "base", "a base from 1.000173 to 16", |b| {
+            (1.000_173..=16.0).contains(&b)
+        });
+        let delta =
+            table.number(self.complaints, "delta", "an error from 1 to 1e15", |d| (1.0..=1e15).contains(&d));
         let known = Rounding::NAMES;
         let rounding = table.name(self.complaints, "rounding", "rounding", &known, |name| match name {
             "nearest" => Some(Rounding::Nearest),

@@ -110,10 +110,13 @@ fn raise(sets: &[Members], rows: &[Row]) -> Solution {
     columns.push(rows.iter().map(of_ratio).chain([0.0]).collect());
     let mut gains = vec![0.0; sets.len()];
     gains.push(1.0);
-    // Zeros as limits would let the method stand still at one vertex of many bases. These are a thousandth of a unit, and no
-    // two sums of them are equal.
-    let mut limits: Vec<f64> =
-        (0..rows.len()).map(|i| 1e-8 * (1.0 + (0.618_034 * i as f64).fract())).collect();
+    // Zeros as limits would let the method stand still at one vertex of many bases. These are a fraction of a unit, and no two sums
+    // of them are equal; what is kept has more room than it had when it was raised, and so stays within reach.
+    let room = |(i, row): (usize, &Row)| {
+        let size = if matches!(row, Row::Keep(_)) { 1e-7 } else { 1e-8 };
+        size * (1.0 + (0.618_034 * i as f64).fract())
+    };
+    let mut limits: Vec<f64> = rows.iter().enumerate().map(room).collect();
     limits.push(1.0);
     // At least one row is raised and served_i <= 1, so the ratio has a bound.
     let mut solved = maximise(&gains, &columns, &limits).unwrap_or(Solution {
@@ -152,7 +155,8 @@ fn fair(sets: &[Members], frequencies: &[f64]) -> (f64, Vec<f64>) {
             return (scale, last.x);
         }
         let next = raise(sets, &rows);
-        if next.value < last.value - 1e-6 {
+        let all: f64 = next.x[..sets.len()].iter().sum();
+        if all < 0.5 || next.value < last.value - 1e-6 {
             return (scale, last.x);
         }
         last = next;
@@ -338,16 +342,6 @@ mod tests {
                 (bits, demands.collect())
             })
         })
-    }
-
-    #[test]
-    fn dbg() {
-        let d = [Demand{bits:20,units:32768},Demand{bits:7,units:32767},Demand{bits:7,units:1}];
-        let sets = maximal_sets(26, &d);
-        let f: Vec<f64> = d.iter().map(|d| d.frequency()).collect();
-        eprintln!("{sets:?} {:?}", fair(&sets, &f));
-        eprintln!("{:?}", raise(&sets, &[Row::Raise(f[0]), Row::Raise(f[1]), Row::Raise(f[2])]));
-        panic!();
     }
 
     proptest! {
