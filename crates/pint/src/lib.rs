@@ -25,4 +25,7 @@ pub mod plan;
 pub mod query;
 #[cfg(feature = "std")]
 pub mod sketch;
+pub mod utilisation;
 pub mod value;
+#[cfg(feature = "std")]
+pub mod vectors;
