@@ -24,6 +24,8 @@ pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
 #[cfg(feature = "std")]
+pub mod recorded;
+#[cfg(feature = "std")]
 pub mod sketch;
 pub mod utilisation;
 pub mod value;

@@ -28,6 +28,7 @@ use crate::loops::LoopDetection;
 use crate::query::*;
 use crate::value;
 
+pub(crate) use problem::unknown;
 pub use problem::{FileError, Problem};
 pub use read::queries as read;
 pub use sets::Relaxation;
