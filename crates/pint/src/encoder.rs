@@ -5,7 +5,7 @@
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (sets), §4.1 to §4.3 (tasks), appendix A.4 (loops).
 
-use crate::code::{Code, Layer, MAX_HOPS, reservoir_acts};
+use crate::code::{Code, Layer, MAX_HOPS, MAX_LAYERS, Selection, reservoir_acts, reservoir_threshold};
 use crate::counting::Counter;
 use crate::hash::{Key, Word};
 use crate::loops::LoopDetection;
@@ -161,6 +161,8 @@ impl core::error::Error for Refused {}
 pub struct Encoder {
     selector: Key,
     tasks: [Task; MAX_QUERIES],
+    /// Of the queries that trace paths.
+    layers: [Option<Thresholds>; MAX_QUERIES],
     /// Cumulative shares; 0 beyond the last set.
     until: [u32; MAX_SETS],
     /// Each set's first field and the one after its last.
@@ -183,6 +185,7 @@ impl Encoder {
         let mut encoder = Encoder {
             selector,
             tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
+            layers: [None; MAX_QUERIES],
             until: [0; MAX_SETS],
             ranges: [(0, 0); MAX_SETS],
             fields: [nothing; MAX_FIELDS],
@@ -190,6 +193,11 @@ impl Encoder {
             sets: sets.len(),
         };
         encoder.tasks[..tasks.len()].copy_from_slice(tasks);
+        for (layers, task) in encoder.layers.iter_mut().zip(tasks) {
+            if let Task::Path { code, .. } = task {
+                *layers = Thresholds::of(code);
+            }
+        }
         let (mut place, mut before) = (0, 0);
         for (index, set) in sets.iter().enumerate() {
             if set.until < before || set.until > 1 << 16 {
@@ -277,11 +285,55 @@ impl Encoder {
             // There are as many tasks as a field's query can name.
             let (Some(&value), Some(task)) = (values.get(query), self.tasks.get(query)) else { continue };
             let word = field.key.word(packet);
-            let (now, report) = step(task, field, field.read(digest), word, hop, value);
+            let now = field.read(digest);
+            let (now, report) = match (task, &self.layers[query]) {
+                (Task::Path { blocks, .. }, Some(layers)) => {
+                    (layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now), false)
+                }
+                _ => step(task, field, now, word, hop, value),
+            };
             digest = field.write(digest, now);
             looped |= report;
         }
         (digest, looped)
+    }
+}
+
+/// A code whose layers all select by threshold, so that a hop compares and does not divide or branch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Thresholds {
+    /// H from which each layer on has the packets.
+    starts: [u64; MAX_LAYERS],
+    thresholds: [u64; MAX_LAYERS],
+    count: usize,
+}
+
+impl Thresholds {
+    /// None if a layer selects by words.
+    fn of(code: &Code) -> Option<Thresholds> {
+        let baseline = (code.tau() * 4_294_967_296.0) as u64;
+        let count = code.layers().len();
+        let mut all = Thresholds { starts: [u64::MAX; MAX_LAYERS], thresholds: [0; MAX_LAYERS], count };
+        for (n, layer) in code.layers().iter().enumerate() {
+            let Selection::Threshold(threshold) = *layer else { return None };
+            // Layer n starts where (H - baseline) count reaches n times the width of all layers, as `Code::layer` divides.
+            all.starts[n] = baseline + (n as u64 * ((1 << 32) - baseline)).div_ceil(count as u64);
+            all.thresholds[n] = threshold;
+        }
+        Some(all)
+    }
+
+    #[inline]
+    fn step(&self, word: Word, hop: u32, block: u64, now: u64) -> u64 {
+        let place = u64::from(word.layer());
+        let mut threshold = reservoir_threshold(hop);
+        let mut kept = 0;
+        for n in 0..self.count.min(MAX_LAYERS) {
+            let here = place >= self.starts[n];
+            threshold = choose(here, self.thresholds[n], threshold);
+            kept |= u64::from(here).wrapping_neg();
+        }
+        choose(u64::from(word.hop(hop)) < threshold, (now & kept) ^ block, now)
     }
 }
 
@@ -470,6 +522,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn thresholds_step_as_the_code_says(tau in 0f64..=1.0, word: u64, hop in 1u32..=255, now: u64, count in 1usize..=6) {
+            let layers: Vec<Selection> = (0..count).map(|n| Selection::threshold(0.1 * (n + 1) as f64)).collect();
+            let code = Code::new(tau, &layers).unwrap();
+            let thresholds = Thresholds::of(&code).unwrap();
+            // Also where one layer ends and the next one starts.
+            for place in thresholds.starts[..count].iter().flat_map(|&start| [start.wrapping_sub(1), start]).chain([word >> 32]) {
+                let word = Word(place << 32 | word & 0xffff_ffff);
+                let expected = match code.layer(word) {
+                    Layer::Baseline => choose(reservoir_acts(word, hop), 5, now),
+                    Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ 5, now),
+                };
+                prop_assert_eq!(thresholds.step(word, hop, 5, now), expected);
+            }
+        }
+
         #[test]
         fn no_digest_packet_or_value_panics(digest: u64, packet: u64, hop: u32, value: u64, bits in 1u32..=64, count in 1u32..=64) {
             let code = Code::new(0.5, &[Selection::words(0.1), Selection::threshold(0.3)]).unwrap();

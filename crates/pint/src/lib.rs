@@ -23,6 +23,10 @@ pub mod loops;
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
+#[cfg(feature = "std")]
+pub mod recorded;
+#[cfg(feature = "std")]
+pub mod sketch;
 pub mod utilisation;
 pub mod value;
 #[cfg(feature = "std")]

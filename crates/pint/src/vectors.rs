@@ -179,6 +179,8 @@ fn values(add: Add) {
 
 /// A task beside its description.
 type Described = (Task, Value);
+/// Cumulative shares and slots.
+type Sets = Vec<(u32, Vec<Slot>)>;
 
 fn path(code: Option<Code>, blocks: Blocks) -> Option<Described> {
     let code = code?;
@@ -213,7 +215,7 @@ fn geometric(
 const BASE_1_05: u64 = 14_896_804;
 
 /// The paper's plan: path on all packets, latency on 15/16, load on the rest; 8 bits each.
-fn paper_plan() -> Option<(Vec<Described>, Vec<(u32, Vec<Slot>)>)> {
+fn paper_plan() -> Option<(Vec<Described>, Sets)> {
     let code = Code::new(0.5, &[Selection::threshold(0.2)]);
     let tasks = vec![
         path(code, Blocks::Hashed)?,
@@ -228,7 +230,7 @@ fn paper_plan() -> Option<(Vec<Described>, Vec<(u32, Vec<Slot>)>)> {
 }
 
 /// One of every other task, on 15/16 of the packets.
-fn every_task() -> Option<(Vec<Described>, Vec<(u32, Vec<Slot>)>)> {
+fn every_task() -> Option<(Vec<Described>, Sets)> {
     let code = Code::new(0.4, &[Selection::words(0.1), Selection::words(0.3)]);
     let exact = Approximation::exact(6)?;
     let additive = Approximation::additive(1_000, 8, Rounding::Value)?;

@@ -44,7 +44,7 @@ impl FileError {
 }
 
 /// `unknown value "hop-latancy": did you mean "hop-latency"? (known: ...)`
-pub(super) fn unknown(what: &str, found: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(what: &str, found: &str, known: &[&str]) -> String {
     let list = known.join(", ");
     match nearest(found, known) {
         Some(near) => format!("unknown {what} \"{found}\": did you mean \"{near}\"? (known: {list})"),
