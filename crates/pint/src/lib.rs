@@ -16,7 +16,17 @@ pub mod counting;
 pub mod encoder;
 pub mod fixed;
 pub mod hash;
+#[cfg(feature = "std")]
+pub mod layout;
 pub mod loops;
+#[cfg(feature = "std")]
+pub mod plan;
+#[cfg(feature = "std")]
+pub mod query;
+#[cfg(feature = "std")]
+pub mod recorded;
+#[cfg(feature = "std")]
+pub mod sketch;
 pub mod utilisation;
 pub mod value;
 #[cfg(feature = "std")]
