@@ -237,7 +237,7 @@ fn timely_meets_cross_traffic() {
 fn every_name_reads_and_has_its_text() {
     assert_eq!(
         KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>(),
-        ["hpcc", "dcqcn", "timely", "dctcp", "none"]
+        ["hpcc", "hpcc-pint", "dcqcn", "timely", "dctcp", "none"]
     );
     for doc in DOCS {
         let config = ControllerConfig::read(doc.name, &mut Parameters::new(&mut Nothing::default())).unwrap();
