@@ -12,6 +12,8 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 pub mod code;
+#[cfg(feature = "std")]
+pub mod collector;
 pub mod counting;
 pub mod encoder;
 pub mod fixed;

@@ -194,7 +194,9 @@ impl Column {
             Column::Destination => row.flow.destination = address(text)?,
             Column::SourcePort => row.flow.source_port = port(text)?,
             Column::DestinationPort => row.flow.destination_port = port(text)?,
-            Column::Protocol => row.flow.protocol = text.parse().map_err(|_| "a protocol's number from 0 to 255")?,
+            Column::Protocol => {
+                row.flow.protocol = text.parse().map_err(|_| "a protocol's number from 0 to 255")?
+            }
             Column::Packet => row.packet = number(text)?,
             Column::Digest => row.digest = number(text)?,
             Column::Hops => row.hops = text.parse().map_err(|_| "a number of hops")?,
@@ -247,14 +249,23 @@ pub struct CsvReader<R> {
 impl<R: BufRead> CsvReader<R> {
     /// Reads the header. `file` is named in errors. Errors: no header, a required column missing or twice.
     pub fn new(input: R, file: &str) -> Result<CsvReader<R>, RecordedError> {
-        let mut reader =
-            CsvReader { input, file: file.to_string(), line: 0, text: Vec::new(), columns: Vec::new(), ended: false };
+        let mut reader = CsvReader {
+            input,
+            file: file.to_string(),
+            line: 0,
+            text: Vec::new(),
+            columns: Vec::new(),
+            ended: false,
+        };
         if !reader.next_line()? {
-            return Err(reader.error("", "expected a line with the names of the columns, found nothing".to_string()));
+            return Err(
+                reader.error("", "expected a line with the names of the columns, found nothing".to_string())
+            );
         }
         let header = std::mem::take(&mut reader.text);
         let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&header);
-        let header = std::str::from_utf8(header).map_err(|_| reader.error("", "the text is not UTF-8".to_string()))?;
+        let header =
+            std::str::from_utf8(header).map_err(|_| reader.error("", "the text is not UTF-8".to_string()))?;
         let mut names = Vec::new();
         let split = fields(header, |_, name| {
             names.push(name.trim().to_string());
@@ -314,7 +325,8 @@ impl<R: BufRead> CsvReader<R> {
             }
         }
         let mut row = Recorded::default();
-        let text = std::str::from_utf8(&self.text).map_err(|_| self.error("", "the text is not UTF-8".to_string()))?;
+        let text = std::str::from_utf8(&self.text)
+            .map_err(|_| self.error("", "the text is not UTF-8".to_string()))?;
         let mut count = 0;
         let split = fields(text, |place, field| {
             count = place + 1;
@@ -361,7 +373,10 @@ impl<R: BufRead> Iterator for CsvReader<R> {
 }
 
 /// Hands every field of a line to `take`, quotes taken off. Errors: the place of the field and what is wrong.
-fn fields(line: &str, mut take: impl FnMut(usize, &str) -> Result<(), String>) -> Result<(), (usize, String)> {
+fn fields(
+    line: &str,
+    mut take: impl FnMut(usize, &str) -> Result<(), String>,
+) -> Result<(), (usize, String)> {
     let (mut rest, mut place) = (line, 0);
     loop {
         let after = if let Some(quoted) = rest.strip_prefix('"') {
@@ -451,7 +466,15 @@ mod tests {
         let rows = read(&text).unwrap();
         let source = Address::Ip("10.0.0.1".parse().unwrap());
         let flow = Flow { source, ..Flow::default() };
-        let first = Recorded { packet: 7, digest: 255, hops: 3, plan_version: 1, time_ns: 12, flow, ..Recorded::default() };
+        let first = Recorded {
+            packet: 7,
+            digest: 255,
+            hops: 3,
+            plan_version: 1,
+            time_ns: 12,
+            flow,
+            ..Recorded::default()
+        };
         let second = Recorded { packet: 8, digest: 1, hops: 2, plan_version: 2, ..Recorded::default() };
         assert_eq!(rows, [first, second]);
     }
@@ -460,24 +483,56 @@ mod tests {
     fn errors_tell_file_line_column_and_what_was_expected() {
         for (text, told) in [
             ("", "d.csv:1: expected a line with the names of the columns, found nothing"),
-            ("packet_id,digests,hops,plan_version\n", "d.csv:1: column digest: the header does not have it: unknown column \"digest\": did you mean \"digests\"?"),
-            ("packet_id,digest,hops,plan_version,hops\n", "d.csv:1: column hops: the header has it more than once"),
-            ("packet_id,digest,hops,plan_version\n1,2,3,4\n1,x,3,4\n", "d.csv:3: column digest: expected a whole number of at most 64 bits, decimal or 0x..., found \"x\""),
-            ("packet_id,digest,hops,plan_version\n1,2,-3,4\n", "d.csv:2: column hops: expected a number of hops, found \"-3\""),
-            ("packet_id,digest,hops,plan_version\n1,,3,4\n", "d.csv:2: column digest: expected a whole number"),
-            ("packet_id,digest,hops,plan_version\n1,2,3,4294967296\n", "d.csv:2: column plan_version: expected a version of 32 bits"),
-            ("packet_id,digest,hops,plan_version\n1,2,3,4\n1,2", "d.csv:3: expected 4 fields, found 2 (the last line: is the file cut off?)"),
+            (
+                "packet_id,digests,hops,plan_version\n",
+                "d.csv:1: column digest: the header does not have it: unknown column \"digest\": did you mean \"digests\"?",
+            ),
+            (
+                "packet_id,digest,hops,plan_version,hops\n",
+                "d.csv:1: column hops: the header has it more than once",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,2,3,4\n1,x,3,4\n",
+                "d.csv:3: column digest: expected a whole number of at most 64 bits, decimal or 0x..., found \"x\"",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,2,-3,4\n",
+                "d.csv:2: column hops: expected a number of hops, found \"-3\"",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,,3,4\n",
+                "d.csv:2: column digest: expected a whole number",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,2,3,4294967296\n",
+                "d.csv:2: column plan_version: expected a version of 32 bits",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,2,3,4\n1,2",
+                "d.csv:3: expected 4 fields, found 2 (the last line: is the file cut off?)",
+            ),
             ("packet_id,digest,hops,plan_version\n1,2,3,4,5\n", "d.csv:2: expected 4 fields, found 5"),
-            ("packet_id,digest,hops,plan_version\n1,\"2,3,4\n", "d.csv:2: column digest: a quote is not closed"),
-            ("packet_id,digest,hops,plan_version\n1,\"2\"3,4\n", "d.csv:2: column digest: expected a comma after the closing quote"),
-            ("packet_id,digest,hops,plan_version,src\n1,2,3,4,10.0.0.256\n", "d.csv:2: column src: expected a host's number, an IPv4 or an IPv6 address, found \"10.0.0.256\""),
+            (
+                "packet_id,digest,hops,plan_version\n1,\"2,3,4\n",
+                "d.csv:2: column digest: a quote is not closed",
+            ),
+            (
+                "packet_id,digest,hops,plan_version\n1,\"2\"3,4\n",
+                "d.csv:2: column digest: expected a comma after the closing quote",
+            ),
+            (
+                "packet_id,digest,hops,plan_version,src\n1,2,3,4,10.0.0.256\n",
+                "d.csv:2: column src: expected a host's number, an IPv4 or an IPv6 address, found \"10.0.0.256\"",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(told), "{error}\n{told}");
         }
         let long = format!("{HEADER}{}", "1".repeat(MAX_LINE + 10));
         assert_eq!(read(&long).unwrap_err(), "d.csv:2: the line is longer than 65536 bytes");
-        let mut reader = CsvReader::new(&b"packet_id,digest,hops,plan_version\n\xff,1,1,1\n1,1,1,1\n"[..], "d.csv").unwrap();
+        let mut reader =
+            CsvReader::new(&b"packet_id,digest,hops,plan_version\n\xff,1,1,1\n1,1,1,1\n"[..], "d.csv")
+                .unwrap();
         assert_eq!(reader.next().unwrap().unwrap_err().to_string(), "d.csv:2: the text is not UTF-8");
         assert!(reader.next().is_none());
     }
