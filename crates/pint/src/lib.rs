@@ -15,12 +15,16 @@ pub mod code;
 #[cfg(feature = "std")]
 pub mod collector;
 pub mod counting;
+#[cfg(feature = "std")]
+pub mod csv;
 pub mod encoder;
 pub mod fixed;
 pub mod hash;
 #[cfg(feature = "std")]
 pub mod layout;
 pub mod loops;
+#[cfg(feature = "std")]
+pub mod observed;
 #[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]
