@@ -11,6 +11,8 @@
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
+#[cfg(feature = "std")]
+pub mod accuracy;
 pub mod code;
 #[cfg(feature = "std")]
 pub mod collector;

@@ -189,6 +189,24 @@ impl Column {
         })
     }
 
+    /// The same for a column of whole numbers.
+    pub fn set_whole(self, row: &mut Recorded, number: u64) -> Result<(), String> {
+        match (self, u32::try_from(number)) {
+            (Column::Time, _) => row.time_ns = number,
+            (Column::FlowId, _) => row.flow.id = number,
+            (Column::Packet, _) => row.packet = number,
+            (Column::Digest, _) => row.digest = number,
+            (Column::Source, _) => row.flow.source = Address::Number(number),
+            (Column::Destination, _) => row.flow.destination = Address::Number(number),
+            (Column::Sink, _) => row.sink = Address::Number(number),
+            (Column::Hops, Ok(number)) => row.hops = number,
+            (Column::PlanVersion, Ok(number)) => row.plan_version = number,
+            // The small ones, and what is out of range: by way of the text and its errors.
+            _ => return self.set(row, &number.to_string()),
+        }
+        Ok(())
+    }
+
     fn parse(self, row: &mut Recorded, text: &str) -> Result<(), &'static str> {
         let address = |text: &str| text.parse().map_err(|()| "a host's number, an IPv4 or an IPv6 address");
         let port = |text: &str| text.parse().map_err(|_| "a port from 0 to 65535");

@@ -19,6 +19,7 @@ mod paths;
 mod recording;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use crate::encoder::{Encoder, Field, Refused};
 use crate::plan::Plan;
@@ -31,6 +32,7 @@ pub use events::{
 };
 pub use paths::{NoPaths, Paths, Step};
 pub use recording::{CONFIDENCE, DEFAULT_K};
+pub use written::PathWriter;
 
 use flows::{FlowId, Flows};
 use recording::{Keeping, Recording};

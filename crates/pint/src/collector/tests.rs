@@ -336,3 +336,45 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 }
+
+#[test]
+fn a_plan_tried_is_as_accurate_as_it_should_be() {
+    use crate::accuracy::{packet_trials, path_trials, quantile_trials, random_path};
+    let plan = plan();
+    let route = |draws: &mut crate::accuracy::Draws| (flow(1), random_path(draws, 5, 1_000));
+    let paths = path_trials(&plan, &Raw, 0, 400, 1, route).unwrap();
+    // Five coupons: 5 (1 + 1/2 + ... + 1/5) = 11.4 packets on average, with a standard deviation of 5.
+    assert!((paths.mean - 11.42).abs() < 0.75 && paths.wrong + paths.unfinished == 0, "{paths:?}");
+    let quantiles = quantile_trials(&plan, &Raw, 1, (20, 4_000, 4), 1).unwrap();
+    let [median, tail] = &quantiles[..] else { panic!() };
+    // 937 samples a hop: the rank is off by sqrt(1/4 / 937) sqrt(2 / pi) = 1.3 % on average, the value by 1.2 sqrt(2 pi) of that.
+    assert!((median.samples - 937.5).abs() < 20.0, "{quantiles:?}");
+    assert!(median.mean_rank_error < 0.02 && median.mean_error < 0.06 && tail.mean_rank_error < 0.006, "{quantiles:?}");
+    assert!(median.held > 0.88 && tail.held > 0.88, "{quantiles:?}");
+    let packets = packet_trials(&plan, &Raw, 2, 20_000, 4, 1).unwrap().unwrap();
+    assert!(packets.packets > 1_000 && packets.bias.abs() < 0.003 && packets.mean_error < 0.025, "{packets:?}");
+}
+
+#[test]
+fn paths_are_written_as_lines_and_results_as_json() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut told = Told::default();
+    for packet in 0..100 {
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut told).unwrap();
+    }
+    collector.take(&row(&plan, flow(2), 1_000, &PATH), &mut told).unwrap();
+    let event = told.events[0].to_json(&plan);
+    assert_eq!((&event["event"], &event["query"]), (&"path-decoded".into(), &"path".into()));
+    assert_eq!(event["path"], serde_json::json!(PATH));
+    collector.finish(&mut told);
+    let json = told.reports[0].to_json(&plan);
+    assert_eq!(json["flow"], serde_json::json!({ "flow_id": 1, "src": 1, "dst": 9 }));
+    assert_eq!(json["queries"]["path"]["complete"], true);
+    assert_eq!(json["queries"]["latency"]["hops"][0]["quantiles"][0]["quantile"], 0.5);
+    let mut writer = PathWriter::new(Vec::new()).unwrap();
+    told.reports.iter().for_each(|report| writer.write(&plan, report).unwrap());
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("1,1,9,0,0,0,0,finished,0,990,path,100,") && lines[1].ends_with(",4,4,11 700 3 1000"), "{text}");
+    assert!(lines.iter().any(|line| line.contains(",path,1,,4,1,") && line.contains('?')), "{text}");
+}
