@@ -11,7 +11,7 @@ use crate::query::*;
 const TRIALS: u32 = 1_000;
 /// Numbers of packets for which errors of quantiles are told.
 const PACKETS: [u64; 4] = [100, 1_000, 10_000, 100_000];
-/// Wrong value lists above this are told by a mean anyway; larger models only take longer.
+/// Seed of these trials: the same plan is told the same numbers.
 const SEED: u64 = 0x7765_6674;
 
 impl Plan {
@@ -128,11 +128,9 @@ impl Plan {
                 json!({ "kind": "frequent", "share": share, "packets": self.packets_for(place, samples) })
             }
             Aggregation::Loops { tolerance } => {
-                // A.4: a hop matches by chance with 2^-b; tolerance + 1 of the expected hops must.
-                let counter = 32 - tolerance.leading_zeros();
-                let chance = libm::exp2(-f64::from(query.bits.saturating_sub(counter)));
-                let hops = f64::from(self.queries().hops.expected);
-                json!({ "kind": "loops", "false_reports": chance_of(hops, *tolerance + 1, chance) })
+                let Ok(Task::Loop(detection)) = task(query, self.queries().hops) else { return Json::Null };
+                let hops = self.queries().hops.expected;
+                json!({ "kind": "loops", "false_reports": false_reports(hops, *tolerance, detection.hash_bits()) })
             }
             _ => json!({
                 "kind": "per-packet",
@@ -235,11 +233,12 @@ impl Plan {
     }
 }
 
-/// The chance of at least `least` matches in `hops` hops (binomial, its first term: the others are far smaller).
-fn chance_of(hops: f64, least: u32, chance: f64) -> f64 {
-    (0..least)
-        .fold(1.0, |product, i| product * ((hops - f64::from(i)).max(0.0) / f64::from(i + 1)) * chance)
-        .min(1.0)
+/// The share of packets that a path without a loop is reported for (appendix A.4): of `hops` hops, `tolerance` + 1 match a hash of `bits`
+/// bits by chance. The first term of the binomial; the others are far smaller.
+fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
+    let match_by_chance = libm::exp2(-f64::from(bits));
+    let one = |i: u32| f64::from(hops.saturating_sub(i)) / f64::from(i + 1) * match_by_chance;
+    (0..=tolerance).map(one).product::<f64>().min(1.0)
 }
 
 /// The largest value that a query can tell.
@@ -372,4 +371,17 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::false_reports;
+
+    #[test]
+    fn false_reports_of_loops_are_those_of_the_appendix() {
+        // Spec §1.6, 32 hops: b = 16, T = 0: 0.05 %; T = 1, b = 15: below 5e-7; T = 3, b = 14: 5e-13.
+        assert!((false_reports(32, 0, 16) / 5e-4 - 1.0).abs() < 0.05);
+        assert!((4e-7..5e-7).contains(&false_reports(32, 1, 15)));
+        assert!((false_reports(32, 3, 14) / 5e-13 - 1.0).abs() < 0.05);
+    }
 }

@@ -118,7 +118,7 @@ impl Plan {
                     share,
                     queries: (0..queries.queries.len()).filter(|query| members >> query & 1 == 1).collect(),
                 };
-                Ok(Plan { sets: choice.sets.iter().map(set).collect(), queries })
+                runnable(Plan { sets: choice.sets.iter().map(set).collect(), queries })
             }
             Err(relaxation) => {
                 let told = |query: &Query| (query.name.clone(), query.bits, query.frequency);
@@ -154,7 +154,7 @@ impl Plan {
                 return refuse(format!("set {place} takes {bits} bits of a digest of {}", queries.bits));
             }
         }
-        Ok(Plan { queries, sets })
+        runnable(Plan { queries, sets })
     }
 
     pub fn queries(&self) -> &Queries {
@@ -297,6 +297,18 @@ fn approximation_text(a: &value::Approximation) -> String {
         Some(rate) => format!("multiplicative {rate} {} {rounding}", a.bits()),
         // The estimate of code 1 is the width of a step; exact is a step of 1.
         None => format!("additive {} {} {rounding}", a.decode(1) as u64, a.bits()),
+    }
+}
+
+/// The plan, if switches can run it. Errors: more fields in all its sets than an encoder has.
+fn runnable(plan: Plan) -> Result<Plan, PlanError> {
+    match plan.encoder() {
+        Ok(_) => Ok(plan),
+        Err(refused) => {
+            let reason =
+                format!("no switch can run this plan: {refused}; fewer copies or fewer queries help");
+            Err(PlanError::Query { name: "queries".to_string(), reason })
+        }
     }
 }
 

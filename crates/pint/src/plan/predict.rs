@@ -16,6 +16,7 @@
 
 use crate::code::{Code, Selection};
 use crate::hash::{GOLDEN, mix};
+use crate::sketch::kll;
 
 /// Sigma of the lognormal law by which ranks are turned into values.
 pub const LOGNORMAL_SIGMA: f64 = 1.2;
@@ -214,14 +215,19 @@ pub struct QuantileError {
 pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon: f64) -> QuantileError {
     let z = samples.max(1.0);
     let rank_deviation = libm::sqrt(phi * (1.0 - phi) / z);
-    // A KLL sketch of parameter k holds about 3 k items (capacities shrink by 2/3 per level) and errs by about 1.65 / k (spec §4.5).
-    let sketch_rank_error = sketch_items
-        .map_or(0.0, |items| if z <= items { 0.0 } else { (1.65 * 3.0 / items.max(3.0)).min(1.0) });
+    let sketch_rank_error = match sketch_items {
+        Some(items) if z > items => {
+            // Fewer items than the smallest sketch: it is told as that one.
+            let k = kll::k_for_room(items as usize).unwrap_or(kll::MIN_K);
+            kll::rank_error(k).min(1.0)
+        }
+        _ => 0.0,
+    };
     // The 99 % bound of the sketch is 2.576 standard deviations.
     let rank = libm::sqrt(
         rank_deviation * rank_deviation + (sketch_rank_error / 2.576) * (sketch_rank_error / 2.576),
     );
-    let place = normal_quantile(phi);
+    let place = kll::normal_quantile(phi);
     let density = libm::exp(-place * place / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
     let log_deviation = LOGNORMAL_SIGMA * rank / density;
     // Rounding to the nearest code errs evenly within +-epsilon: variance epsilon^2 / 3. The mean of |N| is sqrt(2 / pi).
@@ -234,16 +240,6 @@ pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon
 /// (Hoeffding; the form behind Theorem 1).
 pub fn samples_for_rank(epsilon: f64, delta: f64) -> f64 {
     libm::log(2.0 / delta) / (2.0 * epsilon * epsilon)
-}
-
-/// The z below which a standard normal lies with probability `phi`, by bisection.
-fn normal_quantile(phi: f64) -> f64 {
-    let (mut low, mut high) = (-40.0, 40.0);
-    for _ in 0..100 {
-        let middle = (low + high) / 2.0;
-        if 0.5 * libm::erfc(-middle / std::f64::consts::SQRT_2) < phi { low = middle } else { high = middle }
-    }
-    (low + high) / 2.0
 }
 
 #[cfg(test)]
@@ -315,6 +311,6 @@ mod tests {
         assert!((error(0.5, 1_000.0) - 0.039).abs() < 0.005);
         assert!((0.10..=0.15).contains(&error(0.99, 1_000.0)));
         assert!((samples_for_rank(0.05, 0.01) - 1_059.7).abs() < 0.1);
-        assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
+        assert!((kll::normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
     }
 }

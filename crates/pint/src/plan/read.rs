@@ -203,7 +203,9 @@ impl Parts<'_, '_, '_, '_, '_> {
                 self.section.missing(self.complaints, "aggregation", &format!("one of {}", names.join(", ")));
             }
             // Which keys belong here is not known: none is complained of.
-            OWN_KEYS.iter().for_each(|(key, _)| drop(self.section.get(key)));
+            for (key, _) in OWN_KEYS {
+                let _ = self.section.get(key);
+            }
             return None;
         };
         if name == "path" {

@@ -39,13 +39,6 @@ pub struct Choice {
     pub sets: Vec<(Members, u32)>,
 }
 
-impl Choice {
-    /// Packets that serve the query, in parts of [`SHARES`].
-    pub fn served(&self, query: usize) -> u32 {
-        self.sets.iter().filter(|(members, _)| members >> query & 1 == 1).map(|(_, share)| share).sum()
-    }
-}
-
 /// Why no plan exists, and what would help.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relaxation {
@@ -269,6 +262,10 @@ mod tests {
         Demand { bits, units: (frequency * 65_536.0) as u32 }
     }
 
+    fn served(choice: &Choice, query: usize) -> u32 {
+        choice.sets.iter().filter(|(members, _)| members >> query & 1 == 1).map(|(_, share)| share).sum()
+    }
+
     #[test]
     fn the_papers_three_queries_get_the_papers_plan() {
         // Spec §2.6: path and latency on 15/16, path and congestion control on 1/16, 8 bits each of 16.
@@ -293,8 +290,8 @@ mod tests {
     fn a_query_that_needs_no_room_of_others_gets_all_packets() {
         // Two of 8 bits share what is beside the one of 8 bits; the fourth, of 0 competition, is on every packet.
         let choice = choose(10, &[demand(8, 0.5), demand(8, 0.5), demand(2, 0.1)]).unwrap();
-        assert_eq!(choice.served(2), 65_536);
-        assert_eq!((choice.served(0), choice.served(1)), (32_768, 32_768));
+        assert_eq!(served(&choice, 2), 65_536);
+        assert_eq!((served(&choice, 0), served(&choice, 1)), (32_768, 32_768));
     }
 
     #[test]
@@ -312,7 +309,7 @@ mod tests {
     #[test]
     fn sixteen_queries_of_one_size_are_planned_in_time() {
         let choice = choose(64, &vec![demand(8, 0.5); 16]).unwrap();
-        assert!((0..16).all(|query| choice.served(query) >= 32_768), "{choice:?}");
+        assert!((0..16).all(|query| served(&choice, query) >= 32_768), "{choice:?}");
     }
 
     /// A digest, sizes of queries, and packed sets with shares: demands that some plan meets.
@@ -356,7 +353,7 @@ mod tests {
                     prop_assert!(width <= bits);
                 }
                 for (i, demand) in demands.iter().enumerate() {
-                    prop_assert!(choice.served(i) + 8 >= demand.units, "{} {:?}", i, choice);
+                    prop_assert!(served(&choice, i) + 8 >= demand.units, "{} {:?}", i, choice);
                 }
                 prop_assert_eq!(&choose(bits, &demands), &Ok(choice));
             } else {
