@@ -138,7 +138,13 @@ impl<'p, D: Paths> Trial<'p, D> {
     }
 
     /// Sends a packet; `value(hop, query)` is what the hop (from 1) has for a query. Returns the digest.
-    fn send(&mut self, packet: u64, hops: u32, ear: &mut Ear, mut value: impl FnMut(u32, usize) -> u64) -> u64 {
+    fn send(
+        &mut self,
+        packet: u64,
+        hops: u32,
+        ear: &mut Ear,
+        mut value: impl FnMut(u32, usize) -> u64,
+    ) -> u64 {
         let mut values = [0; crate::encoder::MAX_QUERIES];
         let mut digest = 0;
         for hop in 1..=hops {
@@ -147,7 +153,14 @@ impl<'p, D: Paths> Trial<'p, D> {
             }
             digest = self.encoder.encode(digest, packet, hop, &values);
         }
-        let row = Recorded { flow: self.flow, packet, digest, hops, plan_version: self.version, ..Recorded::default() };
+        let row = Recorded {
+            flow: self.flow,
+            packet,
+            digest,
+            hops,
+            plan_version: self.version,
+            ..Recorded::default()
+        };
         // The plan's own digests are never refused.
         let _ = self.collector.take(&row, ear);
         digest
@@ -213,9 +226,17 @@ pub fn quantile_trials<D: Paths>(
     (flows, packets, hops): (u32, u64, u32),
     seed: u64,
 ) -> Result<Vec<QuantileTrials>, Refused> {
-    let Aggregation::Quantiles { quantiles, .. } = &plan.queries().queries[query].aggregation else { return Ok(Vec::new()) };
+    let Aggregation::Quantiles { quantiles, .. } = &plan.queries().queries[query].aggregation else {
+        return Ok(Vec::new());
+    };
     let mut draws = Draws::new(seed);
-    let none = |&quantile: &f64| QuantileTrials { quantile, samples: 0.0, mean_error: 0.0, mean_rank_error: 0.0, held: 0.0 };
+    let none = |&quantile: &f64| QuantileTrials {
+        quantile,
+        samples: 0.0,
+        mean_error: 0.0,
+        mean_rank_error: 0.0,
+        held: 0.0,
+    };
     let mut found: Vec<QuantileTrials> = quantiles.iter().map(none).collect();
     let mut hops_told = 0.0;
     for flow in 0..flows {
@@ -238,11 +259,15 @@ pub fn quantile_trials<D: Paths>(
             let median = median(plan.queries().queries[query].value, hop);
             for (sum, interval) in found.iter_mut().zip(&told.values) {
                 let truth = median * libm::exp(SIGMA * crate::sketch::kll::normal_quantile(sum.quantile));
-                let rank = 0.5 * libm::erfc(-libm::log(interval.value.max(1e-9) / median) / SIGMA / std::f64::consts::SQRT_2);
+                let rank = 0.5
+                    * libm::erfc(
+                        -libm::log(interval.value.max(1e-9) / median) / SIGMA / std::f64::consts::SQRT_2,
+                    );
                 sum.samples += told.samples as f64;
                 sum.mean_error += (interval.value / truth - 1.0).abs();
                 sum.mean_rank_error += (rank - sum.quantile).abs();
-                let inside = interval.low.is_none_or(|low| low <= truth) && interval.high.is_none_or(|high| truth <= high);
+                let inside = interval.low.is_none_or(|low| low <= truth)
+                    && interval.high.is_none_or(|high| truth <= high);
                 sum.held += f64::from(u8::from(inside));
             }
         }
@@ -296,7 +321,9 @@ pub fn packet_trials<D: Paths>(
             Aggregation::Min(_) => seen.iter().copied().fold(f64::MAX, f64::min),
             Aggregation::Sum(_) => seen.iter().sum(),
             Aggregation::Product(_) => seen.iter().map(|value| value.max(1.0)).product(),
-            Aggregation::CountAbove { threshold } => seen.iter().filter(|&&value| value > *threshold as f64).count() as f64,
+            Aggregation::CountAbove { threshold } => {
+                seen.iter().filter(|&&value| value > *threshold as f64).count() as f64
+            }
             _ => return Ok(None),
         };
         let report = trial.collector.report(&flow, query);

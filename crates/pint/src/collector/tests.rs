@@ -349,10 +349,16 @@ fn a_plan_tried_is_as_accurate_as_it_should_be() {
     let [median, tail] = &quantiles[..] else { panic!() };
     // 937 samples a hop: the rank is off by sqrt(1/4 / 937) sqrt(2 / pi) = 1.3 % on average, the value by 1.2 sqrt(2 pi) of that.
     assert!((median.samples - 937.5).abs() < 20.0, "{quantiles:?}");
-    assert!(median.mean_rank_error < 0.02 && median.mean_error < 0.06 && tail.mean_rank_error < 0.006, "{quantiles:?}");
+    assert!(
+        median.mean_rank_error < 0.02 && median.mean_error < 0.06 && tail.mean_rank_error < 0.006,
+        "{quantiles:?}"
+    );
     assert!(median.held > 0.88 && tail.held > 0.88, "{quantiles:?}");
     let packets = packet_trials(&plan, &Raw, 2, 20_000, 4, 1).unwrap().unwrap();
-    assert!(packets.packets > 1_000 && packets.bias.abs() < 0.003 && packets.mean_error < 0.025, "{packets:?}");
+    assert!(
+        packets.packets > 1_000 && packets.bias.abs() < 0.003 && packets.mean_error < 0.025,
+        "{packets:?}"
+    );
 }
 
 #[test]
@@ -375,6 +381,10 @@ fn paths_are_written_as_lines_and_results_as_json() {
     told.reports.iter().for_each(|report| writer.write(&plan, report).unwrap());
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[1].starts_with("1,1,9,0,0,0,0,finished,0,990,path,100,") && lines[1].ends_with(",4,4,11 700 3 1000"), "{text}");
+    assert!(
+        lines[1].starts_with("1,1,9,0,0,0,0,finished,0,990,path,100,")
+            && lines[1].ends_with(",4,4,11 700 3 1000"),
+        "{text}"
+    );
     assert!(lines.iter().any(|line| line.contains(",path,1,,4,1,") && line.contains('?')), "{text}");
 }

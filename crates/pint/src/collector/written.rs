@@ -43,11 +43,15 @@ impl Event {
     /// Keys: `time_ns`, `flow`, `query`, `event` (`path-decoded`, `hops-changed`, `path-changed`, `inconsistent`, `loop`) and what belongs to it.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let (name, more) = match &self.kind {
-            EventKind::PathDecoded { path, digests } => ("path-decoded", json!({ "path": path, "digests": digests })),
+            EventKind::PathDecoded { path, digests } => {
+                ("path-decoded", json!({ "path": path, "digests": digests }))
+            }
             EventKind::HopsChanged { from, to } => ("hops-changed", json!({ "from": from, "to": to })),
             EventKind::PathChanged => ("path-changed", json!({})),
             EventKind::Inconsistent => ("inconsistent", json!({})),
-            EventKind::Loop { packet, sink } => ("loop", json!({ "packet_id": packet, "sink": sink.to_string() })),
+            EventKind::Loop { packet, sink } => {
+                ("loop", json!({ "packet_id": packet, "sink": sink.to_string() }))
+            }
         };
         let mut told = json!({ "time_ns": self.time_ns, "flow": flow_json(&self.flow), "event": name });
         if let Some(query) = self.query {
@@ -65,7 +69,9 @@ impl FlowReport {
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
-            .map(|(query, findings)| (query_name(plan, *query).to_string(), findings_json(plan, *query, findings)))
+            .map(|(query, findings)| {
+                (query_name(plan, *query).to_string(), findings_json(plan, *query, findings))
+            })
             .collect();
         json!({
             "flow": flow_json(&self.flow),
@@ -109,17 +115,13 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
 }
 
 fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
-    let value = |(quantile, found): (&f64, &Interval<f64>)| {
-        json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high })
-    };
+    let value = |(quantile, found): (&f64, &Interval<f64>)| json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high });
     let values: Vec<Json> = asked.iter().zip(&hop.values).map(value).collect();
     json!({ "samples": hop.samples, "exact": hop.exact, "rank_error": hop.rank_error, "quantiles": values })
 }
 
 fn frequent_json(hop: &HopFrequent) -> Json {
-    let value = |found: &super::FrequentValue| {
-        json!({ "value": found.value, "least": found.least, "most": found.most, "low": found.low, "high": found.high })
-    };
+    let value = |found: &super::FrequentValue| json!({ "value": found.value, "least": found.least, "most": found.most, "low": found.low, "high": found.high });
     json!({ "samples": hop.samples, "values": hop.values.iter().map(value).collect::<Vec<_>>() })
 }
 
