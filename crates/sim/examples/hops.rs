@@ -11,7 +11,7 @@ use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 
-const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]...";
+const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N]";
 
 /// Takes records and keeps none.
 struct Nowhere;
@@ -42,17 +42,28 @@ fn main() -> ExitCode {
 fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, String> {
     let file = arguments.next().ok_or(USAGE)?;
     let mut sets = Vec::new();
+    let mut execution = Execution::default();
     while let Some(argument) = arguments.next() {
-        let change = if argument == "--set" { arguments.next() } else { None };
-        let (path, value) = change.as_deref().and_then(|change| change.split_once('=')).ok_or(USAGE)?;
-        sets.push((path.to_owned(), value.to_owned()));
+        let value = arguments.next().ok_or(USAGE)?;
+        let number = || value.parse::<usize>().map_err(|_| USAGE);
+        match argument.as_str() {
+            "--set" => {
+                let (path, value) = value.split_once('=').ok_or(USAGE)?;
+                sets.push((path.to_owned(), value.to_owned()));
+            }
+            "--threads" => execution.threads = number()?,
+            "--regions" => execution.regions = Some(number()?),
+            _ => return Err(USAGE.to_owned()),
+        }
     }
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
     let base = Path::new(&file).parent().unwrap_or(Path::new("."));
     let scenario =
         Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(|e| e.to_string())?;
     let config = scenario.config().map_err(|e| e.to_string())?;
-    let simulation = Simulation::new(config, Execution::default()).map_err(|e| e.to_string())?;
+    let simulation = Simulation::new(config, execution).map_err(|e| e.to_string())?;
+    let began = std::time::Instant::now();
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
+    eprintln!("seconds {:.4}", began.elapsed().as_secs_f64());
     Ok(outcome.packet_hops)
 }

@@ -139,7 +139,7 @@ pub enum Recovery {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TelemetryConfig {
     None,
     Int {
@@ -150,6 +150,8 @@ pub enum TelemetryConfig {
         /// Every data packet carries it, not only those whose controller reads it.
         all: bool,
     },
+    /// Every data packet carries a digest.
+    Pint(Arc<PintConfig>),
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

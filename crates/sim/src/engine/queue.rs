@@ -41,6 +41,8 @@ pub struct EventQueue<E> {
     coarse: Box<[u32; COARSE]>,
     coarse_count: usize,
     far: BinaryHeap<Reverse<(E, u32)>>,
+    /// The first span that the coarse wheel or the heap holds something for; u64::MAX: none.
+    distant: u64,
     len: usize,
 }
 
@@ -59,6 +61,7 @@ impl<E: Timed> EventQueue<E> {
             coarse: Box::new([NONE; COARSE]),
             coarse_count: 0,
             far: BinaryHeap::new(),
+            distant: u64::MAX,
             len: 0,
         }
     }
@@ -123,7 +126,7 @@ impl<E: Timed> EventQueue<E> {
             slot = self.next_near_in_span().unwrap_or((now + 1) * NEAR as u64);
         }
         if self.len > self.near_count {
-            slot = slot.min(self.next_distant_span(now).saturating_mul(NEAR as u64));
+            slot = slot.min(self.distant.saturating_mul(NEAR as u64));
         }
         Some(Time(slot.saturating_mul(1 << self.shift)))
     }
@@ -160,6 +163,7 @@ impl<E: Timed> EventQueue<E> {
     #[cold]
     fn hang_far(&mut self, slot: u64, entry: u32) {
         let (span, now) = (slot / NEAR as u64, self.slot / NEAR as u64);
+        self.distant = self.distant.min(span);
         if span - now < COARSE as u64 {
             let place = span as usize % COARSE;
             self.entries[entry as usize].next = self.coarse[place];
@@ -221,7 +225,7 @@ impl<E: Timed> EventQueue<E> {
     /// comes after `last`.
     fn enter_next_span(&mut self, last: u64) -> bool {
         let now = self.slot / NEAR as u64;
-        let span = if self.near_count > 0 { now + 1 } else { self.next_distant_span(now) };
+        let span = if self.near_count > 0 { now + 1 } else { self.distant };
         if span > last / NEAR as u64 {
             return false;
         }
@@ -241,10 +245,13 @@ impl<E: Timed> EventQueue<E> {
             self.far.pop();
             self.hang_near(slot, entry);
         }
+        if self.distant <= span {
+            self.distant = self.next_distant_span(span);
+        }
         true
     }
 
-    /// The next span that the coarse wheel or the heap has something for; the near wheel is empty.
+    /// The first span after `now` that the coarse wheel or the heap has something for; u64::MAX: none.
     fn next_distant_span(&self, now: u64) -> u64 {
         let mut span = u64::MAX;
         if self.coarse_count > 0 {

@@ -62,6 +62,12 @@ impl Event {
         Event(u128::from(time.0) << 64 | u128::from(u64::from(port) << 32 | u64::from(packet)))
     }
 
+    /// The same arrival, of another packet.
+    #[inline(always)]
+    pub fn with_packet(self, packet: PacketId) -> Event {
+        Event(self.0 & !u128::from(LOW) | u128::from(packet))
+    }
+
     #[inline]
     pub fn new(time: Time, action: Action) -> Event {
         let at_port = |rank: u64, port: PortId, low: u32| {
@@ -279,7 +285,7 @@ impl Windows {
     }
 
     #[inline(always)]
-    fn push(&mut self, node: u32, event: Event) {
+    pub fn push(&mut self, node: u32, event: Event) {
         // One comparison for both ends.
         if event.time().0.wrapping_sub(self.until.0) >= self.span.0 {
             return self.push_outside(node, event);
@@ -390,7 +396,7 @@ impl Default for Due {
 
 impl Due {
     /// Buckets at most.
-    const BUCKETS: usize = 256;
+    const BUCKETS: usize = 512;
     /// So many events at most are sorted by insertion at once.
     const FEW: usize = 32;
 
@@ -400,14 +406,25 @@ impl Due {
         Some(self.events[self.left])
     }
 
+    /// Puts in an event that came up while the others are worked off: mostly one that is among the next.
+    #[inline]
     fn insert(&mut self, event: Event) {
-        let at = self.events[..self.left].partition_point(|other| *other > event);
         if self.left == self.events.len() {
             self.events.push(event);
         }
-        self.events.copy_within(at..self.left, at + 1);
-        self.events[at] = event;
+        let near = self.left.saturating_sub(Due::FEW);
+        let mut at = self.left;
         self.left += 1;
+        while at > near && self.events[at - 1] < event {
+            self.events[at] = self.events[at - 1];
+            at -= 1;
+        }
+        if at == near {
+            let far = self.events[..near].partition_point(|other| *other > event);
+            self.events.copy_within(far..near, far + 1);
+            at = far;
+        }
+        self.events[at] = event;
     }
 
     /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
@@ -457,7 +474,7 @@ impl Due {
     fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
         const MASK: usize = 2 * Due::BUCKETS - 1;
         let last = until.0 - 1;
-        let wanted = (inbox.len() / 2).next_power_of_two().min(Due::BUCKETS);
+        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
         let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
         let behind = ((last - start.0) >> shift) + 1;
         // What comes later wraps around, and so comes behind.

@@ -4,15 +4,17 @@
 //! nothing is locked.
 
 use super::PortId;
+use super::agenda::Event;
 use crate::packet::{NONE, Packet, PacketSlab};
 use crate::telemetry::int::{IntRecord, IntStacks};
 use crate::units::Time;
 
 /// What one partition sends to one other.
 pub struct Outbox {
+    /// Each with the node that it comes to in place of [`Packet::next`].
     packets: Vec<Packet>,
-    /// Of each packet: when it arrives, and at which port of the other partition.
-    arrivals: Vec<(Time, PortId)>,
+    /// Of each packet, its arrival.
+    arrivals: Vec<Event>,
     /// When the first of them arrives.
     first: Time,
     /// Of the packets that carry a stack, in their order: its head and then its records.
@@ -31,15 +33,15 @@ impl Outbox {
         self.packets.is_empty()
     }
 
-    /// Takes in a packet that reaches `port` of the other partition at `at`.
-    #[inline]
-    pub fn post(&mut self, at: Time, port: PortId, packet: &Packet, stacks: &IntStacks) {
+    /// Takes in a packet that reaches `port` of the other partition's `node` at `at`.
+    #[inline(always)]
+    pub fn post(&mut self, at: Time, node: u32, port: PortId, packet: &Packet, stacks: &IntStacks) {
         if packet.telemetry != NONE {
             stacks.copy_out(packet.telemetry, &mut self.records);
         }
         self.first = self.first.min(at);
-        self.arrivals.push((at, port));
-        self.packets.push(*packet);
+        self.arrivals.push(Event::of_arrival(at, port, 0));
+        self.packets.push(Packet { next: node, ..*packet });
     }
 
     /// When the first of its packets arrives.
@@ -47,20 +49,21 @@ impl Outbox {
         (!self.is_empty()).then_some(self.first)
     }
 
-    /// Hands out its packets into the receiver's slabs, as (time, port, packet).
+    /// Hands out its packets into the receiver's slabs, and their arrivals as (node, event).
+    #[inline(always)]
     pub fn empty_into(
         &mut self,
         packets: &mut PacketSlab,
         stacks: &mut IntStacks,
-        mut deliver: impl FnMut(Time, PortId, u32),
+        mut deliver: impl FnMut(u32, Event),
     ) {
         let mut records = &self.records[..];
-        for (packet, &(at, port)) in self.packets.iter().zip(&self.arrivals) {
-            let id = packets.insert(*packet);
-            if packet.telemetry != NONE {
-                packets[id].telemetry = stacks.copy_in(&mut records);
+        for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
+            let mut arrived = *packet;
+            if arrived.telemetry != NONE {
+                arrived.telemetry = stacks.copy_in(&mut records);
             }
-            deliver(at, port, id);
+            deliver(packet.next, arrival.with_packet(packets.insert(arrived)));
         }
         self.packets.clear();
         self.arrivals.clear();

@@ -115,10 +115,13 @@ impl Partition {
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let (ports, agenda) = (&self.ports, &mut self.agenda);
-        outbox.empty_into(&mut self.packets, &mut self.stacks, |at, port, packet| {
-            agenda.push(ports[port as usize].slot, Event::new(at, Action::Arrival { port, packet }));
-        });
+        let (packets, stacks) = (&mut self.packets, &mut self.stacks);
+        match &mut self.agenda {
+            Agenda::Windows(windows) => {
+                outbox.empty_into(packets, stacks, |node, event| windows.push(node, event))
+            }
+            agenda => outbox.empty_into(packets, stacks, |node, event| agenda.push(node, event)),
+        }
     }
 
     /// Puts a packet on the link of an idle port. `more` says that something will want to leave after it.
@@ -138,15 +141,15 @@ impl Partition {
     #[inline(always)]
     pub fn arrive(&mut self, there: u16, node: u32, at: Time, port: PortId, id: PacketId) {
         if there != self.number {
-            return self.cross(there, at, port, id);
+            return self.cross(there, at, node, port, id);
         }
         self.agenda.push(node, Event::of_arrival(at, port, id));
     }
 
     /// A packet leaves for another partition.
     #[inline(never)]
-    fn cross(&mut self, there: u16, at: Time, port: PortId, id: PacketId) {
-        self.outboxes[usize::from(there)].post(at, port, &self.packets[id], &self.stacks);
+    fn cross(&mut self, there: u16, at: Time, node: u32, port: PortId, id: PacketId) {
+        self.outboxes[usize::from(there)].post(at, node, port, &self.packets[id], &self.stacks);
         self.discard(id);
     }
 

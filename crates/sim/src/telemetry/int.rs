@@ -124,6 +124,42 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
+    /// The head of a stack without records: the number of switches that have written and, in place of a queue and a rate, their
+    /// digest (PINT). Counts one more switch: its number, from 1, and the digest that it finds.
+    #[inline]
+    pub fn next_hop(&mut self, id: u32) -> (u32, u64) {
+        let head = &mut self.records[id as usize * (self.max_hops + 1)];
+        head.time += 1;
+        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    }
+
+    #[inline]
+    pub fn set_digest(&mut self, id: u32, digest: u64) {
+        let head = &mut self.records[id as usize * (self.max_hops + 1)];
+        (head.queue, head.rate_kbps) = (digest as u32, (digest >> 32) as u32);
+    }
+
+    /// How many switches have written, and the digest.
+    #[inline]
+    pub fn digest(&self, id: u32) -> (u32, u64) {
+        let head = &self.records[id as usize * (self.max_hops + 1)];
+        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    }
+
+    /// Keeps, in place of the first record, when a packet came to the switch that it waits in.
+    #[inline]
+    pub fn set_came(&mut self, id: u32, at: crate::units::Time) {
+        let place = &mut self.records[id as usize * (self.max_hops + 1) + 1];
+        (place.time, place.sent) = (at.0 as u32, (at.0 >> 32) as u32);
+    }
+
+    /// What [`IntStacks::set_came`] kept last.
+    #[inline]
+    pub fn came(&self, id: u32) -> crate::units::Time {
+        let place = &self.records[id as usize * (self.max_hops + 1) + 1];
+        crate::units::Time(u64::from(place.sent) << 32 | u64::from(place.time))
+    }
+
     fn set_head(&mut self, id: u32, head: StackHead) {
         let place = &mut self.records[id as usize * (self.max_hops + 1)];
         (place.time, place.sent) = (head.hops, head.path_id);
