@@ -11,14 +11,22 @@
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
+#[cfg(feature = "std")]
+pub mod accuracy;
 pub mod code;
+#[cfg(feature = "std")]
+pub mod collector;
 pub mod counting;
+#[cfg(feature = "std")]
+pub mod csv;
 pub mod encoder;
 pub mod fixed;
 pub mod hash;
 #[cfg(feature = "std")]
 pub mod layout;
 pub mod loops;
+#[cfg(feature = "std")]
+pub mod observed;
 #[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]

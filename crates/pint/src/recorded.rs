@@ -13,19 +13,16 @@
 //! | `sink` | address of who took the digest off | empty if missing |
 //! | `loop` | 1: not a digest, a hop reports this packet in a loop | 0 if missing |
 //!
-//! Columns stand in any order; others are passed over. Fields may be quoted as in RFC 4180, without line breaks in them. Reading keeps one
-//! line in memory.
+//! Columns stand in any order; others are passed over.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::csv::{CsvError, Lines};
 use crate::plan::unknown;
 use crate::query::FlowKey;
-
-/// Longest line of a file, in bytes.
-pub const MAX_LINE: usize = 65_536;
 
 /// Who sends, receives or records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -100,27 +97,6 @@ pub struct Recorded {
     pub looped: bool,
 }
 
-/// What a file of recorded digests does not have or should not have, and where.
-#[derive(Debug, thiserror::Error)]
-#[error("{file}{}: {}{message}", line_text(*.line), column_text(.column))]
-pub struct RecordedError {
-    /// The file as the user named it.
-    pub file: String,
-    /// From 1; 0 if the file as a whole is meant.
-    pub line: u64,
-    /// Empty if the line as a whole is meant.
-    pub column: String,
-    pub message: String,
-}
-
-fn line_text(line: u64) -> String {
-    if line == 0 { String::new() } else { format!(":{line}") }
-}
-
-fn column_text(column: &str) -> String {
-    if column.is_empty() { String::new() } else { format!("column {column}: ") }
-}
-
 /// The columns, in the order in which they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
@@ -182,8 +158,56 @@ impl Column {
         Column::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// Puts a field's text where it belongs; else what was expected.
-    fn set(self, row: &mut Recorded, text: &str) -> Result<(), &'static str> {
+    /// What each column of a table is; None for columns that are passed over. Errors: a required column is missing, a known one is there
+    /// twice.
+    pub fn of_header(names: &[String]) -> Result<Vec<Option<Column>>, (Column, String)> {
+        let columns: Vec<Option<Column>> = names.iter().map(|name| Column::named(name)).collect();
+        for column in Column::ALL {
+            let times = columns.iter().filter(|&&found| found == Some(column)).count();
+            if times > 1 {
+                return Err((column, "the header has it more than once".to_string()));
+            }
+            if times == 0 && column.required() {
+                let others: Vec<&str> = names.iter().map(String::as_str).collect();
+                return Err((
+                    column,
+                    format!("the header does not have it: {}", unknown("column", column.name(), &others)),
+                ));
+            }
+        }
+        Ok(columns)
+    }
+
+    /// Puts a field's text where it belongs; an empty field of a column that is not required is its default. Error: what was expected.
+    pub fn set(self, row: &mut Recorded, text: &str) -> Result<(), String> {
+        if text.is_empty() && !self.required() {
+            return Ok(());
+        }
+        self.parse(row, text).map_err(|expected| {
+            let shown: String = text.chars().take(40).collect();
+            format!("expected {expected}, found \"{shown}\"")
+        })
+    }
+
+    /// The same for a column of whole numbers.
+    pub fn set_whole(self, row: &mut Recorded, number: u64) -> Result<(), String> {
+        match (self, u32::try_from(number)) {
+            (Column::Time, _) => row.time_ns = number,
+            (Column::FlowId, _) => row.flow.id = number,
+            (Column::Packet, _) => row.packet = number,
+            (Column::Digest, _) => row.digest = number,
+            (Column::Source, _) => row.flow.source = Address::Number(number),
+            (Column::Destination, _) => row.flow.destination = Address::Number(number),
+            (Column::Sink, _) => row.sink = Address::Number(number),
+            (Column::Hops, Ok(number)) => row.hops = number,
+            (Column::PlanVersion, Ok(number)) => row.plan_version = number,
+            // The small ones, and what is out of range: by way of the text and its errors.
+            _ => return self.set(row, &number.to_string()),
+        }
+        Ok(())
+    }
+
+    fn parse(self, row: &mut Recorded, text: &str) -> Result<(), &'static str> {
         let address = |text: &str| text.parse().map_err(|()| "a host's number, an IPv4 or an IPv6 address");
         let port = |text: &str| text.parse().map_err(|_| "a port from 0 to 65535");
         let number = |text: &str| number(text).ok_or("a whole number of at most 64 bits, decimal or 0x...");
@@ -218,7 +242,7 @@ impl Column {
 }
 
 /// Decimal, or hexadecimal after 0x.
-fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         // A sign is no digit, though the parser takes it.
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
@@ -236,10 +260,7 @@ fn time(text: &str) -> Option<u64> {
 /// Reads a CSV file row by row.
 #[derive(Debug)]
 pub struct CsvReader<R> {
-    input: R,
-    file: String,
-    line: u64,
-    text: Vec<u8>,
+    lines: Lines<R>,
     /// What each field of a row is; None for columns that are passed over.
     columns: Vec<Option<Column>>,
     /// An error has been told; nothing follows it.
@@ -248,118 +269,26 @@ pub struct CsvReader<R> {
 
 impl<R: BufRead> CsvReader<R> {
     /// Reads the header. `file` is named in errors. Errors: no header, a required column missing or twice.
-    pub fn new(input: R, file: &str) -> Result<CsvReader<R>, RecordedError> {
-        let mut reader = CsvReader {
-            input,
-            file: file.to_string(),
-            line: 0,
-            text: Vec::new(),
-            columns: Vec::new(),
-            ended: false,
-        };
-        if !reader.next_line()? {
-            return Err(
-                reader.error("", "expected a line with the names of the columns, found nothing".to_string())
-            );
-        }
-        let header = std::mem::take(&mut reader.text);
-        let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&header);
-        let header =
-            std::str::from_utf8(header).map_err(|_| reader.error("", "the text is not UTF-8".to_string()))?;
-        let mut names = Vec::new();
-        let split = fields(header, |_, name| {
-            names.push(name.trim().to_string());
-            Ok(())
-        });
-        split.map_err(|(_, message)| reader.error("", message))?;
-        reader.take_columns(&names)?;
-        Ok(reader)
+    pub fn new(input: R, file: &str) -> Result<CsvReader<R>, CsvError> {
+        let lines = Lines::new(input, file)?;
+        let columns = Column::of_header(lines.header())
+            .map_err(|(column, message)| lines.error(column.name(), message))?;
+        Ok(CsvReader { lines, columns, ended: false })
     }
 
-    fn take_columns(&mut self, names: &[String]) -> Result<(), RecordedError> {
-        self.columns = names.iter().map(|name| Column::named(name)).collect();
-        for column in Column::ALL {
-            let times = self.columns.iter().filter(|&&found| found == Some(column)).count();
-            if times > 1 {
-                return Err(self.error(column.name(), "the header has it more than once".to_string()));
-            }
-            if times == 0 && column.required() {
-                let others: Vec<&str> = names.iter().map(String::as_str).collect();
-                let hint = unknown("column", column.name(), &others);
-                let message = format!("the header does not have it: {hint}");
-                return Err(self.error(column.name(), message));
-            }
-        }
-        Ok(())
-    }
-
-    /// The next line without its end into `text`; false at the end of the file.
-    fn next_line(&mut self) -> Result<bool, RecordedError> {
-        self.text.clear();
-        self.line += 1;
-        let mut limited = io::Read::take(&mut self.input, MAX_LINE as u64 + 1);
-        let read = limited.read_until(b'\n', &mut self.text);
-        if let Err(error) = read {
-            return Err(self.error("", format!("reading failed: {error}")));
-        }
-        if self.text.len() > MAX_LINE {
-            return Err(self.error("", format!("the line is longer than {MAX_LINE} bytes")));
-        }
-        let read = !self.text.is_empty();
-        if self.text.ends_with(b"\n") {
-            self.text.pop();
-            if self.text.ends_with(b"\r") {
-                self.text.pop();
-            }
-        }
-        Ok(read)
-    }
-
-    fn row(&mut self) -> Result<Option<Recorded>, RecordedError> {
-        loop {
-            if !self.next_line()? {
-                return Ok(None);
-            }
-            if !self.text.is_empty() {
-                break;
-            }
-        }
+    fn row(&mut self) -> Result<Option<Recorded>, CsvError> {
+        let CsvReader { lines, columns, .. } = self;
         let mut row = Recorded::default();
-        let text = std::str::from_utf8(&self.text)
-            .map_err(|_| self.error("", "the text is not UTF-8".to_string()))?;
-        let mut count = 0;
-        let split = fields(text, |place, field| {
-            count = place + 1;
-            let Some(Some(column)) = self.columns.get(place) else { return Ok(()) };
-            let field = field.trim();
-            if field.is_empty() && !column.required() {
-                return Ok(());
-            }
-            column.set(&mut row, field).map_err(|expected| {
-                let shown: String = field.chars().take(40).collect();
-                format!("expected {expected}, found \"{shown}\"")
-            })
-        });
-        let wanted = self.columns.len();
-        if let Err((place, message)) = split {
-            let column = self.columns.get(place).copied().flatten().map_or("", Column::name);
-            return Err(self.error(column, message));
-        }
-        if count != wanted {
-            let at_end = matches!(self.input.fill_buf(), Ok([]));
-            let cut = if count < wanted && at_end { " (the last line: is the file cut off?)" } else { "" };
-            return Err(self.error("", format!("expected {wanted} fields, found {count}{cut}")));
-        }
-        Ok(Some(row))
-    }
-
-    fn error(&self, column: &str, message: String) -> RecordedError {
-        RecordedError { file: self.file.clone(), line: self.line, column: column.to_string(), message }
+        let read = lines.next(|place, field| match columns.get(place) {
+            Some(Some(column)) => column.set(&mut row, field),
+            _ => Ok(()),
+        })?;
+        Ok(read.then_some(row))
     }
 }
 
 impl<R: BufRead> Iterator for CsvReader<R> {
-    type Item = Result<Recorded, RecordedError>;
+    type Item = Result<Recorded, CsvError>;
 
     /// The next row; after an error nothing more.
     fn next(&mut self) -> Option<Self::Item> {
@@ -369,48 +298,6 @@ impl<R: BufRead> Iterator for CsvReader<R> {
         let row = self.row();
         self.ended = row.is_err();
         row.transpose()
-    }
-}
-
-/// Hands every field of a line to `take`, quotes taken off. Errors: the place of the field and what is wrong.
-fn fields(
-    line: &str,
-    mut take: impl FnMut(usize, &str) -> Result<(), String>,
-) -> Result<(), (usize, String)> {
-    let (mut rest, mut place) = (line, 0);
-    loop {
-        let after = if let Some(quoted) = rest.strip_prefix('"') {
-            let (field, after) = unquote(quoted).ok_or((place, "a quote is not closed".to_string()))?;
-            take(place, &field).map_err(|message| (place, message))?;
-            after
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            take(place, &rest[..end]).map_err(|message| (place, message))?;
-            &rest[end..]
-        };
-        match after.strip_prefix(',') {
-            Some(more) => rest = more,
-            None if after.is_empty() => return Ok(()),
-            None => return Err((place, "expected a comma after the closing quote".to_string())),
-        }
-        place += 1;
-    }
-}
-
-/// The text up to the closing quote, doubled quotes made single, and what follows.
-fn unquote(text: &str) -> Option<(String, &str)> {
-    let (mut field, mut rest) = (String::new(), text);
-    loop {
-        let end = rest.find('"')?;
-        field.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(more) => {
-                field.push('"');
-                rest = more;
-            }
-            None => return Some((field, rest)),
-        }
     }
 }
 
@@ -451,6 +338,7 @@ impl<W: Write> CsvWriter<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv::MAX_LINE;
     use proptest::prelude::*;
 
     fn read(text: &str) -> Result<Vec<Recorded>, String> {

@@ -18,6 +18,7 @@ mod footer;
 pub mod names;
 pub mod parquet_read;
 pub mod queues;
+pub mod recorded;
 pub mod resources;
 pub mod series;
 pub mod slowdown;

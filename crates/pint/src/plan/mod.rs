@@ -102,7 +102,25 @@ fn below(x: f64) -> f64 {
     (x * 1e4 + 1e-3).floor() / 1e4
 }
 
+/// Why a file is no plan and has none.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{file}: {error}")]
+    Plan { file: String, error: PlanError },
+}
+
 impl Plan {
+    /// The plan of a file, be it a plan's or one of queries, for which it is made. `file` is its name in errors.
+    pub fn open(text: &str, file: &str) -> Result<Plan, OpenError> {
+        if file::is_plan(text) {
+            return Ok(Plan::read(text, file)?);
+        }
+        let queries = read::queries(text, file)?;
+        Plan::new(queries).map_err(|error| OpenError::Plan { file: file.to_string(), error })
+    }
+
     /// Chooses the sets. Every query gets at least its frequency, to within [`Plan::shortfall`]; what is left is shared in the
     /// ratio of the frequencies as far as it goes. Errors: queries that cannot run, demands that cannot be met.
     pub fn new(queries: Queries) -> Result<Plan, PlanError> {
