@@ -21,12 +21,16 @@ pub mod counting;
 pub mod csv;
 pub mod encoder;
 pub mod fixed;
+#[cfg(feature = "std")]
+pub mod graph;
 pub mod hash;
 #[cfg(feature = "std")]
 pub mod layout;
 pub mod loops;
 #[cfg(feature = "std")]
 pub mod observed;
+#[cfg(feature = "std")]
+pub mod path;
 #[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]

@@ -23,11 +23,12 @@ mod _native {
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
-    use controllers::{Ack, Flow, Hop};
-    #[pymodule_export]
     use crate::pint::{
-        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_decode, pint_encode, pint_vectors,
+        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_decode, pint_encode,
+        pint_vectors,
     };
+    #[pymodule_export]
+    use controllers::{Ack, Flow, Hop};
     #[pymodule_export]
     use runs::run;
     #[pymodule_export]
