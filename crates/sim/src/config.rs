@@ -3,10 +3,12 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 use crate::congestion::ControllerConfig;
+use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
+use std::sync::Arc;
 
 /// A run, everything resolved.
 #[derive(Clone)]

@@ -30,6 +30,12 @@ impl Plan {
         text
     }
 
+    /// Whether a file is one that [`Plan::to_toml`] wrote, rather than queries: it has sets or a version.
+    pub fn is_plan(text: &str) -> bool {
+        toml::from_str::<toml::Table>(text)
+            .is_ok_and(|table| table.contains_key("set") || table.contains_key("version"))
+    }
+
     /// Reads what [`Plan::to_toml`] wrote. `file` is the name for messages. Errors: everything that is wrong, with lines; also a
     /// version that is not that of the plan (the file was changed by hand).
     pub fn read(text: &str, file: &str) -> Result<Plan, FileError> {
@@ -48,12 +54,6 @@ impl Plan {
         });
         finished(plan, complaints)
     }
-}
-
-/// Whether the text is a plan's file, not one of queries: it has a version.
-pub(super) fn is_plan(text: &str) -> bool {
-    let (document, _) = toml::de::DeTable::parse_recoverable(text);
-    document.get_ref().iter().any(|(key, _)| key.get_ref() == "version")
 }
 
 fn checked(

@@ -12,27 +12,11 @@ use crate::telemetry::int::IntStacks;
 use crate::units::{Rate, Time};
 use pint::encoder::{Encoder, Refused, Set, Slot, Task};
 use pint::hash::Key;
+use pint::plan::Plan;
+use pint::query::{Aggregation, Value};
 use pint::utilisation::{Exact, Law, Recirculated, Tabled, Tables, scaled, scaled_integer};
 use pint::value::{Approximation, Rounding};
 use std::sync::Arc;
-
-/// What a query asks of a switch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Observed {
-    /// The switch's node number.
-    Switch,
-    /// Local ports that the packet came in and leaves by.
-    IngressPort,
-    EgressPort,
-    /// Nanoseconds from its arrival to the start of its transmission.
-    Latency,
-    /// Bytes that stay in the port's queues.
-    Queue,
-    /// The load of the port, times 512, rounded up.
-    Load,
-    /// When it leaves, in ns.
-    Timestamp,
-}
 
 /// How a switch computes the load of its ports.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,13 +36,15 @@ pub enum Computed {
 pub struct PintConfig {
     pub encoder: Arc<Encoder>,
     /// What each of the encoder's queries is about.
-    pub observed: Vec<Observed>,
+    pub observed: Vec<Value>,
     /// The query that carries the load of the path's busiest port, if there is one.
     pub load: Option<LoadQuery>,
     pub law: Law,
     pub computed: Computed,
     /// Bytes of the digest on the wire.
     pub wire_bytes: u32,
+    /// The plan that the encoder was made from, if it was made from one.
+    pub plan: Option<Arc<Plan>>,
 }
 
 /// A query for the largest load on a path.
@@ -82,7 +68,7 @@ impl PintConfig {
         share: u32,
         seed: u64,
     ) -> Option<PintConfig> {
-        let rounding = if law == Law::Code { Rounding::Value } else { Rounding::Log };
+        let rounding = if law == Law::Code { Rounding::Value } else { Rounding::Logarithm };
         let approximation = Approximation::from_base(base, bits, rounding)?;
         let slots = [Slot { query: 0, offset: 0, bits, copies: 1, key: Key::new(seed, 1) }];
         let sets = [Set { until: share, slots: &slots }];
@@ -90,19 +76,41 @@ impl PintConfig {
             Encoder::new(Key::new(seed, 0), &[Task::Maximum(approximation)], &sets);
         Some(PintConfig {
             encoder: Arc::new(encoder.ok()?),
-            observed: vec![Observed::Load],
+            observed: vec![Value::Utilisation],
             load: Some(LoadQuery { number: 0, approximation }),
             law,
             computed,
             wire_bytes: bits.div_ceil(8),
+            plan: None,
         })
+    }
+
+    /// What a plan asks for; its first query for the largest utilisation is what HPCC-PINT steers on.
+    pub fn of_plan(plan: Plan, law: Law, computed: Computed) -> Result<PintConfig, Refused> {
+        let encoder = plan.encoder()?;
+        let queries = &plan.queries().queries;
+        let observed: Vec<Value> = queries.iter().map(|query| query.value).collect();
+        let load = queries.iter().zip(encoder.tasks()).enumerate().find_map(|(number, (query, task))| {
+            let wanted =
+                query.value == Value::Utilisation && matches!(query.aggregation, Aggregation::Max(_));
+            match task {
+                Task::Maximum(approximation) if wanted => {
+                    Some(LoadQuery { number, approximation: *approximation })
+                }
+                _ => None,
+            }
+        });
+        let wire_bytes = plan.queries().bits.div_ceil(8);
+        let plan = Some(Arc::new(plan));
+        Ok(PintConfig { encoder: Arc::new(encoder), observed, load, law, computed, wire_bytes, plan })
     }
 
     /// The load that a digest brings, if the packet carries that query.
     #[inline]
     pub fn load_of(&self, packet: u64, digest: u64) -> Option<f64> {
         let query = self.load?;
-        let field = self.encoder.fields(packet).iter().find(|field| usize::from(field.query) == query.number)?;
+        let field =
+            self.encoder.fields(packet).iter().find(|field| usize::from(field.query) == query.number)?;
         Some(query.approximation.decode(field.read(digest)) / 512.0)
     }
 }
@@ -130,7 +138,7 @@ enum PortLoad {
 /// What one switch keeps for PINT.
 pub struct PintSwitch {
     encoder: Arc<Encoder>,
-    observed: Vec<Observed>,
+    observed: Vec<Value>,
     node: u32,
     /// By local port; empty if no query asks for it.
     loads: Vec<PortLoad>,
@@ -144,6 +152,8 @@ pub struct Leaving {
     pub egress: u16,
     /// Bytes in all queues of the port, this packet gone.
     pub queue_bytes: u64,
+    /// Bytes that the port has sent before it.
+    pub sent_bytes: u64,
     /// Bytes on the wire.
     pub size: u16,
     /// When it came; now, if it did not wait.
@@ -170,7 +180,7 @@ impl PintSwitch {
                 PortLoad::Recirculated(Recirculated::new(law, rate.0, horizon.0, registers, delay.0))
             }
         };
-        let wanted = config.observed.contains(&Observed::Load);
+        let wanted = config.observed.contains(&Value::Utilisation);
         PintSwitch {
             encoder: config.encoder.clone(),
             observed: config.observed.clone(),
@@ -180,21 +190,22 @@ impl PintSwitch {
     }
 
     /// A data packet leaves: its digest is changed as the plan says.
-    pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, packet: u64, leaving: Leaving) {
+    pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, leaving: Leaving) {
         let load = self.loads.get_mut(usize::from(leaving.egress)).map_or(0, |load| load.update(&leaving));
         let mut values = [0; pint::encoder::MAX_QUERIES];
         for (value, observed) in values.iter_mut().zip(&self.observed) {
             *value = match observed {
-                Observed::Switch => u64::from(self.node),
-                Observed::IngressPort => u64::from(leaving.ingress),
-                Observed::EgressPort => u64::from(leaving.egress),
-                Observed::Latency => (leaving.now - leaving.came).ns(),
-                Observed::Queue => leaving.queue_bytes,
-                Observed::Load => load,
-                Observed::Timestamp => leaving.now.ns(),
+                Value::SwitchId => u64::from(self.node),
+                Value::IngressPort => u64::from(leaving.ingress),
+                Value::EgressPort => u64::from(leaving.egress),
+                Value::Timestamp => leaving.now.ns(),
+                Value::HopLatency => (leaving.now - leaving.came).ns(),
+                Value::QueueBytes => leaving.queue_bytes,
+                Value::Utilisation => load,
+                Value::PortBytes => leaving.sent_bytes,
             };
         }
-        let (hop, digest) = stacks.next_hop(stack);
+        let (packet, (hop, digest)) = (stacks.packet(stack), stacks.next_hop(stack));
         stacks.set_digest(stack, self.encoder.encode(digest, packet, hop, &values[..self.observed.len()]));
     }
 
