@@ -1,4 +1,4 @@
-"""The KLL sketch beside that of Apache DataSketches: on the same streams, rank errors of the same distribution."""
+"""The KLL sketch beside that of Apache DataSketches: same streams, like distributions of rank errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 native = pytest.importorskip("weftline._native", reason="the native module is not built")
 if not hasattr(native, "QuantileSketch"):
     pytest.skip("the native module is not built", allow_module_level=True)
-datasketches = pytest.importorskip("datasketches", reason="Apache DataSketches is not installed (datasketches)")
+datasketches = pytest.importorskip(
+    "datasketches", reason="Apache DataSketches is not installed (datasketches)"
+)
 
 from weftline.pint import QuantileSketch  # noqa: E402
 
@@ -50,11 +52,11 @@ def test_rank_errors_are_as_small_as_those_of_datasketches(k):
     ours, theirs = errors(k)
     n = len(ours)
     mean = [sum(errors) / n for errors in (ours, theirs)]
-    # Errors of one stream's seven ranks hang together, so this is far from n independent pairs: the mean of 150 streams is good to
-    # about 5 %, twice that for the difference, and the two differ in detail (sampler, odd items).
+    # The seven ranks of a stream hang together: the mean of 150 streams is good to about 5 %, the ratio of
+    # two to 7 %. The rest is for the details in which the two differ (sampler, odd items).
     assert mean[0] <= 1.15 * mean[1], mean
     assert mean[0] >= 0.7 * mean[1], mean
-    # With 1 050 pairs of which 150 are independent: 1.63 sqrt(2 / 150) is exceeded once in a hundred by like distributions.
+    # 150 streams are independent: like distributions exceed 1.63 sqrt(2 / 150) once in a hundred.
     assert distance(ours, theirs) <= 0.19
     # Both stay within the published error with 99 %.
     published = datasketches.kll_doubles_sketch(k).normalized_rank_error(False)
