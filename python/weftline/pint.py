@@ -255,7 +255,9 @@ def decode(
     return json.loads(found)
 
 
-def accuracy(plan: Plan, *, hops: Sequence[int] | None = None, trials: int = 200, seed: int = 1) -> dict[str, Any]:
+def accuracy(
+    plan: Plan, *, hops: Sequence[int] | None = None, trials: int = 200, seed: int = 1
+) -> dict[str, Any]:
     """Try the plan: packets through encoders and collector, with values whose truth is known.
 
     Parameters

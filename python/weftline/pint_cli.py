@@ -33,7 +33,10 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     encode = command("encode", _encode, "compute the digests that switches under a plan would make")
     _plan_argument(encode)
     encode.add_argument(
-        "seen", nargs="?", metavar="SEEN.csv", help="a row a packet and hop: packet_id, hop, the plan's values"
+        "seen",
+        nargs="?",
+        metavar="SEEN.csv",
+        help="a row a packet and hop: packet_id, hop, the plan's values",
     )
     encode.add_argument("--out", metavar="DIGESTS.csv", help="with SEEN.csv: where the digests go")
     encode.add_argument("--packet", type=_word, metavar="ID", help="one packet, hop by hop")
@@ -47,7 +50,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     encode.add_argument("--json", action="store_true", help="print JSON")
     _decode_command(command)
 
-    accuracy = command("accuracy", _accuracy, "try a plan: packets to decode, errors of quantiles and numbers")
+    accuracy = command(
+        "accuracy", _accuracy, "try a plan: packets to decode, errors of quantiles and numbers"
+    )
     _plan_argument(accuracy)
     accuracy.add_argument("--hops", metavar="LIST", help="lengths of paths, such as 5,10 (default: expected)")
     accuracy.add_argument("--trials", type=_count, default=200, metavar="N", help="flows (default 200)")
@@ -56,7 +61,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
 
     layout = command("layout", _layout, "say which pipeline stage of a switch each query needs")
     _plan_argument(layout)
-    layout.add_argument("--stages", type=_count, default=12, metavar="N", help="stages there are (default 12)")
+    layout.add_argument(
+        "--stages", type=_count, default=12, metavar="N", help="stages there are (default 12)"
+    )
     layout.add_argument("--json", action="store_true", help="print JSON")
 
     vectors = command("vectors", _vectors, "print test vectors for twins of the encoder in other languages")
@@ -65,7 +72,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
 
 def _decode_command(command: Callable) -> None:
     decode = command("decode", _decode, "decode recorded digests into paths, quantiles and events")
-    decode.add_argument("digests", metavar="DIGESTS", help="CSV or Parquet, such as a run's telemetry.parquet")
+    decode.add_argument(
+        "digests", metavar="DIGESTS", help="CSV or Parquet, such as a run's telemetry.parquet"
+    )
     decode.add_argument("--plan", required=True, metavar="PLAN.toml", help="the plan that the switches ran")
     decode.add_argument("--topology", metavar="FILE", help="the network: .toml, .gml, .graphml, HPCC's .txt")
     decode.add_argument("--ends", action="store_true", help="the flow's addresses tell first and last switch")
@@ -73,7 +82,9 @@ def _decode_command(command: Callable) -> None:
     decode.add_argument("--memory", default="256MB", metavar="SIZE", help="of all flows (default 256MB)")
     decode.add_argument("--idle", metavar="TIME", help="end flows of which nothing is seen, such as 10s")
     decode.add_argument("--out", metavar="FILE.csv", help="write the paths of all flows")
-    decode.add_argument("--findings", metavar="FILE.jsonl", help="write all results and events, a JSON a line")
+    decode.add_argument(
+        "--findings", metavar="FILE.jsonl", help="write all results and events, a JSON a line"
+    )
     decode.add_argument("--json", action="store_true", help="print JSON")
     decode.add_argument("--quiet", action="store_true", help="print nothing but warnings")
 
@@ -234,7 +245,9 @@ def _print_decoded(found: dict[str, Any]) -> None:
         )
     rows = [row for report in found["reports"] for row in _report_rows(report, found["names"])]
     if rows:
-        more = f"... {found['flows'] - len(found['reports']):,} more" * (found["flows"] > len(found["reports"]))
+        more = f"... {found['flows'] - len(found['reports']):,} more" * (
+            found["flows"] > len(found["reports"])
+        )
         print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
     for event in found["events"]:
         print(f"{event['time_ns']} ns  {_flow_text(event['flow'])}  {event['event']}")

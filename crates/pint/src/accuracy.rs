@@ -87,19 +87,19 @@ impl Draws {
         Draws(mix(seed))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         mix(self.0)
     }
 
     /// Below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Within (0, 1).
     fn unit(&mut self) -> f64 {
-        ((self.next() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
+        ((self.word() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
     }
 
     /// Standard normal (Box and Muller, 1958).
@@ -187,7 +187,7 @@ pub fn path_trials<D: Paths>(
         let mut packets = 0;
         while ear.path.is_none() && packets < MAX_PACKETS {
             packets += 1;
-            trial.send(draws.next(), path.len() as u32, &mut ear, |hop, _| path[hop as usize - 1]);
+            trial.send(draws.word(), path.len() as u32, &mut ear, |hop, _| path[hop as usize - 1]);
         }
         found.unfinished += u32::from(ear.path.is_none());
         found.wrong += u32::from(ear.path.is_some_and(|decoded| decoded != path));
@@ -244,7 +244,7 @@ pub fn quantile_trials<D: Paths>(
         let (mut trial, path) = (Trial::new(plan, paths, flow)?, random_path(&mut draws, hops, 1 << 20));
         let mut ear = Ear { query, path: None };
         for _ in 0..packets {
-            let packet = draws.next();
+            let packet = draws.word();
             trial.send(packet, hops, &mut ear, |hop, query| match plan.queries().queries[query].value {
                 Value::SwitchId => path[hop as usize - 1],
                 value => drawn(&mut draws, value, hop),
@@ -308,7 +308,7 @@ pub fn packet_trials<D: Paths>(
         let flow = Flow { id: 1, ..Flow::default() };
         let mut trial = Trial::new(plan, paths, flow)?;
         let mut seen = Vec::with_capacity(hops as usize);
-        let packet = draws.next();
+        let packet = draws.word();
         trial.send(packet, hops, &mut Ear { query, path: None }, |hop, other| {
             let value = drawn(&mut draws, plan.queries().queries[other].value, hop);
             if other == query {

@@ -52,8 +52,7 @@ fn row(batch: &RecordBatch, columns: &[Column], place: usize) -> Result<Recorded
             },
             // Below 2^53 a double holds every whole number.
             Cell::Real(number)
-                if number >= 0.0
-                    && number < 9_007_199_254_740_992.0
+                if (0.0..9_007_199_254_740_992.0).contains(&number)
                     && (number.fract() == 0.0 || column == Column::Time) =>
             {
                 column.set_whole(&mut row, number as u64)

@@ -56,12 +56,6 @@ impl Plan {
     }
 }
 
-/// Whether the text is a plan's file, not one of queries: it has a version.
-pub(super) fn is_plan(text: &str) -> bool {
-    let (document, _) = toml::de::DeTable::parse_recoverable(text);
-    document.get_ref().iter().any(|(key, _)| key.get_ref() == "version")
-}
-
 fn checked(
     plan: Result<Plan, PlanError>,
     version: Option<(u32, usize)>,

@@ -114,7 +114,7 @@ pub enum OpenError {
 impl Plan {
     /// The plan of a file, be it a plan's or one of queries, for which it is made. `file` is its name in errors.
     pub fn open(text: &str, file: &str) -> Result<Plan, OpenError> {
-        if file::is_plan(text) {
+        if Plan::is_plan(text) {
             return Ok(Plan::read(text, file)?);
         }
         let queries = read::queries(text, file)?;

@@ -1,13 +1,13 @@
 //! Plans tried: packets through encoders and collector.
 
 use pint::accuracy::{packet_trials, path_trials, quantile_trials, random_path};
-use pint::query::{Aggregation, Blocks, Family};
+use pint::query::{Aggregation, Blocks, Family, SHARES};
 use pint::recorded::Flow;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
-use super::decode::{Knowledge, paths};
+use super::decode::{Knowledge, paths, untraced};
 use crate::errors::input;
 use crate::interrupts::interruptible;
 
@@ -44,6 +44,7 @@ fn tried(plan: &pint::plan::Plan, query: usize, hops: &[u32], trials: u32, seed:
     let mut lengths = Vec::new();
     for &hops in hops {
         lengths.push(match &asked.aggregation {
+            Aggregation::Path(_) if untraced(plan).is_some() => json!({ "hops": hops }),
             Aggregation::Path(path) => {
                 // Fragments need no list: ids are then of any value that fits.
                 let ids = match path.blocks {
@@ -75,7 +76,9 @@ fn tried(plan: &pint::plan::Plan, query: usize, hops: &[u32], trials: u32, seed:
                 json!({ "hops": hops, "sizes": sizes })
             }
             _ if asked.aggregation.family() == Family::PerPacket => {
-                let packets = u64::from(trials) * 10;
+                // Ten times as many that serve the query as there are trials.
+                let served = f64::from(plan.served(query)) / f64::from(SHARES);
+                let packets = (f64::from(trials) * 10.0 / served.max(1e-3)) as u64;
                 let found = packet_trials(plan, &pint::collector::NoPaths, query, packets, hops, seed).map_err(input)?;
                 json!({
                     "hops": hops, "packets": found.map(|found| found.packets), "bias": found.map(|found| found.bias),

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use pint::collector::{Limits, MIN_BYTES, NoPaths, Told};
+use pint::collector::{Limits, MIN_BYTES, Told};
 use pint::recorded::{Address, Flow, Recorded};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
-use super::decode::{Knowledge, paths};
+use super::decode::{Decoder, Knowledge, paths};
 use super::ground::Ground;
 use crate::errors::input;
 
@@ -16,7 +16,7 @@ use crate::errors::input;
 #[pyclass(module = "weftline._native")]
 pub struct Collector {
     plan: pint::plan::Plan,
-    collector: pint::collector::Collector<NoPaths>,
+    collector: pint::collector::Collector<Decoder>,
     told: Told,
 }
 

@@ -34,9 +34,21 @@ impl Knowledge {
     }
 }
 
+/// What decodes the paths of a collector.
+pub type Decoder = NoPaths;
+
 /// The decoder of the plan's paths.
-pub fn paths(_plan: &pint::plan::Plan, _knowledge: &Knowledge) -> PyResult<NoPaths> {
+pub fn paths(_plan: &pint::plan::Plan, _knowledge: &Knowledge) -> PyResult<Decoder> {
     Ok(NoPaths)
+}
+
+/// What is wrong with asking this build for the plan's paths, for a warning.
+pub fn untraced(plan: &pint::plan::Plan) -> Option<String> {
+    let traces = |query: &&pint::query::Query| matches!(query.aggregation, pint::query::Aggregation::Path(_));
+    let names: Vec<&str> =
+        plan.queries().queries.iter().filter(traces).map(|query| query.name.as_str()).collect();
+    let names = (!names.is_empty()).then(|| names.join(", "))?;
+    Some(format!("{names}: this build has no decoder of paths; the other queries are answered"))
 }
 
 /// What of the input is told of at most.
@@ -142,6 +154,8 @@ pub fn pint_decode(
                 None => Knowledge::default(),
             };
             let limits = Limits { bytes: memory, idle_ns };
+            let mut knowledge = knowledge;
+            knowledge.ground.warnings.extend(untraced(&plan));
             let decoder = paths(&plan, &knowledge)?;
             let collector = Collector::new(&plan, limits, decoder).map_err(input)?;
             let outputs = Outputs {

@@ -1,7 +1,7 @@
 //! The sketches by themselves, for whoever wants one, and for tests that hold them against others.
 
 use pint::sketch::kll::{self, Kll, Real};
-use pint::sketch::space_saving::SpaceSaving;
+use pint::sketch::space_saving::{MAX_COUNTERS, SpaceSaving};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -85,8 +85,11 @@ pub struct FrequentSketch(SpaceSaving);
 #[pymethods]
 impl FrequentSketch {
     #[new]
-    fn new(counters: usize) -> FrequentSketch {
-        FrequentSketch(SpaceSaving::new(counters))
+    fn new(counters: usize) -> PyResult<FrequentSketch> {
+        if !(1..=MAX_COUNTERS).contains(&counters) {
+            return Err(input(format!("counters: expected 1 to {MAX_COUNTERS}, found {counters}")));
+        }
+        Ok(FrequentSketch(SpaceSaving::new(counters)))
     }
 
     #[staticmethod]
