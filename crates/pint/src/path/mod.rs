@@ -50,8 +50,6 @@ pub struct Knowledge {
 /// Why a plan's paths cannot be decoded with what is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathError {
-    /// Hashes say nothing without the list of ids that they may be of.
-    NoIds { query: String },
     /// A network without links has no paths.
     NoLinks,
     /// A host is said to be attached to a switch that is not in the network.
@@ -61,10 +59,6 @@ pub enum PathError {
 impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            PathError::NoIds { query } => write!(
-                f,
-                "query \"{query}\" carries hashes: give the ids that hops may have, or a topology (or let it carry fragments)"
-            ),
             PathError::NoLinks => {
                 write!(f, "the topology has no links between switches: paths cannot be checked against it")
             }
@@ -87,8 +81,9 @@ struct Traced {
 /// Decodes the paths of a plan's queries.
 #[derive(Debug, Clone)]
 pub struct PathDecoder {
-    /// By query; none for those that trace no path.
+    /// By query; none for those that trace no path, or cannot.
     queries: Vec<Option<Traced>>,
+    untraced: Vec<usize>,
     knowledge: Knowledge,
     /// By pair, if the network is small and paths are shortest.
     distances: Vec<u16>,
@@ -106,27 +101,23 @@ pub enum PathState {
 impl PathDecoder {
     /// Decodes what `plan`'s queries for paths carry.
     pub fn new(plan: &Plan, knowledge: Knowledge) -> Result<PathDecoder, PathError> {
-        let names = plan.queries().queries.iter().map(|query| query.name.clone());
-        PathDecoder::of_tasks(&plan.tasks(), names, knowledge)
+        PathDecoder::of_tasks(&plan.tasks(), knowledge)
     }
 
-    /// The same from an encoder's tasks; `names` are for messages.
-    pub fn of_tasks(
-        tasks: &[Task],
-        names: impl Iterator<Item = String>,
-        knowledge: Knowledge,
-    ) -> Result<PathDecoder, PathError> {
-        let mut queries = Vec::new();
-        for (task, query) in tasks.iter().zip(names) {
+    /// The same from an encoder's tasks.
+    pub fn of_tasks(tasks: &[Task], knowledge: Knowledge) -> Result<PathDecoder, PathError> {
+        let (mut queries, mut untraced) = (Vec::new(), Vec::new());
+        for (query, task) in tasks.iter().enumerate() {
             let traced = match *task {
                 Task::Path { code, blocks } => Some(Traced { code, blocks }),
                 _ => None,
             };
             let hashed = matches!(traced, Some(Traced { blocks: Blocks::Hashed, .. }));
-            if hashed && knowledge.graph.is_empty() {
-                return Err(PathError::NoIds { query });
+            let says_nothing = hashed && knowledge.graph.is_empty();
+            if says_nothing {
+                untraced.push(query);
             }
-            queries.push(traced);
+            queries.push(traced.filter(|_| !says_nothing));
         }
         let graph = &knowledge.graph;
         if knowledge.neighbours || knowledge.shortest {
@@ -146,7 +137,12 @@ impl PathDecoder {
         } else {
             Vec::new()
         };
-        Ok(PathDecoder { queries, knowledge, distances })
+        Ok(PathDecoder { queries, untraced, knowledge, distances })
+    }
+
+    /// Queries for paths that carry hashes, which say nothing without the ids that they may be of: nothing is found out about them.
+    pub fn untraced(&self) -> &[usize] {
+        &self.untraced
     }
 
     /// The switch that an end of a flow is attached to, where ends are known.

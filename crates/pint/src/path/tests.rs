@@ -19,7 +19,7 @@ fn query(code: Code, blocks: Blocks, (bits, copies): (u32, u32), seed: u64, know
     let slots = [Slot { query: 0, offset: 0, bits, copies, key: Key::new(seed, 1) }];
     let tasks = [Task::Path { code, blocks }];
     let encoder = Encoder::new(Key::new(seed, 0), &tasks, &[Set { until: 1 << 16, slots: &slots }]);
-    let decoder = PathDecoder::of_tasks(&tasks, ["path".into()].into_iter(), knowledge);
+    let decoder = PathDecoder::of_tasks(&tasks, knowledge);
     Query { encoder: encoder.expect("a plan"), decoder: decoder.expect("a decoder") }
 }
 

@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn sixteen_queries_of_one_size_are_planned_in_time() {
-        let choice = choose(64, &vec![demand(8, 0.5); 16]).unwrap();
+        let choice = choose(64, &[demand(8, 0.5); 16]).unwrap();
         assert!((0..16).all(|query| served(&choice, query) >= 32_768), "{choice:?}");
     }
 

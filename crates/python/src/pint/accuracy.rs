@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
-use super::decode::{Knowledge, paths, untraced};
+use super::decode::{Knowledge, paths};
 use crate::errors::input;
 use crate::interrupts::interruptible;
 
@@ -44,14 +44,13 @@ fn tried(plan: &pint::plan::Plan, query: usize, hops: &[u32], trials: u32, seed:
     let mut lengths = Vec::new();
     for &hops in hops {
         lengths.push(match &asked.aggregation {
-            Aggregation::Path(_) if untraced(plan).is_some() => json!({ "hops": hops }),
             Aggregation::Path(path) => {
                 // Fragments need no list: ids are then of any value that fits.
-                let ids = match path.blocks {
-                    Blocks::Hashes => u64::from(path.ids),
-                    Blocks::Fragments { value_bits } => 1u64 << value_bits.min(32),
+                let (ids, mut knowledge) = match path.blocks {
+                    Blocks::Hashes => (u64::from(path.ids), Knowledge::numbered(u64::from(path.ids))),
+                    Blocks::Fragments { value_bits } => (1u64 << value_bits.min(32), Knowledge::default()),
                 };
-                let paths = paths(plan, &Knowledge::numbered(u64::from(path.ids)))?;
+                let paths = paths(plan, &mut knowledge)?;
                 let route = |draws: &mut pint::accuracy::Draws| (Flow { id: 1, ..Flow::default() }, random_path(draws, hops, ids));
                 let found = path_trials(plan, &paths, query, trials, seed, route).map_err(input)?;
                 json!({

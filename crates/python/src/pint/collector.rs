@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use pint::collector::{Limits, MIN_BYTES, Told};
+use pint::path::PathDecoder;
 use pint::recorded::{Address, Flow, Recorded};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
-use super::decode::{Decoder, Knowledge, paths};
+use super::decode::{Knowledge, paths};
 use super::ground::Ground;
 use crate::errors::input;
 
@@ -16,7 +17,7 @@ use crate::errors::input;
 #[pyclass(module = "weftline._native")]
 pub struct Collector {
     plan: pint::plan::Plan,
-    collector: pint::collector::Collector<Decoder>,
+    collector: pint::collector::Collector<PathDecoder>,
     told: Told,
 }
 
@@ -38,14 +39,14 @@ impl Collector {
         }
         let plan = plan.plan.clone();
         py.detach(|| {
-            let knowledge = match topology {
+            let mut knowledge = match topology {
                 Some(topology) => {
                     Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
                 }
                 None => Knowledge::default(),
             };
             let limits = Limits { bytes: memory, idle_ns };
-            let decoder = paths(&plan, &knowledge)?;
+            let decoder = paths(&plan, &mut knowledge)?;
             let collector = pint::collector::Collector::new(&plan, limits, decoder).map_err(input)?;
             Ok(Collector { plan, collector, told: Told::default() })
         })

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pint::collector::{Collector, Event, EventKind, Findings, FlowReport, Limits, NoPaths, PathWriter, Sink};
+use pint::collector::{Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Sink};
+use pint::graph::Graph;
+use pint::path::PathDecoder;
 use pint::recorded::{CsvReader, Recorded};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -34,21 +36,29 @@ impl Knowledge {
     }
 }
 
-/// What decodes the paths of a collector.
-pub type Decoder = NoPaths;
-
-/// The decoder of the plan's paths.
-pub fn paths(_plan: &pint::plan::Plan, _knowledge: &Knowledge) -> PyResult<Decoder> {
-    Ok(NoPaths)
-}
-
-/// What is wrong with asking this build for the plan's paths, for a warning.
-pub fn untraced(plan: &pint::plan::Plan) -> Option<String> {
-    let traces = |query: &&pint::query::Query| matches!(query.aggregation, pint::query::Aggregation::Path(_));
-    let names: Vec<&str> =
-        plan.queries().queries.iter().filter(traces).map(|query| query.name.as_str()).collect();
-    let names = (!names.is_empty()).then(|| names.join(", "))?;
-    Some(format!("{names}: this build has no decoder of paths; the other queries are answered"))
+/// The decoder of the plan's paths. Links that the topology has twice become a warning.
+pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<PathDecoder> {
+    let ground = &mut knowledge.ground;
+    let (graph, repeated) = Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?;
+    if repeated > 0 {
+        ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
+    }
+    let told = pint::path::Knowledge {
+        graph,
+        neighbours: knowledge.neighbours,
+        ends: knowledge.ends.then(|| ground.attached.clone()),
+        shortest: knowledge.shortest,
+    };
+    let decoder = PathDecoder::new(plan, told).map_err(input)?;
+    let names = decoder.untraced().iter().map(|&query| plan.queries().queries[query].name.as_str());
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        ground.warnings.push(format!(
+            "{}: hashes of switch ids say nothing without the switches: give a topology; the other queries are answered",
+            names.join(", ")
+        ));
+    }
+    Ok(decoder)
 }
 
 /// What of the input is told of at most.
@@ -155,8 +165,7 @@ pub fn pint_decode(
             };
             let limits = Limits { bytes: memory, idle_ns };
             let mut knowledge = knowledge;
-            knowledge.ground.warnings.extend(untraced(&plan));
-            let decoder = paths(&plan, &knowledge)?;
+            let decoder = paths(&plan, &mut knowledge)?;
             let collector = Collector::new(&plan, limits, decoder).map_err(input)?;
             let outputs = Outputs {
                 paths: match out {
