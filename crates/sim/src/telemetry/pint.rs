@@ -43,6 +43,8 @@ pub struct PintConfig {
     pub computed: Computed,
     /// Bytes of the digest on the wire.
     pub wire_bytes: u32,
+    /// Share of the packets whose digests sinks record, in units of 2^-32.
+    pub recorded: u64,
     /// The plan that the encoder was made from, if it was made from one.
     pub plan: Option<Arc<Plan>>,
 }
@@ -54,8 +56,9 @@ pub struct LoadQuery {
     pub approximation: Approximation,
 }
 
-/// The key of a purpose of the simulator's own, beside those of the plan.
+/// The keys of the simulator's own purposes, beside those of the plan.
 const COINS: u64 = u64::MAX;
+const RECORDS: u64 = u64::MAX - 1;
 
 impl PintConfig {
     /// One query, the load of the busiest port in `bits` bits on a geometric grid of this base, on `share` (in units of 2^-16) of
@@ -81,6 +84,7 @@ impl PintConfig {
             law,
             computed,
             wire_bytes: bits.div_ceil(8),
+            recorded: 0,
             plan: None,
         })
     }
@@ -102,7 +106,18 @@ impl PintConfig {
         });
         let wire_bytes = plan.queries().bits.div_ceil(8);
         let plan = Some(Arc::new(plan));
-        Ok(PintConfig { encoder: Arc::new(encoder), observed, load, law, computed, wire_bytes, plan })
+        Ok(PintConfig { encoder: Arc::new(encoder), observed, load, law, computed, wire_bytes, recorded: 1 << 32, plan })
+    }
+
+    /// Whether the digest of a packet is recorded where it arrives.
+    #[inline]
+    pub fn records(&self, seed: u64, packet: u64) -> bool {
+        self.recorded > 0 && u64::from(Key::new(seed, RECORDS).word(packet).layer()) < self.recorded
+    }
+
+    /// Version of the plan; 0 without one.
+    pub fn version(&self) -> u32 {
+        self.plan.as_ref().map_or(0, |plan| plan.version())
     }
 
     /// The load that a digest brings, if the packet carries that query.

@@ -19,8 +19,9 @@ use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
 use crate::congestion::{Ack, CongestionController, FlowContext, PathLoad, TIMERS, Window};
 use crate::ideal::ideal_fct;
-use crate::measure::FlowRecord;
+use crate::measure::{DigestRecord, FlowRecord};
 use crate::net::PortId;
+use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::settings::RdmaSettings;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
@@ -125,6 +126,9 @@ impl Rdma {
     /// A data packet has arrived: answers it where it must be answered.
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
+        if let Some(pint) = &cx.settings.pint {
+            record_digest(pint, &packet, cx.settings.seed, cx.net);
+        }
         let entry = self.receivers.entry(packet.flow);
         let new = matches!(entry, Entry::Vacant(_));
         let received = if new { self.received.get(&packet.flow) } else { None };
@@ -332,6 +336,26 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
         cx.net.stacks.carry_digest(stack, packet_id(flow, first_byte));
     }
     stack
+}
+
+/// The digest of a packet that has arrived is taken off and recorded.
+#[inline(never)]
+fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partition) {
+    let id = net.stacks.packet(packet.telemetry);
+    if !pint.records(seed, id) {
+        return;
+    }
+    let (hops, digest) = net.stacks.digest(packet.telemetry);
+    net.recorder.digest(DigestRecord {
+        time: net.now,
+        flow: packet.flow,
+        src: packet.src,
+        dst: packet.dst,
+        packet: id,
+        digest,
+        hops,
+        plan_version: pint.version(),
+    });
 }
 
 /// The load that an acknowledgement brings back: its packet's id went with the digest.
