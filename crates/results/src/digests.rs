@@ -28,7 +28,8 @@ pub fn schema() -> SchemaRef {
 
 /// Rows of digests. The sink is the host that the packet came to.
 pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
-    let numbers = |of: fn(&DigestRecord) -> u32| Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)));
+    let numbers =
+        |of: fn(&DigestRecord) -> u32| Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)));
     let hosts = |of: fn(&DigestRecord) -> u32| {
         Arc::new(UInt32Array::from_iter_values(digests.iter().map(|digest| names.host(of(digest)))))
     };

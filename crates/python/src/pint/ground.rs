@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::file::FileSpec;
 use weftline_sim::topology::{NodeKind, Topology};
 
@@ -23,10 +24,23 @@ pub struct Ground {
     pub warnings: Vec<String>,
 }
 
+/// The text of a file if it is a scenario.
+fn scenario(path: &Path) -> Option<String> {
+    let text =
+        std::fs::read_to_string(path).ok().filter(|_| path.extension().is_some_and(|end| end == "toml"))?;
+    let is_scenario = |line: &str| line.trim().starts_with("[topology]");
+    text.lines().any(is_scenario).then_some(text)
+}
+
 impl Ground {
-    /// Of a topology file, its format by its extension.
+    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder.
     pub fn read(path: &Path) -> PyResult<Ground> {
         let file = path.display().to_string();
+        if let Some(text) = scenario(path) {
+            let base = path.parent().unwrap_or(Path::new("."));
+            let scenario = Scenario::load(&text, &file, base, &[], None, Hooks::default()).map_err(input)?;
+            return Ok(Ground::of(&scenario.config().map_err(input)?.topology));
+        }
         let spec = FileSpec { file, ..FileSpec::default() };
         let (topology, warnings) = spec.build(&PathBuf::new()).map_err(input)?;
         Ok(Ground { warnings, ..Ground::of(&topology) })

@@ -115,7 +115,8 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
     };
     let Some(mut config) = config else { return TelemetryConfig::None };
     let default = if config.plan.is_some() { 1.0 } else { 0.0 };
-    let help = "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
+    let help =
+        "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);
     config.recorded = (recorded * 4_294_967_296.0) as u64;
     if let (Some(controller), None) = (steered, config.load) {

@@ -106,7 +106,16 @@ impl PintConfig {
         });
         let wire_bytes = plan.queries().bits.div_ceil(8);
         let plan = Some(Arc::new(plan));
-        Ok(PintConfig { encoder: Arc::new(encoder), observed, load, law, computed, wire_bytes, recorded: 1 << 32, plan })
+        Ok(PintConfig {
+            encoder: Arc::new(encoder),
+            observed,
+            load,
+            law,
+            computed,
+            wire_bytes,
+            recorded: 1 << 32,
+            plan,
+        })
     }
 
     /// Whether the digest of a packet is recorded where it arrives.
