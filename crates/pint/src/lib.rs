@@ -16,6 +16,8 @@ pub mod accuracy;
 pub mod code;
 #[cfg(feature = "std")]
 pub mod collector;
+#[cfg(feature = "std")]
+pub mod comparators;
 pub mod counting;
 #[cfg(feature = "std")]
 pub mod csv;
