@@ -275,22 +275,34 @@ impl Encoder {
     /// As [`Encoder::encode`], and whether a query that looks for loops found the packet in one.
     #[inline]
     pub fn encode_and_report(&self, digest: u64, packet: u64, hop: u32, values: &[u64]) -> (u64, bool) {
+        self.encode_from(digest, packet, hop, |query| values.get(query).copied())
+    }
+
+    /// As [`Encoder::encode_and_report`], where a query's value is only asked for if the packet serves it.
+    #[inline]
+    pub fn encode_from(
+        &self,
+        digest: u64,
+        packet: u64,
+        hop: u32,
+        mut value_of: impl FnMut(usize) -> Option<u64>,
+    ) -> (u64, bool) {
         let hop = hop.clamp(1, MAX_HOPS);
         let mut digest = if hop == 1 { 0 } else { digest };
         let mut looped = false;
         for field in self.fields(packet) {
-            let query = usize::from(field.query) % MAX_QUERIES;
-            let Some(&value) = values.get(query) else { continue };
-            let (word, now) = (field.key.word(packet), field.read(digest));
-            let (next, report) = match (&self.tasks[query], &self.layers[query]) {
+            let query = usize::from(field.query);
+            // There are as many tasks as a field's query can name.
+            let (Some(value), Some(task)) = (value_of(query), self.tasks.get(query)) else { continue };
+            let word = field.key.word(packet);
+            let now = field.read(digest);
+            let (now, report) = match (task, &self.layers[query]) {
                 (Task::Path { blocks, .. }, Some(layers)) => {
                     (layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now), false)
                 }
-                (task, _) => step(task, field, now, word, hop, value),
+                _ => step(task, field, now, word, hop, value),
             };
-            // Every task keeps within its field.
-            debug_assert!(next <= field.mask, "a field overflows");
-            digest ^= (now ^ next) << field.offset;
+            digest = field.write(digest, now);
             looped |= report;
         }
         (digest, looped)

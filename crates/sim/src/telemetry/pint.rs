@@ -215,22 +215,21 @@ impl PintSwitch {
 
     /// A data packet leaves: its digest is changed as the plan says.
     pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, leaving: Leaving) {
-        let load = self.loads.get_mut(usize::from(leaving.egress)).map_or(0, |load| load.update(&leaving));
-        let mut values = [0; pint::encoder::MAX_QUERIES];
-        for (value, observed) in values.iter_mut().zip(&self.observed) {
-            *value = match observed {
+        let load = self.loads.get_mut(usize::from(leaving.egress)).map(|load| load.update(&leaving));
+        let (packet, (hop, digest)) = (stacks.packet(stack), stacks.next_hop(stack));
+        let value_of = |query: usize| {
+            Some(match self.observed.get(query)? {
                 Value::SwitchId => u64::from(self.node),
                 Value::IngressPort => u64::from(leaving.ingress),
                 Value::EgressPort => u64::from(leaving.egress),
                 Value::Timestamp => leaving.now.ns(),
                 Value::HopLatency => (leaving.now - leaving.came).ns(),
                 Value::QueueBytes => leaving.queue_bytes,
-                Value::Utilisation => load,
+                Value::Utilisation => load?.encoded(),
                 Value::PortBytes => leaving.sent_bytes,
-            };
-        }
-        let (packet, (hop, digest)) = (stacks.packet(stack), stacks.next_hop(stack));
-        stacks.set_digest(stack, self.encoder.encode(digest, packet, hop, &values[..self.observed.len()]));
+            })
+        };
+        stacks.set_digest(stack, self.encoder.encode_from(digest, packet, hop, value_of).0);
     }
 
     /// Any other packet leaves: it is part of the port's load.
@@ -241,14 +240,33 @@ impl PintSwitch {
     }
 }
 
+/// The load of a port.
+#[derive(Clone, Copy)]
+enum Load {
+    Share(f64),
+    /// In units of 2^-20.
+    Fixed(u64),
+}
+
+impl Load {
+    /// The number that is encoded for it.
+    fn encoded(self) -> u64 {
+        match self {
+            Load::Share(load) => scaled(load),
+            Load::Fixed(load) => scaled_integer(load),
+        }
+    }
+}
+
 impl PortLoad {
-    /// The load with this data packet, as it is encoded.
-    fn update(&mut self, leaving: &Leaving) -> u64 {
+    /// The load with this data packet.
+    #[inline]
+    fn update(&mut self, leaving: &Leaving) -> Load {
         let (now, queue, size) = (leaving.now.0, leaving.queue_bytes, u32::from(leaving.size));
         match self {
-            PortLoad::Exact(load) => scaled(load.update(now, queue, size)),
-            PortLoad::Tabled(load, key) => scaled_integer(load.update(now, queue, size, key.word(now))),
-            PortLoad::Recirculated(load) => scaled(load.update(now, queue, size)),
+            PortLoad::Exact(load) => Load::Share(load.update(now, queue, size)),
+            PortLoad::Tabled(load, key) => Load::Fixed(load.update(now, queue, size, key.word(now))),
+            PortLoad::Recirculated(load) => Load::Share(load.update(now, queue, size)),
         }
     }
 
