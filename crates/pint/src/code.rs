@@ -163,7 +163,13 @@ impl Code {
 /// Whether hop `hop` (from 1) overwrites in reservoir sampling: g < floor(2^32 / hop).
 #[inline]
 pub fn reservoir_acts(word: Word, hop: u32) -> bool {
-    u64::from(word.hop(hop)) < RESERVOIR[hop.min(MAX_HOPS) as usize]
+    u64::from(word.hop(hop)) < reservoir_threshold(hop)
+}
+
+/// floor(2^32 / hop): what g must be below.
+#[inline]
+pub(crate) fn reservoir_threshold(hop: u32) -> u64 {
+    RESERVOIR[hop.min(MAX_HOPS) as usize]
 }
 
 /// The hop of `hops` whose value survives reservoir sampling: the last that acted.

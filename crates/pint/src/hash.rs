@@ -12,6 +12,7 @@
 //! | bits of 64 hops for the word selection | mix(w + (2^32 + n) G), n-th word |
 //! | h, b bits of a value | mix(w xor ((v + 1) 0xd1342543de82ef95)) >> (64 - b) |
 //! | r, the coin of hop i for rounding | mix(w + (2^33 + i) G) >> 32, in units of 2^-32 |
+//! | which of F fragments | ((mix(w + 2^34 G) >> 32) F) >> 32 |
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1 (which functions, and on what). The mixer is Steele, Lea and Flood,
 //! "Fast splittable pseudorandom number generators", OOPSLA 2014, with the constants of splitmix64.
@@ -22,6 +23,7 @@ pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const VALUE_FACTOR: u64 = 0xd134_2543_de82_ef95;
 const WORDS: u64 = 1 << 32;
 const COINS: u64 = 1 << 33;
+const FRAGMENT: u64 = 1 << 34;
 
 /// The finaliser of splitmix64: every bit of the result depends on every bit of `x`.
 #[inline]
@@ -87,6 +89,13 @@ impl Word {
     pub const fn coin(self, hop: u32) -> u32 {
         (mix(self.0.wrapping_add((COINS + hop as u64).wrapping_mul(GOLDEN))) >> 32) as u32
     }
+
+    /// Which of `count` fragments of a value this packet carries, from 0.
+    #[inline]
+    pub const fn fragment(self, count: u32) -> u32 {
+        let place = mix(self.0.wrapping_add(FRAGMENT.wrapping_mul(GOLDEN))) >> 32;
+        ((place * count as u64) >> 32) as u32
+    }
 }
 
 #[cfg(test)]
@@ -96,8 +105,20 @@ mod tests {
     #[test]
     fn the_mixer_is_splitmix64() {
         // First outputs of splitmix64 seeded with 1234567, as published with the generator.
-        let outputs: Vec<u64> = (1..=3).map(|n| mix(1_234_567u64.wrapping_add(GOLDEN.wrapping_mul(n)))).collect();
-        assert_eq!(outputs, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        let outputs: Vec<u64> =
+            (1..=3).map(|n| mix(1_234_567u64.wrapping_add(GOLDEN.wrapping_mul(n)))).collect();
+        assert_eq!(
+            outputs,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+    }
+
+    #[test]
+    fn fragments_are_drawn_evenly() {
+        let mut counts = [0u32; 5];
+        (0..50_000).for_each(|packet| counts[Key::new(3, 1).word(packet).fragment(5) as usize] += 1);
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 450), "{counts:?}");
+        assert_eq!(Word(9).fragment(1), 0);
     }
 
     #[test]

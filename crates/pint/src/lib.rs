@@ -12,4 +12,12 @@
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 pub mod code;
+pub mod counting;
+pub mod encoder;
+pub mod fixed;
 pub mod hash;
+pub mod loops;
+pub mod utilisation;
+pub mod value;
+#[cfg(feature = "std")]
+pub mod vectors;

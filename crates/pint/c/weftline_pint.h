@@ -1,0 +1,432 @@
+/*
+ * PINT's encoders in C99: what a switch or NIC does to a packet's digest, bit for bit as the Rust crate does it.
+ *
+ * Integers only, nothing allocated, every loop bounded, no division; fit for eBPF. The plan is filled in by whoever loads it (a map
+ * in eBPF). The functions' results are checked against vectors/functions.json and vectors/paths.json.
+ *
+ * Source: Ben Basat et al., "PINT", SIGCOMM 2020.
+ */
+#ifndef WEFTLINE_PINT_H
+#define WEFTLINE_PINT_H
+
+#include <stdint.h>
+
+#include "weftline_pint_tables.h"
+
+#define PINT_GOLDEN 0x9e3779b97f4a7c15ull
+#define PINT_MAX_QUERIES 16
+#define PINT_MAX_SETS 32
+#define PINT_MAX_FIELDS 256
+#define PINT_MAX_LAYERS 6
+#define PINT_MAX_HOPS 255
+
+/* Hashes (hash.rs). */
+
+static inline uint64_t pint_mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static inline uint64_t pint_key(uint64_t seed, uint64_t purpose)
+{
+	return pint_mix(seed + purpose * PINT_GOLDEN);
+}
+
+static inline uint64_t pint_word(uint64_t key, uint64_t packet)
+{
+	return pint_mix(packet ^ key);
+}
+
+/* q, in units of 2^-16. */
+static inline uint32_t pint_share(uint64_t word)
+{
+	return (uint32_t)(word >> 48);
+}
+
+/* H, in units of 2^-32. */
+static inline uint32_t pint_layer_place(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/* g, in units of 2^-32; hops count from 1. */
+static inline uint32_t pint_hop(uint64_t word, uint32_t hop)
+{
+	return (uint32_t)(pint_mix(word + hop * PINT_GOLDEN) >> 32);
+}
+
+static inline uint64_t pint_bits(uint64_t word, uint32_t n)
+{
+	return pint_mix(word + ((1ull << 32) + n) * PINT_GOLDEN);
+}
+
+/* h: 1 to 64 bits of a value. */
+static inline uint64_t pint_value(uint64_t word, uint64_t value, uint32_t bits)
+{
+	return pint_mix(word ^ ((value + 1) * 0xd1342543de82ef95ull)) >> (64 - bits);
+}
+
+/* r, in units of 2^-32. */
+static inline uint32_t pint_coin(uint64_t word, uint32_t hop)
+{
+	return (uint32_t)(pint_mix(word + ((1ull << 33) + hop) * PINT_GOLDEN) >> 32);
+}
+
+static inline uint32_t pint_fragment(uint64_t word, uint32_t count)
+{
+	return (uint32_t)(((pint_mix(word + (1ull << 34) * PINT_GOLDEN) >> 32) * count) >> 32);
+}
+
+/* Codes (code.rs). */
+
+enum pint_selection_kind { PINT_THRESHOLD = 0, PINT_WORDS = 1 };
+
+struct pint_selection {
+	uint32_t kind;
+	/* Of PINT_WORDS: at most 16. */
+	uint32_t bits;
+	/* The threshold in units of 2^-32, or the numerator. */
+	uint64_t number;
+};
+
+struct pint_code {
+	/* Packets with H below this are of the Baseline layer. */
+	uint64_t baseline;
+	uint32_t count;
+	struct pint_selection layers[PINT_MAX_LAYERS];
+};
+
+/* Whether a hop (from 1) acts in an XOR layer. */
+static inline int pint_acts(const struct pint_selection *selection, uint64_t word, uint32_t hop)
+{
+	uint64_t folded = 0, random;
+	uint32_t n;
+
+	if (selection->kind == PINT_THRESHOLD)
+		return pint_hop(word, hop) < selection->number;
+	if (selection->number >> selection->bits)
+		return 1;
+	for (n = 0; n < 16; n++) {
+		if (n >= selection->bits)
+			break;
+		random = pint_bits(word, 16 * ((hop - 1) >> 6) + n);
+		folded = (selection->number >> n) & 1 ? folded | random : folded & random;
+	}
+	return (folded >> ((hop - 1) & 63)) & 1;
+}
+
+/* Whether a hop (1 to 255) overwrites in reservoir sampling. */
+static inline int pint_reservoir_acts(uint64_t word, uint32_t hop)
+{
+	return pint_hop(word, hop) < PINT_RESERVOIR[hop & 255];
+}
+
+/* The XOR layer of a packet, or -1 for Baseline. */
+static inline int pint_layer(const struct pint_code *code, uint64_t word)
+{
+	uint64_t place = pint_layer_place(word), width, end = 0;
+	int layer = 0;
+	uint32_t n;
+
+	if (place < code->baseline || code->count == 0)
+		return -1;
+	width = (1ull << 32) - code->baseline;
+	place = (place - code->baseline) * code->count;
+	for (n = 1; n < PINT_MAX_LAYERS; n++) {
+		end += width;
+		if (n < code->count && place >= end)
+			layer = (int)n;
+	}
+	return layer;
+}
+
+/* Arithmetic (fixed.rs). */
+
+static inline uint32_t pint_highest_bit(uint64_t v)
+{
+	uint32_t n = 0;
+
+	if (v >> 32) { v >>= 32; n += 32; }
+	if (v >> 16) { v >>= 16; n += 16; }
+	if (v >> 8) { v >>= 8; n += 8; }
+	if (v >> 4) { v >>= 4; n += 4; }
+	if (v >> 2) { v >>= 2; n += 2; }
+	return n + (uint32_t)(v >> 1);
+}
+
+static inline uint64_t pint_log2(uint64_t v)
+{
+	uint64_t exponent, fraction, t, end, slope, bend;
+	uint32_t interval;
+
+	if (v == 0)
+		v = 1;
+	exponent = pint_highest_bit(v);
+	fraction = ((v << (63 - exponent)) << 1) >> 32;
+	interval = (uint32_t)(fraction >> 24) & 255;
+	t = fraction & 0xffffff;
+	end = PINT_LOG_ENDS[interval];
+	bend = PINT_LOG_BENDS[interval];
+	slope = ((PINT_LOG_ENDS[interval + 1] - end) << 8) + bend - ((bend * t) >> 24);
+	return (exponent << 32) + end + ((slope * t) >> 32);
+}
+
+static inline uint64_t pint_exp2(uint32_t x)
+{
+	uint32_t interval = x >> 24;
+	uint64_t t = x & 0xffffff, end = PINT_POWER_ENDS[interval], bend = PINT_POWER_BENDS[interval];
+	uint64_t slope = ((PINT_POWER_ENDS[interval + 1] - end) << 8) - bend + ((bend * t) >> 24);
+
+	return (1ull << 32) + end + ((slope * t) >> 32);
+}
+
+static inline uint64_t pint_multiply_high(uint64_t a, uint64_t b)
+{
+	uint64_t al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
+	uint64_t middle = ah * bl + ((al * bl) >> 32);
+	uint64_t low = al * bh + (middle & 0xffffffff);
+
+	return ah * bh + (middle >> 32) + (low >> 32);
+}
+
+/* Values (value.rs). */
+
+enum pint_scale { PINT_EXACT = 0, PINT_ADDITIVE = 1, PINT_MULTIPLICATIVE = 2 };
+enum pint_rounding { PINT_NEAREST = 0, PINT_VALUE = 1, PINT_LOGARITHM = 2 };
+
+struct pint_approximation {
+	uint32_t scale;
+	uint32_t rounding;
+	uint32_t bits;
+	/* Additive: width and floor(2^64 / width). Multiplicative: rate, step (log2 B, 2^-32), span (B - 1, 2^-28). */
+	uint64_t width;
+	uint64_t inverse;
+	uint64_t rate;
+	uint64_t step;
+	uint64_t span;
+};
+
+static inline uint64_t pint_limit(uint32_t bits)
+{
+	return ~0ull >> (64 - bits);
+}
+
+/* 2^x - 1 in units of 2^-28, for x up to 4 in units of 2^-32. */
+static inline uint64_t pint_above_one(uint64_t x)
+{
+	return ((pint_exp2((uint32_t)x) << (x >> 32)) - (1ull << 32)) >> 4;
+}
+
+static inline uint64_t pint_position(uint64_t rate, uint64_t log)
+{
+	return (((log >> 32) * rate) << 12) + (((log & 0xffffffff) * rate) >> 20);
+}
+
+static inline uint64_t pint_round(uint64_t step, uint64_t span, uint64_t position, uint32_t rounding, uint32_t coin)
+{
+	uint64_t code = position >> 32, fraction = position & 0xffffffff;
+
+	if (rounding == PINT_NEAREST)
+		return code + (fraction >> 31);
+	if (rounding == PINT_LOGARITHM)
+		return code + (coin < fraction);
+	return code + (coin * span < pint_above_one(((fraction >> 4) * step) >> 28) << 32);
+}
+
+static inline uint64_t pint_encode_value(const struct pint_approximation *a, uint64_t v, uint32_t coin)
+{
+	uint64_t code = v, rest, limit = pint_limit(a->bits);
+
+	if (a->scale == PINT_ADDITIVE) {
+		code = pint_multiply_high(v, a->inverse);
+		rest = v - code * a->width;
+		if (rest >= a->width) {
+			code += 1;
+			rest -= a->width;
+		}
+		if (a->rounding == PINT_NEAREST)
+			code += rest >= a->width - rest;
+		else
+			code += pint_multiply_high((uint64_t)coin << 32, a->width) < rest;
+	} else if (a->scale == PINT_MULTIPLICATIVE) {
+		code = pint_round(a->step, a->span, pint_position(a->rate, pint_log2(v)), a->rounding, coin);
+	}
+	return code < limit ? code : limit;
+}
+
+/* Randomised counting (counting.rs). */
+
+struct pint_counter {
+	uint64_t rate;
+	uint64_t step;
+	uint64_t span;
+	uint32_t bits;
+};
+
+static inline uint64_t pint_count(const struct pint_counter *c, uint64_t code, uint64_t v, uint32_t coin)
+{
+	uint64_t limit = pint_limit(c->bits), x, exponent, mantissa, sum, next;
+
+	if (code > limit)
+		code = limit;
+	if (v == 0)
+		return code;
+	x = code * c->step;
+	mantissa = pint_exp2((uint32_t)x);
+	exponent = x >> 32;
+	if (exponent < 4)
+		sum = (mantissa + (1ull << (3 - exponent))) >> (4 - exponent);
+	else
+		sum = exponent <= 34 ? mantissa << (exponent - 4) : ~0ull;
+	x = (v < 0xffffffff ? v : 0xffffffff) * c->span;
+	sum = sum + x < sum ? ~0ull : sum + x;
+	next = pint_round(c->step, c->span, pint_position(c->rate, pint_log2(sum) - (28ull << 32)), PINT_VALUE, coin);
+	if (next > limit)
+		return limit;
+	return next < code ? code : next;
+}
+
+/* Loops (loops.rs). */
+
+struct pint_loops {
+	uint32_t tolerance;
+	uint32_t hash_bits;
+};
+
+static inline uint64_t pint_loop_step(const struct pint_loops *l, uint64_t field, uint64_t word, uint32_t hop, uint64_t value,
+				      int *looped)
+{
+	uint64_t mine = pint_value(word, value, l->hash_bits), hash = field & pint_limit(l->hash_bits);
+	uint64_t count = l->hash_bits < 64 ? field >> l->hash_bits : 0;
+
+	if (hop > 1 && hash == mine) {
+		if (count >= l->tolerance) {
+			*looped = 1;
+			return field;
+		}
+		return field + (1ull << l->hash_bits);
+	}
+	return count == 0 && pint_reservoir_acts(word, hop) ? mine : field;
+}
+
+/* The encoder (encoder.rs). */
+
+enum pint_task_kind {
+	PINT_PATH = 0,
+	PINT_SAMPLE = 1,
+	PINT_MAXIMUM = 2,
+	PINT_MINIMUM = 3,
+	PINT_SUM = 4,
+	PINT_PRODUCT = 5,
+	PINT_COUNT = 6,
+	PINT_LOOP = 7
+};
+
+struct pint_task {
+	uint32_t kind;
+	/* Path: pieces of the value, or 0 for hashes. */
+	uint32_t fragments;
+	/* Count: values above it count. */
+	uint64_t threshold;
+	struct pint_code code;
+	struct pint_approximation values;
+	struct pint_counter counter;
+	struct pint_loops loops;
+};
+
+struct pint_field {
+	uint64_t key;
+	uint8_t query;
+	uint8_t offset;
+	uint8_t bits;
+};
+
+struct pint_plan {
+	uint64_t selector;
+	uint32_t queries;
+	uint32_t sets;
+	/* Cumulative shares in units of 2^-16, and each set's first field and the one after its last. */
+	uint32_t until[PINT_MAX_SETS];
+	uint16_t first[PINT_MAX_SETS];
+	uint16_t end[PINT_MAX_SETS];
+	struct pint_task tasks[PINT_MAX_QUERIES];
+	struct pint_field fields[PINT_MAX_FIELDS];
+};
+
+static inline uint64_t pint_block(uint32_t fragments, uint32_t bits, uint64_t word, uint64_t value)
+{
+	uint32_t shift;
+
+	if (fragments == 0)
+		return pint_value(word, value, bits);
+	shift = pint_fragment(word, fragments) * bits;
+	return shift < 64 ? (value >> shift) & pint_limit(bits) : 0;
+}
+
+static inline uint64_t pint_step(const struct pint_task *task, uint32_t bits, uint64_t now, uint64_t word, uint32_t hop,
+				 uint64_t value, int *looped)
+{
+	uint64_t block, code, limit = pint_limit(bits);
+	int layer;
+
+	switch (task->kind) {
+	case PINT_PATH:
+		block = pint_block(task->fragments, bits, word, value);
+		layer = pint_layer(&task->code, word);
+		if (layer < 0)
+			return pint_reservoir_acts(word, hop) ? block : now;
+		return pint_acts(&task->code.layers[layer], word, hop) ? now ^ block : now;
+	case PINT_SAMPLE:
+		return pint_reservoir_acts(word, hop) ? pint_encode_value(&task->values, value, pint_coin(word, hop)) : now;
+	case PINT_MAXIMUM:
+		code = pint_encode_value(&task->values, value, pint_coin(word, hop));
+		return code > now ? code : now;
+	case PINT_MINIMUM:
+		code = pint_encode_value(&task->values, value, pint_coin(word, hop));
+		return hop == 1 || code < now ? code : now;
+	case PINT_SUM:
+		return pint_count(&task->counter, now, value, pint_coin(word, hop));
+	case PINT_PRODUCT:
+		code = pint_encode_value(&task->values, value, pint_coin(word, hop));
+		return code > limit - now ? limit : now + code;
+	case PINT_COUNT:
+		return value > task->threshold && now < limit ? now + 1 : now;
+	case PINT_LOOP:
+		return pint_loop_step(&task->loops, now, word, hop, value, looped);
+	default:
+		return now;
+	}
+}
+
+/* The digest after a hop (from 1, which starts from 0). `values` has one number a query; `looped` becomes 1 if a loop is found. */
+static inline uint64_t pint_encode(const struct pint_plan *plan, uint64_t digest, uint64_t packet, uint32_t hop,
+				   const uint64_t *values, int *looped)
+{
+	uint32_t place = pint_share(pint_word(plan->selector, packet)), set, n;
+
+	if (hop < 1)
+		hop = 1;
+	if (hop > PINT_MAX_HOPS)
+		hop = PINT_MAX_HOPS;
+	if (hop == 1)
+		digest = 0;
+	for (set = 0; set < PINT_MAX_SETS; set++)
+		if (set >= plan->sets || place < plan->until[set])
+			break;
+	if (set >= plan->sets || set >= PINT_MAX_SETS)
+		return digest;
+	for (n = plan->first[set]; n < PINT_MAX_FIELDS && n < plan->end[set]; n++) {
+		const struct pint_field *field = &plan->fields[n];
+		const struct pint_task *task = &plan->tasks[field->query & (PINT_MAX_QUERIES - 1)];
+		uint64_t mask = pint_limit(field->bits), now = (digest >> field->offset) & mask;
+
+		now = pint_step(task, field->bits, now, pint_word(field->key, packet), hop,
+				values[field->query & (PINT_MAX_QUERIES - 1)], looped);
+		digest = (digest & ~(mask << field->offset)) | ((now & mask) << field->offset);
+	}
+	return digest;
+}
+
+#endif

@@ -1,0 +1,410 @@
+//! The load of an egress port as HPCC wants it, kept by the switch: U, a moving average over one base RTT T.
+//!
+//! With tau the time since the last packet (at most T), q the queue behind this packet and B the rate of the port:
+//!
+//! U <- U (T - tau) / T + q tau / (B T^2) + bytes / (B T)
+//!
+//! Two laws differ in `bytes` and in who counts. *Paper*: this packet's bytes, every packet of the link. *Code*: the size of the packet
+//! before, data packets only; but every packet, acknowledgements too, sets size and time of "the packet before", so one between two
+//! data packets hides the first of them from U.
+//!
+//! Three ways to compute it: [`Exact`]; [`Tabled`], integers with tables of logarithms as a switch must ([`crate::fixed`]), whose
+//! dropped bits are rounded at random because an average that feeds on itself turns any bias b of one step into b T / tau; and
+//! [`Recirculated`], for a pipeline that cannot read and write U in one pass: n registers take the packets' shares in turn, each
+//! n-th packet collects them, computes U and goes through the pipeline once more to store it.
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1, appendix B and C; the authors' simulator (law code, arithmetic).
+//! Differs from the source: it names n stored copies and recirculation but no protocol; the one above is ours.
+
+use crate::fixed::{Arithmetic, log2};
+use crate::hash::Word;
+
+/// Which packets count, and with which size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Law {
+    /// The authors' simulator: the previous packet's size, at data packets.
+    Code,
+    /// The paper: this packet's size, at every packet.
+    Paper,
+}
+
+/// Fractional bits of U in [`Tabled`].
+pub const LOAD_BITS: u32 = 20;
+
+/// The number that is encoded for a load: 512 U rounded up, at least 1; 512 is the largest number of flows that U is shared by.
+pub fn scaled(load: f64) -> u64 {
+    // Saturates, and is 0 for NaN.
+    let whole = (load * 512.0) as u64;
+    whole.saturating_add(u64::from((whole as f64) < load * 512.0)).max(1)
+}
+
+/// As [`scaled`], of a load in units of 2^-20.
+pub const fn scaled_integer(load: u64) -> u64 {
+    let up = load.div_ceil(1 << (LOAD_BITS - 9));
+    if up == 0 { 1 } else { up }
+}
+
+/// U in floating point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exact {
+    law: Law,
+    horizon_ps: u64,
+    per_horizon: f64,
+    /// 1 / (B T), per byte.
+    per_byte: f64,
+    load: f64,
+    last_ps: u64,
+    last_bytes: u32,
+}
+
+impl Exact {
+    /// For a port of this rate and the base RTT T; zeros count as 1.
+    pub fn new(law: Law, bits_per_second: u64, horizon_ps: u64) -> Exact {
+        let horizon_ps = horizon_ps.max(1);
+        let per_horizon = 1.0 / horizon_ps as f64;
+        let per_byte = 8e12 / bits_per_second.max(1) as f64 * per_horizon;
+        Exact { law, horizon_ps, per_horizon, per_byte, load: 0.0, last_ps: 0, last_bytes: 0 }
+    }
+
+    /// U as of the last update.
+    pub fn load(&self) -> f64 {
+        self.load
+    }
+
+    /// A data packet leaves with `queue_bytes` behind it; U after it.
+    #[inline]
+    pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
+        let gap = now_ps.saturating_sub(self.last_ps).min(self.horizon_ps) as f64 * self.per_horizon;
+        let bytes = if self.law == Law::Code { self.last_bytes } else { packet_bytes };
+        self.load = self.load * (1.0 - gap) + (gap * queue_bytes as f64 + f64::from(bytes)) * self.per_byte;
+        self.last_ps = now_ps;
+        self.last_bytes = packet_bytes;
+        self.load
+    }
+
+    /// Any other packet leaves (acknowledgement, pause).
+    #[inline]
+    pub fn pass(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) {
+        match self.law {
+            Law::Paper => _ = self.update(now_ps, queue_bytes, packet_bytes),
+            Law::Code => (self.last_ps, self.last_bytes) = (now_ps, packet_bytes),
+        }
+    }
+}
+
+/// How a switch computes with tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tables {
+    pub arithmetic: Arithmetic,
+    /// Fractional bits of U that its logarithm sees, at most 20.
+    pub load_bits: u32,
+    /// Low bits of the queue that are dropped, at most 31.
+    pub queue_shift: u32,
+    /// Whether dropped bits are rounded at random, or cut off.
+    pub random: bool,
+}
+
+impl Tables {
+    /// Tables of 256 entries, dropped bits rounded at random.
+    pub const PAPER: Tables =
+        Tables { arithmetic: Arithmetic::PAPER, load_bits: LOAD_BITS, queue_shift: 0, random: true };
+    /// The authors' simulator: 16 top bits, 15 fractional bits, U times 8192, the queue in units of 256 bytes.
+    pub const AUTHORS: Tables =
+        Tables { arithmetic: Arithmetic::AUTHORS, load_bits: 13, queue_shift: 8, random: true };
+}
+
+/// U in integers, products through logarithms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tabled {
+    law: Law,
+    tables: Tables,
+    horizon_ns: u64,
+    /// log2 T (ns), and log2 of 1 / (B T) in units of U per byte; in units of 2^-32.
+    log_horizon: i64,
+    log_per_byte: i64,
+    load: u64,
+    last_ns: u64,
+    last_bytes: u32,
+}
+
+impl Tabled {
+    /// For a port of this rate and the base RTT T; zeros count as 1. Time is counted in whole nanoseconds.
+    pub fn new(law: Law, tables: Tables, bits_per_second: u64, horizon_ps: u64) -> Tabled {
+        let tables = Tables {
+            load_bits: tables.load_bits.min(LOAD_BITS),
+            queue_shift: tables.queue_shift.min(31),
+            ..tables
+        };
+        let horizon_ns = (horizon_ps / 1_000).max(1);
+        let log_horizon = log2(horizon_ns) as i64;
+        let bits_per_byte = 8_000_000_000u64;
+        let log_per_byte = log2(bits_per_byte) as i64 + (i64::from(LOAD_BITS) << 32)
+            - log2(bits_per_second.max(1)) as i64
+            - log_horizon;
+        Tabled { law, tables, horizon_ns, log_horizon, log_per_byte, load: 0, last_ns: 0, last_bytes: 0 }
+    }
+
+    /// U as of the last update, in units of 2^-20.
+    pub fn load(&self) -> u64 {
+        self.load
+    }
+
+    /// A data packet leaves with `queue_bytes` behind it; U after it in units of 2^-20. `word` gives the coins.
+    #[inline]
+    pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32, word: Word) -> u64 {
+        let now_ns = now_ps / 1_000;
+        let gap = now_ns.saturating_sub(self.last_ns).min(self.horizon_ns);
+        let bytes = u64::from(if self.law == Law::Code { self.last_bytes } else { packet_bytes });
+        let dropped = LOAD_BITS - self.tables.load_bits;
+        let load = self.load.saturating_add((1 << dropped) >> 1) >> dropped;
+        let (left, queue) = (self.horizon_ns - gap, queue_bytes >> self.tables.queue_shift);
+        let mut sum = 0u64;
+        if load > 0 && left > 0 {
+            let log = self.log(load, word, 1) + (i64::from(dropped) << 32) + self.log(left, word, 2);
+            sum = self.power(log - self.log_horizon);
+        }
+        if queue > 0 && gap > 0 {
+            let log = self.log(queue, word, 3)
+                + (i64::from(self.tables.queue_shift) << 32)
+                + self.log(gap, word, 4);
+            sum = sum.saturating_add(self.power(log + self.log_per_byte - self.log_horizon));
+        }
+        if bytes > 0 {
+            sum = sum.saturating_add(self.power(self.log(bytes, word, 5) + self.log_per_byte));
+        }
+        self.load = sum;
+        self.last_ns = now_ns;
+        self.last_bytes = packet_bytes;
+        sum
+    }
+
+    /// Any other packet leaves (acknowledgement, pause).
+    #[inline]
+    pub fn pass(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32, word: Word) {
+        match self.law {
+            Law::Paper => _ = self.update(now_ps, queue_bytes, packet_bytes, word),
+            Law::Code => (self.last_ns, self.last_bytes) = (now_ps / 1_000, packet_bytes),
+        }
+    }
+
+    #[inline]
+    fn log(&self, v: u64, word: Word, coin: u32) -> i64 {
+        if self.tables.random {
+            self.tables.arithmetic.log2_rounded(v, word.coin(coin))
+        } else {
+            self.tables.arithmetic.log2(v)
+        }
+    }
+
+    #[inline]
+    fn power(&self, log: i64) -> u64 {
+        self.tables.arithmetic.exp2(log)
+    }
+}
+
+/// U in a pipeline that needs a second pass to store it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recirculated {
+    /// What U would be if it were stored at once, from the packets of this round on.
+    exact: Exact,
+    /// Registers: packets a round.
+    registers: u32,
+    delay_ps: u64,
+    /// Packets of this round so far, their queue times gap (in units of T) and bytes.
+    filled: u32,
+    queue: f64,
+    bytes: f64,
+    round_ps: u64,
+    /// U as switches read it.
+    stored: f64,
+    /// A value on its second way, and when it arrives.
+    on_its_way: Option<(u64, f64)>,
+    passes: u64,
+    pass_bytes: u64,
+}
+
+impl Recirculated {
+    /// `registers` packets a round (0 counts as 1); a second pass stores its value `delay_ps` after the packet left.
+    pub fn new(
+        law: Law,
+        bits_per_second: u64,
+        horizon_ps: u64,
+        registers: u32,
+        delay_ps: u64,
+    ) -> Recirculated {
+        Recirculated {
+            exact: Exact::new(law, bits_per_second, horizon_ps),
+            registers: registers.max(1),
+            delay_ps,
+            filled: 0,
+            queue: 0.0,
+            bytes: 0.0,
+            round_ps: 0,
+            stored: 0.0,
+            on_its_way: None,
+            passes: 0,
+            pass_bytes: 0,
+        }
+    }
+
+    /// U as the last packet read it.
+    pub fn load(&self) -> f64 {
+        self.stored
+    }
+
+    /// Second passes so far, and the bytes of their packets: what the recirculation port carried.
+    pub fn recirculated(&self) -> (u64, u64) {
+        (self.passes, self.pass_bytes)
+    }
+
+    /// A data packet leaves with `queue_bytes` behind it; U as it reads it, or computes it if it is the round's last.
+    #[inline]
+    pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
+        if let Some((_, load)) = self.on_its_way.filter(|&(at, _)| at <= now_ps) {
+            self.stored = load;
+            self.on_its_way = None;
+        }
+        let port = &mut self.exact;
+        let gap = now_ps.saturating_sub(port.last_ps).min(port.horizon_ps) as f64 * port.per_horizon;
+        self.queue += gap * queue_bytes as f64;
+        self.bytes += f64::from(if port.law == Law::Code { port.last_bytes } else { packet_bytes });
+        (port.last_ps, port.last_bytes) = (now_ps, packet_bytes);
+        self.filled += 1;
+        if self.filled < self.registers {
+            return self.stored;
+        }
+        let round = now_ps.saturating_sub(self.round_ps).min(port.horizon_ps) as f64 * port.per_horizon;
+        let load = self.stored * (1.0 - round) + (self.queue + self.bytes) * port.per_byte;
+        (self.filled, self.queue, self.bytes, self.round_ps) = (0, 0.0, 0.0, now_ps);
+        self.on_its_way = Some((now_ps.saturating_add(self.delay_ps), load));
+        self.passes += 1;
+        self.pass_bytes += u64::from(packet_bytes);
+        load
+    }
+
+    /// Any other packet leaves (acknowledgement, pause).
+    #[inline]
+    pub fn pass(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) {
+        match self.exact.law {
+            Law::Paper => _ = self.update(now_ps, queue_bytes, packet_bytes),
+            Law::Code => (self.exact.last_ps, self.exact.last_bytes) = (now_ps, packet_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::{Key, mix};
+
+    const RATE: u64 = 100_000_000_000;
+    const HORIZON: u64 = 12_240_000;
+
+    /// Packets of 1050 bytes on a 100 Gb/s port whose load swings between idle, half and full, with a queue when full.
+    fn traffic() -> impl Iterator<Item = (u64, u64, u32)> {
+        (0..60_000u64).scan(1_000_000, |now, n| {
+            let phase = n / 600 % 3;
+            let spread = [84, 84 + mix(n) % 170, 84 + mix(n) % 900][phase as usize];
+            *now += spread * 1_000;
+            let queue = if phase == 0 { (n % 600) * 100 } else { 0 };
+            Some((*now, queue, 1_050))
+        })
+    }
+
+    #[test]
+    fn the_first_updates_are_those_of_the_formula() {
+        // B T = 153 000 bytes. The first gap is capped at T.
+        let mut code = Exact::new(Law::Code, RATE, HORIZON);
+        assert_eq!(code.update(20_000_000, 0, 1_050), 0.0);
+        let first = code.update(20_084_000, 15_300, 1_050);
+        assert!((first - (84.0 / 12_240.0 * 0.1 + 1_050.0 / 153_000.0)).abs() < 1e-12);
+        let mut paper = Exact::new(Law::Paper, RATE, HORIZON);
+        assert!((paper.update(20_000_000, 0, 1_050) - 1_050.0 / 153_000.0).abs() < 1e-12);
+        // An acknowledgement hides the data packet before it, under the law of the code only.
+        code.pass(20_100_000, 0, 60);
+        let second = code.update(20_110_000, 0, 1_050);
+        assert!((second - (first * (1.0 - 10.0 / 12_240.0) + 60.0 / 153_000.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_saturated_port_without_a_queue_has_a_load_of_one() {
+        let mut exact = Exact::new(Law::Paper, RATE, HORIZON);
+        let mut tabled = Tabled::new(Law::Paper, Tables::AUTHORS, RATE, HORIZON);
+        for n in 1..3_000u64 {
+            exact.update(n * 84_000, 0, 1_050);
+            tabled.update(n * 84_000, 0, 1_050, Key::new(1, 1).word(n));
+        }
+        assert!((exact.load() - 1.0).abs() < 1e-6);
+        assert!((tabled.load() as f64 / 1_048_576.0 - 1.0).abs() < 0.02, "{}", tabled.load());
+        assert_eq!((scaled(1.0), scaled(0.0), scaled(1.000_001)), (512, 1, 513));
+        assert_eq!(
+            (scaled_integer(1 << 20), scaled_integer(0), scaled_integer((1 << 20) + 1)),
+            (512, 1, 513)
+        );
+        assert_eq!((scaled(f64::NAN), scaled(f64::INFINITY)), (1, u64::MAX));
+    }
+
+    /// Mean of the absolute error and of the error, against exact U, in loads above 0.05.
+    fn errors(mut estimate: impl FnMut(u64, u64, u32, u64) -> f64) -> (f64, f64) {
+        let mut exact = Exact::new(Law::Paper, RATE, HORIZON);
+        let (mut n, mut absolute, mut signed) = (0.0, 0.0, 0.0);
+        for (packet, (now, queue, bytes)) in (0..).zip(traffic()) {
+            let truth = exact.update(now, queue, bytes);
+            let error = estimate(now, queue, bytes, packet) / truth - 1.0;
+            if truth > 0.05 && packet > 600 {
+                n += 1.0;
+                absolute += error.abs();
+                signed += error;
+            }
+        }
+        (absolute / n, signed / n)
+    }
+
+    fn tabled(tables: Tables) -> (f64, f64) {
+        let mut port = Tabled::new(Law::Paper, tables, RATE, HORIZON);
+        errors(|now, queue, bytes, packet| {
+            port.update(now, queue, bytes, Key::new(1, 1).word(packet)) as f64 / 1_048_576.0
+        })
+    }
+
+    #[test]
+    fn tables_that_round_at_random_do_not_drift_and_tables_that_cut_do() {
+        let authors = tabled(Tables::AUTHORS);
+        assert!(authors.0 < 0.02 && authors.1.abs() < 0.02, "{authors:?}");
+        let paper = tabled(Tables::PAPER);
+        assert!(paper.0 < 0.04 && paper.1.abs() < 0.015, "{paper:?}");
+        let cut = tabled(Tables { random: false, ..Tables::PAPER });
+        println!("mean |error|, mean error: authors {authors:?}, 256 entries {paper:?}, cut off {cut:?}");
+        assert!(cut.1 < -0.05, "{cut:?}");
+    }
+
+    #[test]
+    fn recirculating_each_nth_packet_costs_an_nth_of_the_bandwidth_and_some_accuracy() {
+        let mut before = 0.0;
+        for registers in [1, 4, 16] {
+            let mut port = Recirculated::new(Law::Paper, RATE, HORIZON, registers, 0);
+            let (absolute, signed) = errors(|now, queue, bytes, _| port.update(now, queue, bytes));
+            println!("{registers} registers: mean |error| {absolute}, mean error {signed}");
+            assert_eq!(port.recirculated().0, 60_000 / u64::from(registers));
+            assert!(absolute >= before && absolute < 0.04 + 0.002 * f64::from(registers), "{absolute}");
+            assert!(registers > 1 || absolute < 1e-9, "{absolute}");
+            before = absolute;
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_time_queue_or_rate_panics(rate: u64, horizon: u64, steps: Vec<(u64, u64, u32)>, q in 1u32..=16, shift: u32) {
+            let arithmetic = Arithmetic::new(q, 20).unwrap();
+            let tables = Tables { arithmetic, load_bits: shift, queue_shift: shift, random: q % 2 == 0 };
+            let mut tabled = Tabled::new(Law::Code, tables, rate, horizon);
+            let mut exact = Exact::new(Law::Code, rate, horizon);
+            let mut twice = Recirculated::new(Law::Code, rate, horizon, q, horizon);
+            for (now, queue, bytes) in steps {
+                tabled.update(now, queue, bytes, Word(now));
+                exact.update(now, queue, bytes);
+                twice.update(now, queue, bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Values in a few bits: multiplicative and additive approximation, rounded to the nearest code or at random.
+//!
+//! | approximation | code of v | estimate of code a | error |
+//! |---|---|---|---|
+//! | multiplicative, base B = (1 + epsilon)^2 | log_B v | B^a | a factor of at most 1 + epsilon |
+//! | additive, width W = 2 delta | v / W | W a | at most delta |
+//! | exact | v | a | none |
+//!
+//! The real number in the second column is rounded to the nearest code, or up or down at random: in the *value* domain so that the
+//! mean of the estimates is v, or in the *logarithm* domain so that the mean of their logarithms is log v. Beyond the largest code
+//! values saturate. The multiplicative approximation has no code for 0: it counts as 1.
+//!
+//! Encoding takes integers only. The base is not the one that was asked for but the nearest 2^(2^20 / n) for an integer n (the
+//! *rate*, codes per octave in units of 2^-20); over 256 codes of base 1.05 that moves an estimate by less than 10^-5 of itself.
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3; value-domain rounding after the authors' simulator of HPCC-PINT.
+
+use crate::fixed::{exp2, log2, multiply_high};
+
+/// How a real-valued code becomes an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// To the nearest code; takes no coin.
+    Nearest,
+    /// At random, the mean estimate is the value.
+    Value,
+    /// At random, the mean logarithm of the estimate is the value's.
+    Logarithm,
+}
+
+/// A geometric grid of levels B^0, B^1, ... in integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Grid {
+    /// Codes per octave, in units of 2^-20.
+    pub(crate) rate: u64,
+    /// log2 B, in units of 2^-32.
+    pub(crate) step: u64,
+    /// B - 1, in units of 2^-28.
+    pub(crate) span: u64,
+}
+
+impl Grid {
+    /// From 1/4 code per octave (base 16) to 4096.
+    pub(crate) const fn new(rate: u64) -> Option<Grid> {
+        if rate < 1 << 18 || rate > 1 << 32 {
+            return None;
+        }
+        Some(Grid { rate, step: ((1 << 52) + rate / 2) / rate, span: 0 })
+    }
+
+    pub(crate) fn with_span(mut self) -> Grid {
+        self.span = self.above_one(self.step);
+        self
+    }
+
+    /// 2^x - 1 in units of 2^-28, for x up to 4 in units of 2^-32.
+    #[inline]
+    fn above_one(self, x: u64) -> u64 {
+        ((exp2(x as u32) << (x >> 32)) - (1 << 32)) >> 4
+    }
+
+    /// log_B of a number whose log2 is given in units of 2^-32; in units of 2^-32 too.
+    #[inline]
+    pub(crate) fn position(self, log: u64) -> u64 {
+        (((log >> 32) * self.rate) << 12) + (((log & 0xffff_ffff) * self.rate) >> 20)
+    }
+
+    /// The code of a position.
+    #[inline]
+    pub(crate) fn round(self, position: u64, rounding: Rounding, coin: u32) -> u64 {
+        let (code, fraction) = (position >> 32, position & 0xffff_ffff);
+        let up = match rounding {
+            Rounding::Nearest => fraction >> 31 == 1,
+            Rounding::Logarithm => u64::from(coin) < fraction,
+            // P(up) = (B^fraction - 1) / (B - 1), compared without a division.
+            Rounding::Value => {
+                let above = self.above_one(((fraction >> 4) * self.step) >> 28);
+                u64::from(coin) * self.span < above << 32
+            }
+        };
+        code + u64::from(up)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Scale {
+    Exact,
+    /// `inverse` is floor(2^64 / width).
+    Additive {
+        width: u64,
+        inverse: u64,
+    },
+    Multiplicative(Grid),
+}
+
+/// How a value is written into a field of some bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Approximation {
+    scale: Scale,
+    rounding: Rounding,
+    bits: u32,
+}
+
+impl Approximation {
+    /// The value itself in 1 to 64 bits; None for other widths.
+    pub const fn exact(bits: u32) -> Option<Approximation> {
+        if bits == 0 || bits > 64 {
+            return None;
+        }
+        Some(Approximation { scale: Scale::Exact, rounding: Rounding::Nearest, bits })
+    }
+
+    /// Multiples of `width` (2 delta, from 2) in 1 to 32 bits, rounded to the nearest or in the value domain; else None.
+    pub const fn additive(width: u64, bits: u32, rounding: Rounding) -> Option<Approximation> {
+        if width < 2 || bits == 0 || bits > 32 || matches!(rounding, Rounding::Logarithm) {
+            return None;
+        }
+        let inverse = ((1u128 << 64) / width as u128) as u64;
+        Some(Approximation { scale: Scale::Additive { width, inverse }, rounding, bits })
+    }
+
+    /// A geometric grid of `rate` codes per octave, in units of 2^-20, from 2^18 (base 16) to 2^32, in 1 to 32 bits; else None.
+    pub fn multiplicative(rate: u64, bits: u32, rounding: Rounding) -> Option<Approximation> {
+        if bits == 0 || bits > 32 {
+            return None;
+        }
+        let grid = Grid::new(rate)?.with_span();
+        Some(Approximation { scale: Scale::Multiplicative(grid), rounding, bits })
+    }
+
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    pub const fn rounding(&self) -> Rounding {
+        self.rounding
+    }
+
+    /// Codes per octave in units of 2^-20, if multiplicative.
+    pub const fn rate(&self) -> Option<u64> {
+        match self.scale {
+            Scale::Multiplicative(grid) => Some(grid.rate),
+            _ => None,
+        }
+    }
+
+    /// The largest code.
+    #[inline]
+    pub const fn limit(&self) -> u64 {
+        u64::MAX >> (64 - self.bits)
+    }
+
+    /// The code of `v`; `coin` (in units of 2^-32) decides where the rounding is random.
+    #[inline]
+    pub fn encode(&self, v: u64, coin: u32) -> u64 {
+        self.unbounded(v, coin).min(self.limit())
+    }
+
+    /// Whether `v` is beyond the largest code by the nearest rounding, so that its estimate is too small.
+    pub fn saturates(&self, v: u64) -> bool {
+        Approximation { rounding: Rounding::Nearest, ..*self }.unbounded(v, 0) > self.limit()
+    }
+
+    #[inline]
+    fn unbounded(&self, v: u64, coin: u32) -> u64 {
+        match self.scale {
+            Scale::Exact => v,
+            Scale::Additive { width, inverse } => {
+                // The quotient by the inverse is at most one too small.
+                let low = multiply_high(v, inverse);
+                let short = v - low * width >= width;
+                let (code, rest) = (low + u64::from(short), v - (low + u64::from(short)) * width);
+                let up = match self.rounding {
+                    Rounding::Nearest => rest >= width - rest,
+                    _ => multiply_high(u64::from(coin) << 32, width) < rest,
+                };
+                code + u64::from(up)
+            }
+            Scale::Multiplicative(grid) => grid.round(grid.position(log2(v)), self.rounding, coin),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+mod decode {
+    use super::{Approximation, Grid, Rounding, Scale};
+
+    impl Grid {
+        /// B^`code`.
+        pub(crate) fn level(self, code: u64) -> f64 {
+            libm::exp2(code as f64 * 1_048_576.0 / self.rate as f64)
+        }
+    }
+
+    /// The rate of a base, in units of 2^-20; None unless the base is above 1 and at most 16 (and at least 2^(1/4096)).
+    fn rate(base: f64) -> Option<u64> {
+        if !(base > 1.0 && base <= 16.0) {
+            return None;
+        }
+        let rate = (1_048_576.0 / libm::log2(base)).round();
+        (rate <= 4_294_967_296.0).then_some(rate as u64)
+    }
+
+    impl Approximation {
+        /// Multiplicative with this base, above 1.00017 and at most 16; else None.
+        pub fn from_base(base: f64, bits: u32, rounding: Rounding) -> Option<Approximation> {
+            Approximation::multiplicative(rate(base)?, bits, rounding)
+        }
+
+        /// Multiplicative with base (1 + epsilon)^2, so that the nearest code is off by a factor of at most 1 + epsilon.
+        pub fn from_epsilon(epsilon: f64, bits: u32, rounding: Rounding) -> Option<Approximation> {
+            Approximation::from_base((1.0 + epsilon) * (1.0 + epsilon), bits, rounding)
+        }
+
+        /// The estimate of a code.
+        pub fn decode(&self, code: u64) -> f64 {
+            match self.scale {
+                Scale::Exact => code as f64,
+                Scale::Additive { width, .. } => code as f64 * width as f64,
+                Scale::Multiplicative(grid) => grid.level(code),
+            }
+        }
+
+        /// The largest estimate.
+        pub fn largest(&self) -> f64 {
+            self.decode(self.limit())
+        }
+    }
+
+    /// Bits that hold all values from 1 to `largest` at this epsilon; None if epsilon is not within (0.000085, 3].
+    pub fn bits_for(largest: u64, epsilon: f64) -> Option<u32> {
+        let rate = rate((1.0 + epsilon) * (1.0 + epsilon))?;
+        let code = libm::log2(largest.max(1) as f64) * rate as f64 / 1_048_576.0;
+        Some((64 - (code.round() as u64).leading_zeros()).max(1))
+    }
+
+    /// Bits that hold all values from 0 to `largest` with an absolute error of at most `delta`.
+    pub fn bits_for_delta(largest: u64, delta: u64) -> u32 {
+        let code = (u128::from(largest) + u128::from(delta)) / (2 * u128::from(delta)).max(1);
+        (128 - code.leading_zeros()).max(1)
+    }
+}
+#[cfg(feature = "std")]
+pub use decode::{bits_for, bits_for_delta};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Key;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_of_32_bits_at_epsilon_0_0025_need_13_bits() {
+        assert_eq!(bits_for(u64::from(u32::MAX), 0.0025), Some(13));
+        assert_eq!(bits_for(512 * 512, 0.025), Some(8));
+        assert_eq!((bits_for(1, 0.1), bits_for(9, 0.0), bits_for(9, -1.0)), (Some(1), None, None));
+        assert_eq!((bits_for_delta(1_000, 5), bits_for_delta(7, 0)), (7, 3));
+    }
+
+    #[test]
+    fn the_nearest_code_is_that_of_the_formula_for_all_values_of_16_bits() {
+        for (epsilon, bits) in [(0.025, 8), (0.022, 8), (0.42, 4), (0.0025, 13)] {
+            let values = Approximation::from_epsilon(epsilon, bits, Rounding::Nearest).unwrap();
+            let base = 2.0 * libm::log2(1.0 + epsilon);
+            for v in 1..=65_535u64 {
+                let real = libm::log2(v as f64) / base;
+                let expected = (real.round() as u64).min(values.limit());
+                let code = values.encode(v, 0);
+                assert!(code == expected || (real.fract() - 0.5).abs() < 1e-3, "{v}: {code}, {expected}");
+                let off = values.decode(code) / v as f64;
+                let within = off.max(1.0 / off) <= 1.0 + epsilon + 1e-4;
+                assert!(within || values.saturates(v) || code == values.limit(), "{v}: {off}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_never_fall_and_zero_counts_as_one() {
+        for values in [
+            Approximation::from_epsilon(0.0025, 13, Rounding::Nearest).unwrap(),
+            Approximation::additive(10, 12, Rounding::Nearest).unwrap(),
+            Approximation::exact(9).unwrap(),
+        ] {
+            let codes: Vec<u64> = (0..200_000).map(|v| values.encode(v, 0)).collect();
+            assert!(codes.windows(2).all(|pair| pair[0] <= pair[1]));
+            assert_eq!(codes[0], 0);
+            assert!(values.encode(u64::MAX, u32::MAX) <= values.limit());
+        }
+    }
+
+    #[test]
+    fn additive_codes_are_exact_for_every_width() {
+        let values = Approximation::additive(10, 8, Rounding::Nearest).unwrap();
+        let codes = [0, 4, 5, 14, 15, 2_549, 1 << 60].map(|v| values.encode(v, 0));
+        assert_eq!(codes, [0, 0, 1, 1, 2, 255, 255]);
+        assert!(values.saturates(1 << 60) && !values.saturates(2_550));
+        assert_eq!(values.decode(7), 70.0);
+    }
+
+    #[test]
+    fn rounding_in_the_value_domain_keeps_the_mean_and_in_the_log_domain_the_mean_logarithm() {
+        let draws = 1_000_000u32;
+        let cases = [
+            (Approximation::from_base(1.05, 8, Rounding::Value), 300),
+            (Approximation::from_base(1.01, 12, Rounding::Value), 777),
+            (Approximation::from_base(16.0, 4, Rounding::Value), 1_000_001),
+            (Approximation::additive(1_000, 8, Rounding::Value), 1_234),
+            (Approximation::from_epsilon(0.42, 4, Rounding::Logarithm), 1_000),
+            (Approximation::from_epsilon(0.0025, 13, Rounding::Logarithm), 40_000),
+        ];
+        for (values, v) in cases {
+            let values = values.unwrap();
+            let log = values.rounding() == Rounding::Logarithm;
+            let seen = |x: f64| if log { libm::log2(x) } else { x };
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for packet in 0..u64::from(draws) {
+                let coin = Key::new(5, 1).word(packet).coin(3);
+                let error = seen(values.decode(values.encode(v, coin))) - seen(v as f64);
+                sum += error;
+                squares += error * error;
+            }
+            let (mean, n) = (sum / f64::from(draws), f64::from(draws));
+            let deviation = (squares / n - mean * mean).max(0.0).sqrt();
+            assert!(mean.abs() <= 3.0 * deviation / n.sqrt(), "{values:?}: {mean} of {deviation}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_rounding_takes_one_of_the_two_codes_around(v: u64, coin: u32, rate in (1u64 << 18)..=(1 << 32)) {
+            for rounding in [Rounding::Value, Rounding::Logarithm] {
+                let values = Approximation::multiplicative(rate, 32, rounding).unwrap();
+                let (low, high) = (values.encode(v, u32::MAX), values.encode(v, 0));
+                prop_assert!(high - low <= 1);
+                prop_assert!((low..=high).contains(&values.encode(v, coin)));
+            }
+        }
+
+        #[test]
+        fn additive_division_is_exact(v: u64, width in 2u64..) {
+            let values = Approximation::additive(width, 32, Rounding::Value).unwrap();
+            // The largest coin rounds up only a rest that is all but a width.
+            let code = values.unbounded(v, u32::MAX);
+            prop_assert!(code == v / width || (code == v / width + 1 && v % width > width - width / (1 << 31) - 2));
+        }
+    }
+}
