@@ -48,6 +48,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 
 validate: $(NATIVE) ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
+	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
 	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
@@ -62,7 +63,7 @@ $(VENV)/.base: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'ruff>=0.15'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ruff>=0.15'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -12,7 +12,7 @@ cd "$(dirname "$0")"
 seconds=${1:-${FUZZ_SECONDS:-60}}
 [ $# -gt 0 ] && shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(scenario run topology cdf trace parquet)
+[ ${#targets[@]} -gt 0 ] || targets=(scenario run topology cdf trace parquet queries digests sketch)
 
 # Sanitizers and coverage need switches that stable compilers keep for themselves; the explicit target keeps them away from build
 # scripts and macros.

@@ -67,7 +67,7 @@ PROMPTLY = 10 if BUSY else 1
 
 
 def interrupted(arguments, number, *, once):
-    """Signal a command a second (on a busy machine five) after `once()` holds; return its status, errors, and seconds to its end."""
+    """Signal a command a second (busy: five) after `once()`; return status, errors, seconds to its end."""
     # Whoever runs the tests may ignore these signals, and children inherit that.
     heed = partial(signal.signal, number, signal.SIG_DFL)
     process = subprocess.Popen(

@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`explain`.
+`pint`, `explain`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -185,6 +185,10 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
     command("schema", _schema, "print the JSON Schema of the scenario file")
+
+    from weftline import pint_cli
+
+    pint_cli.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
 
     explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
     explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")

@@ -75,24 +75,21 @@ pub struct Field {
     pub copy: u8,
     pub offset: u8,
     pub bits: u8,
+    /// As many ones as bits.
+    mask: u64,
 }
 
 impl Field {
     /// Its bits of a digest.
     #[inline]
     pub const fn read(&self, digest: u64) -> u64 {
-        digest >> self.offset & self.mask()
+        digest >> self.offset & self.mask
     }
 
     /// The digest with its bits replaced.
     #[inline]
     pub const fn write(&self, digest: u64, value: u64) -> u64 {
-        digest & !(self.mask() << self.offset) | (value & self.mask()) << self.offset
-    }
-
-    #[inline]
-    const fn mask(&self) -> u64 {
-        u64::MAX >> (64 - self.bits as u32)
+        digest & !(self.mask << self.offset) | (value & self.mask) << self.offset
     }
 }
 
@@ -181,7 +178,7 @@ impl Encoder {
         if sets.len() > MAX_SETS {
             return Err(Refused::TooManySets);
         }
-        let nothing = Field { key: Key(0), query: 0, copy: 0, offset: 0, bits: 1 };
+        let nothing = Field { key: Key(0), query: 0, copy: 0, offset: 0, bits: 1, mask: 1 };
         let mut encoder = Encoder {
             selector,
             tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
@@ -230,12 +227,13 @@ impl Encoder {
             for copy in 0..slot.copies {
                 let key = Key::new(slot.key.0, u64::from(copy));
                 let offset = (slot.offset + copy * slot.bits) as u8;
-                let field =
-                    Field { key, query: slot.query as u8, copy: copy as u8, offset, bits: slot.bits as u8 };
-                if used & field.mask() << offset != 0 {
+                let mask = u64::MAX >> (64 - slot.bits);
+                let (query, copy, bits) = (slot.query as u8, copy as u8, slot.bits as u8);
+                let field = Field { key, query, copy, offset, bits, mask };
+                if used & mask << offset != 0 {
                     return Err(Refused::Overlap { set });
                 }
-                used |= field.mask() << offset;
+                used |= mask << offset;
                 *self.fields.get_mut(*place).ok_or(Refused::TooManyFields)? = field;
                 *place += 1;
             }
@@ -277,13 +275,25 @@ impl Encoder {
     /// As [`Encoder::encode`], and whether a query that looks for loops found the packet in one.
     #[inline]
     pub fn encode_and_report(&self, digest: u64, packet: u64, hop: u32, values: &[u64]) -> (u64, bool) {
+        self.encode_from(digest, packet, hop, |query| values.get(query).copied())
+    }
+
+    /// As [`Encoder::encode_and_report`], where a query's value is only asked for if the packet serves it.
+    #[inline]
+    pub fn encode_from(
+        &self,
+        digest: u64,
+        packet: u64,
+        hop: u32,
+        mut value_of: impl FnMut(usize) -> Option<u64>,
+    ) -> (u64, bool) {
         let hop = hop.clamp(1, MAX_HOPS);
         let mut digest = if hop == 1 { 0 } else { digest };
         let mut looped = false;
         for field in self.fields(packet) {
             let query = usize::from(field.query);
             // There are as many tasks as a field's query can name.
-            let (Some(&value), Some(task)) = (values.get(query), self.tasks.get(query)) else { continue };
+            let (Some(value), Some(task)) = (value_of(query), self.tasks.get(query)) else { continue };
             let word = field.key.word(packet);
             let now = field.read(digest);
             let (now, report) = match (task, &self.layers[query]) {
@@ -351,7 +361,7 @@ fn fits_task(task: &Task, bits: u32) -> bool {
 }
 
 /// A field after one hop, and whether a loop was found.
-#[inline]
+#[inline(always)]
 fn step(task: &Task, field: &Field, now: u64, word: Word, hop: u32, value: u64) -> (u64, bool) {
     let next = match task {
         Task::Path { code, blocks } => {
@@ -361,16 +371,20 @@ fn step(task: &Task, field: &Field, now: u64, word: Word, hop: u32, value: u64) 
                 Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ block, now),
             }
         }
-        Task::Sample(values) => choose(reservoir_acts(word, hop), values.encode(value, word.coin(hop)), now),
-        Task::Maximum(values) => values.encode(value, word.coin(hop)).max(now),
+        Task::Sample(values) => {
+            choose(reservoir_acts(word, hop), values.encode_with(value, || word.coin(hop)), now)
+        }
+        Task::Maximum(values) => values.encode_with(value, || word.coin(hop)).max(now),
         Task::Minimum(values) => {
-            let code = values.encode(value, word.coin(hop));
+            let code = values.encode_with(value, || word.coin(hop));
             if hop == 1 { code } else { code.min(now) }
         }
         Task::Sum(counter) => counter.add(now, value, word.coin(hop)),
-        Task::Product(values) => now.saturating_add(values.encode(value, word.coin(hop))).min(field.mask()),
+        Task::Product(values) => {
+            now.saturating_add(values.encode_with(value, || word.coin(hop))).min(field.mask)
+        }
         Task::Count { threshold } => {
-            (now + u64::from(value > *threshold && now < field.mask())).min(field.mask())
+            (now + u64::from(value > *threshold && now < field.mask)).min(field.mask)
         }
         Task::Loop(detection) => return detection.step(now, word, hop, value),
     };

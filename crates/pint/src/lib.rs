@@ -11,12 +11,36 @@
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
+#[cfg(feature = "std")]
+pub mod accuracy;
 pub mod code;
+#[cfg(feature = "std")]
+pub mod collector;
+#[cfg(feature = "std")]
+pub mod comparators;
 pub mod counting;
+#[cfg(feature = "std")]
+pub mod csv;
 pub mod encoder;
 pub mod fixed;
+#[cfg(feature = "std")]
+pub mod graph;
 pub mod hash;
+#[cfg(feature = "std")]
+pub mod layout;
 pub mod loops;
+#[cfg(feature = "std")]
+pub mod observed;
+#[cfg(feature = "std")]
+pub mod path;
+#[cfg(feature = "std")]
+pub mod plan;
+#[cfg(feature = "std")]
+pub mod query;
+#[cfg(feature = "std")]
+pub mod recorded;
+#[cfg(feature = "std")]
+pub mod sketch;
 pub mod utilisation;
 pub mod value;
 #[cfg(feature = "std")]

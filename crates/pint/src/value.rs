@@ -153,6 +153,13 @@ impl Approximation {
     /// The code of `v`; `coin` (in units of 2^-32) decides where the rounding is random.
     #[inline]
     pub fn encode(&self, v: u64, coin: u32) -> u64 {
+        self.encode_with(v, || coin)
+    }
+
+    /// As [`Approximation::encode`], with a coin that is tossed only if the rounding is random.
+    #[inline]
+    pub fn encode_with(&self, v: u64, coin: impl FnOnce() -> u32) -> u64 {
+        let coin = if self.rounding == Rounding::Nearest { 0 } else { coin() };
         self.unbounded(v, coin).min(self.limit())
     }
 

@@ -11,6 +11,7 @@ mod controllers;
 mod errors;
 mod instructions;
 mod interrupts;
+mod pint;
 mod runs;
 mod scenarios;
 mod tables;
@@ -21,6 +22,11 @@ mod _native {
 
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
+    #[pymodule_export]
+    use crate::pint::{
+        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_decode, pint_encode,
+        pint_vectors,
+    };
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
     #[pymodule_export]

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use weftline_sim::measure::{Balance, FlowRecord, Outcome, Sample, Sink};
+use weftline_sim::measure::{Balance, DigestRecord, FlowRecord, Outcome, Sample, Sink};
 
 use crate::flow_table::{self, FlowRows};
 use crate::names::Names;
 use crate::resources::Resources;
 use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
-use crate::{ResultsError, queues, summary};
+use crate::{ResultsError, digests, queues, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -23,7 +23,7 @@ const OWN_FILES: &[&str] = &[
     flow_table::FILE,
     series::FILE,
     queues::FILE,
-    "telemetry.parquet",
+    digests::FILE,
     "report.html",
     RESERVE_FILE,
 ];
@@ -60,6 +60,9 @@ pub struct RunFolder {
     /// Made when the first sample comes.
     series: Option<TableFile>,
     waiting_samples: Vec<Sample>,
+    /// Made when the first digest comes.
+    digests: Option<TableFile>,
+    waiting_digests: Vec<DigestRecord>,
     reserve: Option<Reserve>,
 }
 
@@ -110,6 +113,8 @@ impl RunFolder {
             names,
             series: None,
             waiting_samples: Vec::new(),
+            digests: None,
+            waiting_digests: Vec::new(),
             reserve: Some(Reserve::take(dir.join(RESERVE_FILE))?),
         })
     }
@@ -186,13 +191,28 @@ impl RunFolder {
         self.series.insert(table).write(&batch)
     }
 
+    fn flush_digests(&mut self) -> Result<(), ResultsError> {
+        if self.waiting_digests.is_empty() {
+            return Ok(());
+        }
+        let batch = digests::batch(&self.names, &self.waiting_digests);
+        self.waiting_digests.clear();
+        let table = match self.digests.take() {
+            Some(table) => table,
+            None => TableFile::create(&self.dir.join(digests::FILE), digests::schema())?,
+        };
+        self.digests.insert(table).write(&batch)
+    }
+
     /// Everything to the disk; the first failure is returned after all was tried.
     fn close(&mut self) -> Result<(), ResultsError> {
         self.reserve = None;
         let flows = self.flush_flows().and_then(|()| self.flows.close());
         let samples = self.flush_samples();
         let series = self.series.as_mut().map_or(Ok(()), TableFile::close);
-        flows.and(samples).and(series)
+        let last = self.flush_digests();
+        let digests = self.digests.as_mut().map_or(Ok(()), TableFile::close);
+        flows.and(samples).and(series).and(last).and(digests)
     }
 
     fn write_queues(&self, outcome: &Outcome) -> Result<(), ResultsError> {
@@ -224,6 +244,14 @@ impl Sink for RunFolder {
         self.waiting_samples.extend_from_slice(batch);
         if self.waiting_samples.len() >= ROWS_PER_BATCH {
             self.flush_samples()?;
+        }
+        Ok(())
+    }
+
+    fn digests(&mut self, batch: &[DigestRecord]) -> std::io::Result<()> {
+        self.waiting_digests.extend_from_slice(batch);
+        if self.waiting_digests.len() >= ROWS_PER_BATCH {
+            self.flush_digests()?;
         }
         Ok(())
     }

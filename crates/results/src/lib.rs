@@ -11,13 +11,15 @@
 //! Tables are written while the run goes on and are complete Parquet files after every row group (`table_file`), so
 //! that a full disk or a killed process leaves what was computed.
 
-pub mod error;
+pub mod digests;
+mod error;
 pub mod flow_table;
 pub mod folder;
 mod footer;
 pub mod names;
 pub mod parquet_read;
 pub mod queues;
+pub mod recorded;
 pub mod resources;
 pub mod series;
 pub mod slowdown;

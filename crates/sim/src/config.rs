@@ -3,10 +3,12 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 use crate::congestion::ControllerConfig;
+use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
+use std::sync::Arc;
 
 /// A run, everything resolved.
 #[derive(Clone)]
@@ -139,7 +141,7 @@ pub enum Recovery {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TelemetryConfig {
     None,
     Int {
@@ -150,6 +152,8 @@ pub enum TelemetryConfig {
         /// Every data packet carries it, not only those whose controller reads it.
         all: bool,
     },
+    /// Every data packet carries a digest.
+    Pint(Arc<PintConfig>),
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,7 +3,9 @@
 use crate::config::{Compat, IdealFct, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
+use crate::telemetry::pint::PintConfig;
 use crate::units::Time;
+use std::sync::Arc;
 
 /// Bytes of the send timestamp that TIMELY's packets carry.
 const TIMESTAMP_BYTES: u32 = 8;
@@ -17,6 +19,9 @@ pub struct Settings {
     pub int_layout: IntLayout,
     pub int_hops: usize,
     pub path_ids: bool,
+    pub pint: Option<Arc<PintConfig>>,
+    /// For random numbers that are nobody's own.
+    pub seed: u64,
     pub ideal: IdealFct,
     /// Packets may be sent twice: receivers must remember which flows have ended.
     pub duplicates: bool,
@@ -27,8 +32,8 @@ pub struct Settings {
 /// RDMA settings with all that is derived from them.
 pub struct RdmaSettings {
     pub config: RdmaConfig,
-    /// Every data packet carries a telemetry stack.
-    pub int: bool,
+    /// Every data packet carries a telemetry stack: INT records, or PINT's digest.
+    pub stack: bool,
     /// Bytes of telemetry in every data packet and acknowledgement.
     pub telemetry_bytes: u32,
     /// Bytes of an acknowledgement on the wire.
@@ -46,13 +51,17 @@ impl RdmaSettings {
     /// `base_rtt` and `bdp` are the largest of all host pairs.
     pub fn new(
         config: &RdmaConfig,
-        telemetry: TelemetryConfig,
+        telemetry: &TelemetryConfig,
         compat: Compat,
         base_rtt: Time,
         bdp: u64,
     ) -> RdmaSettings {
         let needs = config.controller.needs();
-        let int = matches!(telemetry, TelemetryConfig::Int { all, .. } if all || needs.int);
+        let stack = match telemetry {
+            TelemetryConfig::None => false,
+            TelemetryConfig::Int { all, .. } => *all || needs.int,
+            TelemetryConfig::Pint(_) => true,
+        };
         let telemetry_bytes = telemetry_bytes(config, telemetry);
         let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
         // The authors size every window by the largest bandwidth-delay product of the network.
@@ -64,7 +73,7 @@ impl RdmaSettings {
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
         let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
         RdmaSettings {
-            int,
+            stack,
             telemetry_bytes,
             ack_bytes,
             ack_class: if ignores_pause { 0 } else { config.class },
@@ -87,7 +96,7 @@ impl RdmaSettings {
 
 impl Settings {
     /// The largest data packet of any transport, on the wire.
-    pub fn largest_packet(transports: &[TransportConfig], telemetry: TelemetryConfig) -> u64 {
+    pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
         let bytes = transports.iter().map(|TransportConfig::Rdma(rdma)| {
             u64::from(rdma.mtu + rdma.header + telemetry_bytes(rdma, telemetry))
         });
@@ -95,13 +104,14 @@ impl Settings {
     }
 }
 
-/// Bytes of telemetry in a data packet: INT where it is read or asked for, and the time stamp of TIMELY.
-pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: TelemetryConfig) -> u32 {
+/// Bytes of telemetry in a data packet: INT where it is read or asked for, PINT's digest, and the time stamp of TIMELY.
+pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: &TelemetryConfig) -> u32 {
     let needs = rdma.controller.needs();
     let int = match telemetry {
-        TelemetryConfig::Int { max_hops, all, .. } if all || needs.int => {
+        TelemetryConfig::Int { max_hops, all, .. } if *all || needs.int => {
             max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
         }
+        TelemetryConfig::Pint(pint) => pint.wire_bytes,
         _ => 0,
     };
     int + if needs.timestamp { TIMESTAMP_BYTES } else { 0 }

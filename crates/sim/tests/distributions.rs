@@ -84,6 +84,13 @@ fn dcqcn_incast_lies_within_200_seeds() {
 
 #[test]
 #[ignore = "200 seeds: part of make validate"]
+fn hpcc_pint_lies_within_200_seeds() {
+    within("pod_wb_0.5", "hpint", SLOWDOWNS);
+    within("pod_wb_0.5", "hpint16", SLOWDOWNS);
+}
+
+#[test]
+#[ignore = "200 seeds: part of make validate"]
 fn dcqcn_on_the_dumbbell_lies_within_200_seeds() {
     within("dumb_fair4", "dcqcn", FCT);
 }

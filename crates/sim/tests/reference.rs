@@ -66,3 +66,37 @@ fn incast_under_pfc_is_equal_to_the_nanosecond() {
         }
     }
 }
+
+/// Codes are rounded at random: flows that end before the first rate change are equal, longer ones nearly.
+#[test]
+fn lone_flows_under_pint_are_equal_until_a_code_is_drawn() {
+    let Some((topology, flows, folder)) = case("star_single") else { return };
+    let expected = rows(&folder.join("fct_hpint.csv.gz"));
+    let (kept, _) = run(published("hpint", topology, flows, BUFFER, 1));
+    assert_eq!(kept.flows.len(), expected.len());
+    for (flow, row) in kept.flows.iter().zip(&expected) {
+        let fct = (flow.finish.expect("it ends") - flow.start).as_ns();
+        let within = if flow.size <= 10_000 { 1.0 / row[1] as f64 } else { 0.01 };
+        let off = (fct / row[1] as f64 - 1.0).abs();
+        assert!(off < within, "{} B took {fct} ns, the authors' {}", flow.size, row[1]);
+    }
+}
+
+/// One run of the authors' is one draw; so is one seed of ours. Means over 20 seeds, within 2 %.
+#[test]
+fn mean_completion_times_under_pint_are_those_of_the_authors() {
+    for name in ["dumb_fair4", "star_incast16"] {
+        let Some((topology, flows, folder)) = case(name) else { return };
+        let expected = rows(&folder.join("fct_hpint.csv.gz"));
+        let authors = expected.iter().map(|row| row[1] as f64).sum::<f64>() / expected.len() as f64;
+        let mean = |seed| {
+            let (kept, _) = run(published("hpint", topology.clone(), flows.clone(), BUFFER, seed));
+            let fcts = kept.flows.iter().map(|flow| (flow.finish.expect("it ends") - flow.start).as_ns());
+            fcts.sum::<f64>() / kept.flows.len() as f64
+        };
+        let means: Vec<f64> = (1..=20).map(mean).collect();
+        let ours = means.iter().sum::<f64>() / means.len() as f64;
+        println!("{name}: the authors' mean {authors:.0} ns, ours {ours:.0} over {means:?}");
+        assert!((ours / authors - 1.0).abs() < 0.02, "{name}: {ours:.0} ns against {authors:.0}");
+    }
+}

@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("topology", "files parameters units"),
     ("workload", "engine files parameters topology units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "congestion topology units workload"),
+    ("config", "congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
     ("measure", "engine units workload"),
@@ -52,7 +52,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion measure net packet parameters queue settings telemetry topology transport units workload",
+        "balance config congestion files measure net packet parameters queue settings telemetry topology transport units \
+         workload",
     ),
 ];
 
@@ -65,12 +66,15 @@ const ONLY_IN: &[(&str, &[&str])] = &[
 
 /// Which crates of this repository a crate may depend on, and which rooms of this one it may name.
 const CRATES: &[(&str, &str, &str)] = &[
-    ("sim", "", ""),
-    ("results", "weftline-sim", "config measure parameters units workload"),
+    // What switches write for telemetry is a library of its own, which knows no simulator.
+    ("pint", "", ""),
+    ("sim", "weftline-pint", ""),
+    ("results", "weftline-pint weftline-sim", "config measure parameters units workload"),
     (
         "python",
-        "weftline-results weftline-sim",
-        "config congestion measure parameters scenario simulation telemetry units",
+        "weftline-pint weftline-results weftline-sim",
+        // Topologies: what a collector of digests knows of the network.
+        "config congestion measure parameters scenario simulation telemetry topology units",
     ),
 ];
 

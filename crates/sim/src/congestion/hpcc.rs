@@ -137,27 +137,27 @@ impl ControllerParameters for HpccParameters {
 
 /// What every update needs and no update changes.
 #[derive(Debug, Clone, Copy)]
-struct Law {
-    eta: f64,
-    max_stage: u32,
-    rai: u64,
-    range: RateRange,
+pub(super) struct Law {
+    pub eta: f64,
+    pub max_stage: u32,
+    pub rai: u64,
+    pub range: RateRange,
 }
 
 /// A load and the rate that answers to it: of the path, or of one hop.
 #[derive(Debug, Clone, Copy)]
-struct Reference {
+pub(super) struct Reference {
     /// Moving average of the load over one base RTT; every judged ACK changes it.
-    u: f64,
+    pub u: f64,
     /// R_ref (the paper's W^c), in bit/s; changes once per RTT.
-    rate: u64,
+    pub rate: u64,
     /// Additive steps since the last multiplicative one; changes once per RTT.
-    stage: u32,
+    pub stage: u32,
 }
 
 impl Law {
     /// New rate and stage (Alg. 1, ComputeWind).
-    fn answer(&self, reference: &Reference) -> (u64, u32) {
+    pub fn answer(&self, reference: &Reference) -> (u64, u32) {
         let c = reference.u / self.eta;
         let (rate, stage) = if c >= 1.0 || reference.stage >= self.max_stage {
             // u = 0 gives infinity, which ends at the line rate.

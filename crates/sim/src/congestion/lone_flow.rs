@@ -115,6 +115,7 @@ impl Sender {
             rtt: Time::from_ns(now - sent_at),
             negative: false,
             telemetry: Some(IntView { hops: 1, records: &[record], path_id: 0 }),
+            load: None,
         };
         self.controller.on_ack(&ack, &mut self.control);
         if std::mem::take(&mut self.control.repace) {

@@ -11,6 +11,7 @@ pub mod dcqcn;
 pub mod dctcp;
 pub mod external;
 pub mod hpcc;
+pub mod hpcc_pint;
 pub mod timely;
 
 #[cfg(test)]
@@ -55,6 +56,17 @@ pub struct Ack<'a> {
     /// It says that a packet is missing.
     pub negative: bool,
     pub telemetry: Option<IntView<'a>>,
+    /// The load of the path's busiest port, where the packet brought it (PINT).
+    pub load: Option<PathLoad>,
+}
+
+/// What PINT brings a controller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathLoad {
+    /// Of the busiest port, as a share of its capacity.
+    pub load: f64,
+    /// A random number, for who uses only a share of the feedback.
+    pub coin: u32,
 }
 
 /// Timers that a controller may have running at once.
@@ -126,6 +138,8 @@ pub struct Needs {
     pub window: Window,
     /// INT records of every hop in every acknowledgement.
     pub int: bool,
+    /// The load of the path's busiest port, by PINT.
+    pub load: bool,
     /// The 8-byte send timestamp of TIMELY on the wire.
     pub timestamp: bool,
     /// Whether the authors let acknowledgements pass a paused NIC (their ACK_HIGH_PRIO).
@@ -135,7 +149,7 @@ pub struct Needs {
 impl Needs {
     /// Nothing but `window`.
     pub const fn window(window: Window) -> Needs {
-        Needs { window, int: false, timestamp: false, ack_priority: false }
+        Needs { window, int: false, load: false, timestamp: false, ack_priority: false }
     }
 }
 
@@ -242,6 +256,7 @@ macro_rules! registry {
 
 registry! {
     Hpcc = hpcc::HpccParameters;
+    HpccPint = hpcc_pint::HpccPintParameters;
     Dcqcn = dcqcn::DcqcnParameters;
     Timely = timely::TimelyParameters;
     Dctcp = dctcp::DctcpParameters;
@@ -269,6 +284,9 @@ impl ControllerConfig {
     }
     pub fn needs_int(&self) -> bool {
         self.needs().int
+    }
+    pub fn needs_load(&self) -> bool {
+        self.needs().load
     }
     pub fn needs_timestamp(&self) -> bool {
         self.needs().timestamp

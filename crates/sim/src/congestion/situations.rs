@@ -29,6 +29,7 @@ pub fn ack(acknowledged: u64, next_byte: u64) -> Ack<'static> {
         rtt: Time::from_us(10),
         negative: false,
         telemetry: None,
+        load: None,
     }
 }
 
@@ -236,7 +237,7 @@ fn timely_meets_cross_traffic() {
 fn every_name_reads_and_has_its_text() {
     assert_eq!(
         KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>(),
-        ["hpcc", "dcqcn", "timely", "dctcp", "none"]
+        ["hpcc", "hpcc-pint", "dcqcn", "timely", "dctcp", "none"]
     );
     for doc in DOCS {
         let config = ControllerConfig::read(doc.name, &mut Parameters::new(&mut Nothing::default())).unwrap();
@@ -415,6 +416,7 @@ proptest! {
                 marked: what.marked,
                 rtt: Time(what.rtt),
                 telemetry: what.telemetry.then_some(view),
+                load: what.telemetry.then_some(PathLoad { load: what.rtt as f64 / 1e7, coin: what.rtt as u32 }),
                 ..ack(what.acknowledged, what.next_byte)
             };
             controller.on_ack(&ack, &mut control);

@@ -47,10 +47,30 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// The digest that a sink took off a packet (PINT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DigestRecord {
+    /// When it came to the receiving host.
+    pub time: Time,
+    pub flow: FlowId,
+    pub src: u32,
+    pub dst: u32,
+    pub packet: u64,
+    pub digest: u64,
+    /// Switches that the packet passed.
+    pub hops: u32,
+    /// Of the plan that they ran; 0 without one.
+    pub plan_version: u32,
+}
+
 /// Where records go, in batches. An error ends the run; what was written stays.
 pub trait Sink {
     fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()>;
     fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()>;
+    /// Digests; whoever has no use for them need not say so.
+    fn digests(&mut self, _batch: &[DigestRecord]) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Bytes queued at a port, as a histogram of samples: bin i counts samples in [i, i+1) * 1000 bytes.

@@ -1,6 +1,6 @@
 //! Collects what nodes report, and hands it on in batches. What was not asked for costs a test of one flag at most.
 
-use super::{Entity, FlowRecord, Sample, Sink};
+use super::{DigestRecord, Entity, FlowRecord, Sample, Sink};
 use crate::engine::random::mix64;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -11,6 +11,7 @@ const BATCH: usize = 8192;
 pub struct Recorder {
     flows: Vec<FlowRecord>,
     samples: Vec<Sample>,
+    digests: Vec<DigestRecord>,
     pub flows_done: u64,
     /// Sum of the hashes of all completed flows: independent of the order in which they complete.
     pub hash: u64,
@@ -29,6 +30,7 @@ impl Recorder {
         Recorder {
             flows: Vec::with_capacity(BATCH),
             samples: Vec::new(),
+            digests: Vec::new(),
             flows_done: 0,
             hash: 0,
             delivered: 0,
@@ -73,29 +75,43 @@ impl Recorder {
         }
     }
 
+    pub fn digest(&mut self, record: DigestRecord) {
+        self.digests.push(record);
+    }
+
     /// Whether there is a batch to hand on.
     pub fn is_full(&self) -> bool {
-        self.flows.len() >= BATCH || self.samples.len() >= BATCH
+        self.flows.len().max(self.samples.len()).max(self.digests.len()) >= BATCH
     }
 
     /// Takes out what was collected.
-    pub fn take(&mut self, flows: &mut Vec<FlowRecord>, samples: &mut Vec<Sample>) {
-        flows.append(&mut self.flows);
-        samples.append(&mut self.samples);
+    pub fn take(&mut self, to: &mut Collected) {
+        to.flows.append(&mut self.flows);
+        to.samples.append(&mut self.samples);
+        to.digests.append(&mut self.digests);
     }
 }
 
-/// Hands everything on: flows by when they ended and number, samples by time, however many partitions they come from.
-/// After an error nothing is handed on twice.
-pub fn hand_on(
-    flows: &mut Vec<FlowRecord>,
-    samples: &mut Vec<Sample>,
-    sink: &mut dyn Sink,
-) -> std::io::Result<()> {
-    flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
-    samples.sort_by_key(|sample| (sample.time, sample.entity));
-    let result = sink.flows(flows).and(sink.samples(samples));
-    flows.clear();
-    samples.clear();
-    result
+/// What was collected and is to be handed on.
+#[derive(Default)]
+pub struct Collected {
+    pub flows: Vec<FlowRecord>,
+    pub samples: Vec<Sample>,
+    pub digests: Vec<DigestRecord>,
+}
+
+impl Collected {
+    /// Hands everything on: flows by when they ended and number, samples and digests by time, however many partitions they come
+    /// from. After an error nothing is handed on twice.
+    pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        self.flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
+        self.samples.sort_by_key(|sample| (sample.time, sample.entity));
+        self.digests.sort_unstable_by_key(|record| (record.time, record.flow, record.packet));
+        let result = sink.flows(&self.flows).and(sink.samples(&self.samples));
+        let result = result.and(if self.digests.is_empty() { Ok(()) } else { sink.digests(&self.digests) });
+        self.flows.clear();
+        self.samples.clear();
+        self.digests.clear();
+        result
+    }
 }

@@ -55,9 +55,10 @@ pub struct PartitionPlan {
 
 impl Partition {
     pub fn new(plan: PartitionPlan) -> Partition {
-        let max_hops = match plan.telemetry {
-            TelemetryConfig::None => 1,
-            TelemetryConfig::Int { max_hops, .. } => max_hops as usize,
+        let stacks = match plan.telemetry {
+            TelemetryConfig::None => IntStacks::new(1, plan.layout),
+            TelemetryConfig::Int { max_hops, .. } => IntStacks::new(max_hops as usize, plan.layout),
+            TelemetryConfig::Pint(_) => IntStacks::of_digests(plan.layout),
         };
         let ports = plan.ports.len();
         Partition {
@@ -65,7 +66,7 @@ impl Partition {
             compat: plan.compat,
             number: plan.number,
             packets: PacketSlab::new(),
-            stacks: IntStacks::new(max_hops, plan.layout),
+            stacks,
             totals: vec![PortTotals::default(); plan.ports.len()],
             ports: plan.ports,
             recorder: plan.recorder,

@@ -12,8 +12,15 @@ use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
+use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::Time;
+
+/// What a switch writes into the packets that take telemetry along.
+pub enum SwitchTelemetry {
+    Int,
+    Pint(Box<PintSwitch>),
+}
 
 pub struct Switch {
     pub node: u32,
@@ -26,6 +33,8 @@ pub struct Switch {
     pub cuts_through: u16,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
+    /// What it writes into packets.
+    pub telemetry: SwitchTelemetry,
     /// By local port.
     pub markers: Vec<EcnMarker>,
     pub random: RandomStream,
@@ -102,7 +111,7 @@ impl Switch {
         if !passes {
             return self.queue(net, out, id);
         }
-        let marks = departs(self, port, packet, net.now, &mut net.stacks);
+        let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
         let at = port.launch(packet, net.now, Compat::None);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
@@ -116,6 +125,9 @@ impl Switch {
     fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
+        if let SwitchTelemetry::Pint(_) = self.telemetry {
+            net.stacks.set_came(packet.telemetry, net.now);
+        }
         let port = &mut net.ports[out as usize];
         if !port.up {
             return net.strand_packet(out, id);
@@ -163,9 +175,11 @@ impl Switch {
         if class != 0 {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
+        } else {
+            self.count_pause(&net.ports[port_id as usize], packet, net.now);
         }
         let (packet, port) = (&mut net.packets[id], &net.ports[port_id as usize]);
-        if departs(self, port, packet, net.now, &mut net.stacks) {
+        if departs(self, port, packet, net.now, &mut net.stacks, true) {
             net.totals[port_id as usize].ecn_marks += 1;
         }
         let same_port = self.first_port + u32::from(ingress) == port_id;
@@ -176,6 +190,16 @@ impl Switch {
         net.transmit(port_id, id, more);
         if resumes && same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
+        }
+    }
+
+    /// A pause or resume frame leaves: it is part of the port's load.
+    #[cold]
+    fn count_pause(&mut self, port: &Port, frame: &Packet, now: Time) {
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            let (ingress, egress, size) = (frame.ingress, port.local, frame.size);
+            let (queue_bytes, sent_bytes) = (port.queue.bytes(), port.bytes_sent);
+            pint.other(Leaving { now, ingress, egress, queue_bytes, sent_bytes, size, came: now });
         }
     }
 
@@ -222,23 +246,61 @@ impl Switch {
 
 /// What a switch does to a packet that leaves by a port: marks it, writes telemetry. Whether it was marked.
 #[inline(always)]
-fn departs(switch: &mut Switch, port: &Port, packet: &mut Packet, now: Time, stacks: &mut IntStacks) -> bool {
+fn departs(
+    switch: &mut Switch,
+    port: &Port,
+    packet: &mut Packet,
+    now: Time,
+    stacks: &mut IntStacks,
+    waited: bool,
+) -> bool {
     let class = packet.class;
     let marker = &switch.markers[usize::from(port.local)];
     let marks = class != 0 && marker.marks(port.queue.class_bytes(class), &mut switch.random);
     if marks && packet.kind == PacketKind::Data {
         packet.flags |= flag::MARKED;
     }
-    if packet.telemetry != NONE && packet.kind == PacketKind::Data {
-        let hop = HopState {
-            now,
-            bytes_sent: port.bytes_sent,
-            queue_bytes: port.queue.bytes(),
-            rate_kbps: port.rate_kbps,
-        };
-        stacks.push(packet.telemetry, switch.path_id, hop);
+    if packet.telemetry != NONE {
+        match &mut switch.telemetry {
+            SwitchTelemetry::Int if packet.kind == PacketKind::Data => {
+                let hop = HopState {
+                    now,
+                    bytes_sent: port.bytes_sent,
+                    queue_bytes: port.queue.bytes(),
+                    rate_kbps: port.rate_kbps,
+                };
+                stacks.push(packet.telemetry, switch.path_id, hop);
+            }
+            SwitchTelemetry::Int => {}
+            SwitchTelemetry::Pint(pint) => digests(pint, port, packet, now, stacks, waited),
+        }
     }
     marks
+}
+
+/// PINT's part of what a switch does to a packet that leaves.
+#[inline(never)]
+fn digests(
+    pint: &mut PintSwitch,
+    port: &Port,
+    packet: &Packet,
+    now: Time,
+    stacks: &mut IntStacks,
+    waited: bool,
+) {
+    let leaving = Leaving {
+        now,
+        ingress: packet.ingress,
+        egress: port.local,
+        queue_bytes: port.queue.bytes(),
+        sent_bytes: port.bytes_sent,
+        size: packet.size,
+        came: if waited { stacks.came(packet.telemetry) } else { now },
+    };
+    match packet.kind {
+        PacketKind::Data => pint.data(stacks, packet.telemetry, leaving),
+        _ => pint.other(leaving),
+    }
 }
 
 /// Cut-through: when the packet's head may leave by `out`, if that is later than now: its last byte must not leave before

@@ -6,10 +6,12 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use super::section::Section;
-use super::{failures, measure, network, run, switch, transport};
+use super::{failures, measure, network, run, switch, telemetry, transport};
 use crate::config::Compat;
 use crate::parameters::{Declared, Kind};
 use crate::units::Time;
+use std::path::Path;
+
 use crate::{congestion, topology, workload};
 
 /// The keys of one section, for one kind of it.
@@ -49,8 +51,19 @@ pub fn sections() -> &'static [SectionKeys] {
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
             })
         }));
-        all.push(keys("telemetry", None, |section| {
-            transport::read_telemetry(section, Some(""), Compat::None);
+        all.push(keys("telemetry", Some("int"), |section| {
+            telemetry_kind(section);
+            telemetry::int(section, Compat::None);
+        }));
+        all.push(keys("telemetry", Some("pint"), |section| {
+            telemetry_kind(section);
+            let cx = telemetry::TelemetryContext {
+                compat: Compat::None,
+                seed: 0,
+                base_dir: Path::new(""),
+                transports: &[],
+            };
+            telemetry::pint(section, &cx, None);
         }));
         let kinds = workload::KINDS.iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| keys("workload", Some(kind), |section| workload_keys(section, kind))));
@@ -90,6 +103,10 @@ fn topology_keys(section: &mut Section, kind: &str) {
 fn workload_keys(section: &mut Section, kind: &str) {
     section.kind("workload", None, workload::KINDS, "which pattern of traffic");
     workload::WorkloadSpec::read(kind, &mut section.parameters());
+}
+
+fn telemetry_kind(section: &mut Section) {
+    section.kind("telemetry", Some("auto"), telemetry::TELEMETRIES, "what packets carry");
 }
 
 fn transport_context() -> transport::TransportContext<'static> {
@@ -139,6 +156,6 @@ pub fn names() -> Value {
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),
         "workloads": list(workload::KINDS),
-        "telemetry": list(transport::TELEMETRIES),
+        "telemetry": list(telemetry::TELEMETRIES),
     })
 }

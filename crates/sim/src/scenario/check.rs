@@ -100,7 +100,7 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 
 fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportConfig) -> Value {
     let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
-    let telemetry = telemetry_bytes(rdma, scenario.telemetry);
+    let telemetry = telemetry_bytes(rdma, &scenario.telemetry);
     json!({
         "controller": rdma.controller.name(),
         "base_rtt_ns": base_rtt.as_ns(),
@@ -142,7 +142,7 @@ fn pfc_facts(scenario: &Scenario) -> Value {
         scenario.network.topology.links.iter().map(|link| (link.rate, link.delay)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let packet = Settings::largest_packet(&scenario.transports, scenario.telemetry);
+    let packet = Settings::largest_packet(&scenario.transports, &scenario.telemetry);
     let headroom = |&(rate, delay): &(Rate, Time)| {
         let bytes = headroom(&BufferedPort { rate, delay }, &scenario.switch.pfc, packet);
         json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "headroom_bytes": bytes })
@@ -160,7 +160,7 @@ pub fn headroom_fits(
     network: Option<&Network>,
     switch: &SwitchConfig,
     transports: &[TransportConfig],
-    telemetry: TelemetryConfig,
+    telemetry: &TelemetryConfig,
 ) {
     let Some(network) = network.filter(|_| switch.pfc.enabled && section.is_clean()) else { return };
     let topology = &network.topology;
@@ -188,10 +188,10 @@ pub fn headroom_fits(
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let TelemetryConfig::Int { max_hops, .. } = scenario.telemetry {
+    if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario.transports.iter().any(|t| controller_of(t).needs_int());
-        if needed && switches > max_hops {
+        if needed && switches > *max_hops {
             warnings.push(format!(
                 "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \
                  senders ignore what longer paths report; set max_hops = {switches}"

@@ -213,9 +213,10 @@ fn timers_left(scenario: &Scenario, end: Time) -> f64 {
 
 /// A packet in flight, with its event, and its telemetry where packets have any.
 fn packet_bytes(scenario: &Scenario) -> u64 {
-    let telemetry = match scenario.telemetry {
+    let telemetry = match &scenario.telemetry {
         TelemetryConfig::None => 0,
-        TelemetryConfig::Int { max_hops, .. } => u64::from(max_hops) * size_of::<IntRecord>() as u64 + 8,
+        TelemetryConfig::Int { max_hops, .. } => u64::from(*max_hops) * size_of::<IntRecord>() as u64 + 8,
+        TelemetryConfig::Pint(_) => 2 * size_of::<IntRecord>() as u64,
     };
     size_of::<Packet>() as u64 + EVENT_BYTES + telemetry
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::catalogue::{SectionKeys, sections, type_in_words};
 use super::metrics::METRICS;
-use super::{switch, transport};
+use super::{switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, unknown};
 use crate::topology;
@@ -53,7 +53,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("load balancer", "", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
-        .chain(of("telemetry", "telemetry", &transport::TELEMETRIES[1..2]))
+        .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", super::measure::IDEALS))
         .chain(of("compatibility", "", &super::run::COMPAT[1..]))
 }

@@ -22,6 +22,7 @@ mod run;
 mod schema;
 mod section;
 mod switch;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -129,7 +130,7 @@ impl Scenario {
             topology: self.network.topology.clone(),
             switch: self.switch.clone(),
             transports: self.transports.clone(),
-            telemetry: self.telemetry,
+            telemetry: self.telemetry.clone(),
             traffic: Traffic { sources, groups: self.traffic.groups.clone() },
             failures: self.failures.clone(),
             until: self.until,
@@ -171,8 +172,8 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);
     let telemetry = within(root, "telemetry", |section| {
-        let needed_by = transports.iter().map(controller_of).find(|c| c.needs_int()).map(|c| c.name());
-        transport::read_telemetry(section, needed_by, compat)
+        let cx = telemetry::TelemetryContext { compat, seed, base_dir, transports: &transports };
+        telemetry::read(section, &cx)
     });
 
     let failures = within(root, "failures", |section| failures::read(section, net));
@@ -181,7 +182,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let ecn_defaults = transport::ecn_defaults(transports.first());
         let cx = switch::SwitchContext { compat, ecn_defaults, rates: &rates };
         let config = switch::read(section, &cx);
-        check::headroom_fits(section, net, &config, &transports, telemetry);
+        check::headroom_fits(section, net, &config, &transports, &telemetry);
         config
     });
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
@@ -195,7 +196,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             base_dir,
             read_parquet: hooks.read_parquet,
             transports: &transports,
-            telemetry,
+            telemetry: &telemetry,
         },
     );
     let network = network.filter(|_| !transports.is_empty())?;

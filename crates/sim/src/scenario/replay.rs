@@ -119,7 +119,7 @@ impl<'s> Player<'s> {
             let TransportConfig::Rdma(rdma) = transport;
             Wire {
                 mtu: u64::from(rdma.mtu.max(1)),
-                overhead: u64::from(rdma.header + telemetry_bytes(rdma, scenario.telemetry)),
+                overhead: u64::from(rdma.header + telemetry_bytes(rdma, &scenario.telemetry)),
                 window: base_rtt_and_window(scenario, rdma).1,
             }
         };

@@ -112,7 +112,7 @@ fn the_resolved_text_of_the_example_reads_back_to_itself() {
 
 #[test]
 fn a_wrong_controller_is_named_with_its_line_and_the_nearest() {
-    let known = "(known: hpcc, dcqcn, timely, dctcp, none)";
+    let known = "(known: hpcc, hpcc-pint, dcqcn, timely, dctcp, none)";
     assert_eq!(
         problems("[transport]\nkind = \"rdma\"\ncontroller = { kind = \"hpc\", eta = 0.95 }\n"),
         [format!(

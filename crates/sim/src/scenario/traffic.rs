@@ -82,7 +82,7 @@ pub struct TrafficContext<'a> {
     pub base_dir: &'a Path,
     pub read_parquet: Option<ReadParquet<'a>>,
     pub transports: &'a [TransportConfig],
-    pub telemetry: TelemetryConfig,
+    pub telemetry: &'a TelemetryConfig,
 }
 
 impl<'d> Workloads<'d> {
@@ -146,7 +146,7 @@ impl Packet {
     /// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
     const PLAIN: Packet = Packet { mtu: 1000, header: 0, ack: 0 };
 
-    fn of(TransportConfig::Rdma(rdma): &TransportConfig, telemetry: TelemetryConfig) -> Packet {
+    fn of(TransportConfig::Rdma(rdma): &TransportConfig, telemetry: &TelemetryConfig) -> Packet {
         let telemetry = telemetry_bytes(rdma, telemetry);
         Packet {
             mtu: u64::from(rdma.mtu),

@@ -1,11 +1,11 @@
-//! `[transport]` and `[telemetry]`: how flows are sent, by which controller, and what the packets carry for it.
+//! `[transport]`: how flows are sent, and by which controller.
 //!
 //! Defaults are those of the published HPCC runs: Li et al., "HPCC: High Precision Congestion Control",
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
 use super::switch::EcnDefaults;
-use crate::config::{Compat, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::config::{Compat, RdmaConfig, Recovery, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
@@ -19,12 +19,6 @@ pub const RECOVERIES: &[(&str, &str)] = &[
         "selective-repeat",
         "out-of-order packets are kept and only missing ones sent again (IRN, SIGCOMM 2018)",
     ),
-];
-
-pub const TELEMETRIES: &[(&str, &str)] = &[
-    ("none", "packets carry no telemetry"),
-    ("int", "every switch writes time, bytes sent, queue and rate into the packet (INT)"),
-    ("auto", "int if a controller in use needs it, else none"),
 ];
 
 /// What the other sections decide about a transport.
@@ -210,39 +204,4 @@ pub fn ecn_defaults(transport: Option<&TransportConfig>) -> EcnDefaults {
         }
         _ => EcnDefaults::Ramp,
     }
-}
-
-/// Reads `[telemetry]`. `needed_by`: a controller in use that cannot do without INT.
-pub fn read_telemetry(section: &mut Section, needed_by: Option<&str>, compat: Compat) -> TelemetryConfig {
-    let given =
-        section.kind("telemetry", Some("auto"), TELEMETRIES, "what packets carry for the controllers");
-    let kind = match (given, needed_by) {
-        (Some("auto"), Some(_)) => "int",
-        (Some("auto"), None) => "none",
-        (given, _) => given.unwrap_or("none"),
-    };
-    section.resolve("kind", Value::Text(kind.to_string()));
-    if kind == "int" {
-        return int(section, compat);
-    }
-    if let (Some("none"), Some(controller)) = (given, needed_by) {
-        let message = format!(
-            "controller \"{controller}\" needs telemetry of kind \"int\", not \"none\": set kind = \"int\" or choose \
-             another controller"
-        );
-        section.complain("kind", message);
-    }
-    TelemetryConfig::None
-}
-
-fn int(section: &mut Section, compat: Compat) -> TelemetryConfig {
-    let help =
-        "records that the header has room for (published: 5); a packet with more hops brings nothing back";
-    let max_hops = section.parameters().integer("max_hops", 5, (1, 64), help) as u32;
-    let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices another path (its \
-                released code has none, and so has like = \"hpcc-ns3\")";
-    let path_id = section.flag_or_auto("path_id", compat == Compat::None, help);
-    let help = "every data packet carries it, not only those whose controller reads it";
-    let all = section.parameters().flag("all", false, help);
-    TelemetryConfig::Int { max_hops, path_id, all }
 }

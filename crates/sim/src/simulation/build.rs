@@ -23,10 +23,11 @@ use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
-use crate::net::switch::Switch;
+use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
 use crate::settings::{RdmaSettings, Settings};
 use crate::telemetry::int::IntLayout;
+use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
@@ -60,6 +61,7 @@ impl Simulation {
             map: &map,
             split: &split,
             windows: execution.windows,
+            horizon: settings.rdma.iter().map(|rdma| rdma.base_rtt).max().unwrap_or(Time::ZERO),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -132,11 +134,12 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         let (rtt, bdp) = base_rtt_of(&config.topology, routes, transport.mtu, config.compat);
         let mut transport = transport.clone();
         transport.controller.set_eager_timers(config.compat == Compat::HpccNs3);
-        rdma.push(RdmaSettings::new(&transport, config.telemetry, config.compat, rtt, bdp));
+        rdma.push(RdmaSettings::new(&transport, &config.telemetry, config.compat, rtt, bdp));
     }
-    let (int_hops, path_ids) = match config.telemetry {
-        TelemetryConfig::None => (0, false),
-        TelemetryConfig::Int { max_hops, path_id, .. } => (max_hops as usize, path_id),
+    let (int_hops, path_ids, pint) = match &config.telemetry {
+        TelemetryConfig::None => (0, false, None),
+        TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
+        TelemetryConfig::Pint(pint) => (0, false, Some(pint.clone())),
     };
     let dependencies =
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
@@ -147,6 +150,8 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
         path_ids,
+        pint,
+        seed: config.seed,
         ideal: config.measure.ideal,
         // Outside the compat mode there are timeouts, and balancers that reorder.
         duplicates: config.compat == Compat::None
@@ -241,6 +246,8 @@ struct Builder<'a> {
     split: &'a Split,
     /// Work by windows; none: where it pays.
     windows: Option<bool>,
+    /// Over which switches average their ports' loads: the longest base RTT.
+    horizon: Time,
 }
 
 impl Builder<'_> {
@@ -256,7 +263,8 @@ impl Builder<'_> {
             let own = &ports[first_port as usize..];
             match index {
                 NodeIndex::Switch(_) => {
-                    switches.push(switch(self.config, node, self.map.routes.row(node), first_port, own))
+                    let row = self.map.routes.row(node);
+                    switches.push(switch(self.config, node, row, first_port, own, self.telemetry(node, own)))
                 }
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
@@ -282,12 +290,29 @@ impl Builder<'_> {
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
-            telemetry: self.config.telemetry,
+            telemetry: self.config.telemetry.clone(),
             layout,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
         });
         (net, switches, hosts)
+    }
+
+    /// What a switch writes into packets.
+    fn telemetry(&self, node: u32, own: &[Port]) -> SwitchTelemetry {
+        match &self.config.telemetry {
+            TelemetryConfig::Pint(pint) => {
+                let rates = own.iter().map(|port| port.line.rate);
+                SwitchTelemetry::Pint(Box::new(PintSwitch::new(
+                    pint,
+                    node,
+                    rates,
+                    self.horizon,
+                    self.config.seed,
+                )))
+            }
+            _ => SwitchTelemetry::Int,
+        }
     }
 
     /// A node's number among all of its region: hosts come first.
@@ -340,18 +365,26 @@ impl Builder<'_> {
     }
 }
 
-fn switch(config: &Config, node: u32, row: Row, first_port: u32, own: &[Port]) -> Switch {
+fn switch(
+    config: &Config,
+    node: u32,
+    row: Row,
+    first_port: u32,
+    own: &[Port],
+    telemetry: SwitchTelemetry,
+) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
         own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
-    let packet = Settings::largest_packet(&config.transports, config.telemetry);
+    let packet = Settings::largest_packet(&config.transports, &config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     Switch {
         node,
         row,
         first_port,
+        telemetry,
         cuts_through: cut_through_header(config),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(

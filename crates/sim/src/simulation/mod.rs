@@ -24,7 +24,7 @@ pub use execution::{Execution, Plan};
 
 use crate::config::{Compat, Config};
 use crate::engine::crew;
-use crate::measure::recorder::hand_on;
+use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::settings::Settings;
@@ -262,13 +262,13 @@ impl Simulation {
 
     /// Hands on what was recorded.
     fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
-        let mut samples = Vec::new();
+        let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
         for region in &mut self.regions {
-            region.net.recorder.take(&mut self.ended, &mut samples);
+            region.net.recorder.take(&mut collected);
         }
         // Behind what the regions recorded for the same time.
-        samples.append(&mut self.samples);
-        hand_on(&mut self.ended, &mut samples, sink)
+        collected.samples.append(&mut self.samples);
+        collected.hand_on(sink)
     }
 
     /// Hands on what was recorded and says why the run cannot go on.

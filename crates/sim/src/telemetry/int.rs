@@ -72,6 +72,8 @@ pub struct IntView<'a> {
 /// The records that packets carry, by index; places are used again.
 pub struct IntStacks {
     max_hops: usize,
+    /// Stacks are copied whole, whatever number of switches has written.
+    digests: bool,
     /// For each stack its head, in the form of a record, then its records: what one hop touches lies together.
     records: Vec<IntRecord>,
     free: Vec<u32>,
@@ -90,11 +92,17 @@ pub struct StackHead {
 }
 
 impl IntStacks {
+    /// Stacks that carry a digest each.
+    pub fn of_digests(layout: IntLayout) -> IntStacks {
+        IntStacks { digests: true, ..IntStacks::new(1, layout) }
+    }
+
     /// Stacks with room for `max_hops` records each.
     pub fn new(max_hops: usize, layout: IntLayout) -> IntStacks {
         let unit = layout.sent_unit;
         IntStacks {
             max_hops,
+            digests: false,
             records: Vec::new(),
             free: Vec::new(),
             layout,
@@ -124,6 +132,57 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
+    /// Makes a stack carry a digest instead of records (PINT): its head holds the number of switches that have written and, in place of
+    /// a queue and a rate, the digest; the place of the first record holds the id of its packet, and when it came where it waits.
+    #[inline]
+    pub fn carry_digest(&mut self, id: u32, packet: u64) {
+        let place = &mut self.records[id as usize * (self.max_hops + 1) + 1];
+        (place.queue, place.rate_kbps) = (packet as u32, (packet >> 32) as u32);
+        self.set_digest(id, 0);
+    }
+
+    /// The id of the packet that a digest was put into.
+    #[inline]
+    pub fn packet(&self, id: u32) -> u64 {
+        let place = &self.records[id as usize * (self.max_hops + 1) + 1];
+        u64::from(place.rate_kbps) << 32 | u64::from(place.queue)
+    }
+
+    /// Counts one more switch: its number, from 1, and the digest that it finds.
+    #[inline]
+    pub fn next_hop(&mut self, id: u32) -> (u32, u64) {
+        let head = &mut self.records[id as usize * (self.max_hops + 1)];
+        head.time += 1;
+        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    }
+
+    #[inline]
+    pub fn set_digest(&mut self, id: u32, digest: u64) {
+        let head = &mut self.records[id as usize * (self.max_hops + 1)];
+        (head.queue, head.rate_kbps) = (digest as u32, (digest >> 32) as u32);
+    }
+
+    /// How many switches have written, and the digest.
+    #[inline]
+    pub fn digest(&self, id: u32) -> (u32, u64) {
+        let head = &self.records[id as usize * (self.max_hops + 1)];
+        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    }
+
+    /// Keeps when a packet came to the switch that it waits in.
+    #[inline]
+    pub fn set_came(&mut self, id: u32, at: crate::units::Time) {
+        let place = &mut self.records[id as usize * (self.max_hops + 1) + 1];
+        (place.time, place.sent) = (at.0 as u32, (at.0 >> 32) as u32);
+    }
+
+    /// What [`IntStacks::set_came`] kept last.
+    #[inline]
+    pub fn came(&self, id: u32) -> crate::units::Time {
+        let place = &self.records[id as usize * (self.max_hops + 1) + 1];
+        crate::units::Time(u64::from(place.sent) << 32 | u64::from(place.time))
+    }
+
     fn set_head(&mut self, id: u32, head: StackHead) {
         let place = &mut self.records[id as usize * (self.max_hops + 1)];
         (place.time, place.sent) = (head.hops, head.path_id);
@@ -133,15 +192,21 @@ impl IntStacks {
     #[inline]
     pub fn copy_out(&self, id: u32, to: &mut Vec<IntRecord>) {
         let from = id as usize * (self.max_hops + 1);
-        let used = (self.records[from].time as usize).min(self.max_hops) + 1;
+        let used = self.places_in_use(&self.records[from]);
         to.extend_from_slice(&self.records[from..from + used]);
+    }
+
+    /// The head of a stack and the records behind it.
+    #[inline]
+    fn places_in_use(&self, head: &IntRecord) -> usize {
+        if self.digests { self.max_hops + 1 } else { (head.time as usize).min(self.max_hops) + 1 }
     }
 
     /// Takes the first stack off a list of records that [`IntStacks::copy_out`] has made.
     #[inline]
     pub fn copy_in(&mut self, records: &mut &[IntRecord]) -> u32 {
         let id = self.insert();
-        let (own, rest) = records.split_at((records[0].time as usize).min(self.max_hops) + 1);
+        let (own, rest) = records.split_at(self.places_in_use(&records[0]));
         let from = id as usize * (self.max_hops + 1);
         self.records[from..from + own.len()].copy_from_slice(own);
         *records = rest;

@@ -1,3 +1,4 @@
 //! What packets carry about the network they crossed.
 
 pub mod int;
+pub mod pint;

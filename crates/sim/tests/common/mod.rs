@@ -1,14 +1,17 @@
 //! Networks, flows and settings for tests, stated in full so that nothing depends on defaults that may change.
 #![allow(dead_code)]
 
+use pint::utilisation::Law;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::telemetry::pint::{Computed, PintConfig};
 use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
@@ -98,6 +101,8 @@ pub fn controller(name: &str) -> ControllerConfig {
     let (kind, given): (&str, &[(&str, Value)]) = match name {
         "dcqcnw" => ("dcqcn", &window),
         "timelyw" => ("timely", &window),
+        "hpint" => ("hpcc-pint", &[]),
+        "hpint16" => ("hpcc-pint", &[("p", Value::Number(1.0 / 16.0))]),
         other => (other, &[]),
     };
     ControllerConfig::read(kind, &mut Parameters::new(&mut Given(given))).expect("a known controller")
@@ -154,13 +159,22 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
             queue: QueueConfig::Fifo,
         },
         transports: vec![TransportConfig::Rdma(rdma(controller(name)))],
-        telemetry: TelemetryConfig::Int { max_hops: 5, path_id: false, all: false },
+        telemetry: match name {
+            "hpint" | "hpint16" => pint_of_the_authors(seed),
+            _ => TelemetryConfig::Int { max_hops: 5, path_id: false, all: false },
+        },
         traffic: traffic(flows),
         failures: Failures::default(),
         until: Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(200) },
         measure: MeasureConfig { ideal: IdealFct::Hpcc, ..MeasureConfig::default() },
         compat: Compat::HpccNs3,
     }
+}
+
+/// HPCC-PINT's digest as in the authors' simulator: a code of base 1.05 in two bytes.
+fn pint_of_the_authors(seed: u64) -> TelemetryConfig {
+    let pint = PintConfig::of_load(Law::Code, Computed::Exact, 1.05, 8, 1 << 16, seed).expect("a grid");
+    TelemetryConfig::Pint(Arc::new(PintConfig { wire_bytes: 2, ..pint }))
 }
 
 /// The reference folder: `WEFTLINE_REFERENCE`, or `../shared/reference` beside the repository.

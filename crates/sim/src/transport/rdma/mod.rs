@@ -17,12 +17,14 @@ mod selective;
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
-use crate::congestion::{Ack, CongestionController, FlowContext, TIMERS, Window};
+use crate::congestion::{Ack, CongestionController, FlowContext, PathLoad, TIMERS, Window};
 use crate::ideal::ideal_fct;
-use crate::measure::FlowRecord;
+use crate::measure::{DigestRecord, FlowRecord};
 use crate::net::PortId;
+use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::settings::RdmaSettings;
+use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use nic::{Choice, Nic};
@@ -80,7 +82,7 @@ impl Rdma {
         let now = cx.net.now;
         let (seq, payload) = pair.take_next(settings.config.mtu);
         let size = settings.data_bytes(u64::from(payload)) as u16;
-        let telemetry = if settings.int { cx.net.stacks.insert() } else { NONE };
+        let telemetry = if settings.stack { stack_for(pair.flow, seq, cx) } else { NONE };
         let last = if seq + u64::from(payload) == pair.size { flag::LAST } else { 0 };
         let packet = Packet {
             seq,
@@ -124,6 +126,9 @@ impl Rdma {
     /// A data packet has arrived: answers it where it must be answered.
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
+        if let Some(pint) = &cx.settings.pint {
+            record_digest(pint, &packet, cx.settings.seed, cx.net);
+        }
         let entry = self.receivers.entry(packet.flow);
         let new = matches!(entry, Entry::Vacant(_));
         let received = if new { self.received.get(&packet.flow) } else { None };
@@ -223,13 +228,14 @@ impl Rdma {
             marked: packet.marked(),
             rtt: now - packet.sent,
             negative,
-            telemetry: (packet.telemetry != NONE).then(|| {
+            telemetry: (packet.telemetry != NONE && cx.settings.pint.is_none()).then(|| {
                 let mut view = cx.net.stacks.view(packet.telemetry);
                 if !cx.settings.path_ids {
                     view.path_id = 0;
                 }
                 view
             }),
+            load: cx.settings.pint.as_deref().and_then(|pint| path_load(pint, &packet, cx)),
         };
         let before = pair.control.rate;
         pair.controller.on_ack(&ack, &mut pair.control);
@@ -320,6 +326,47 @@ fn pacing_gap(bytes: u64, rate: Rate, compat: Compat) -> Time {
         Compat::None => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
         Compat::HpccNs3 => crate::net::port::truncated_transmission_time(bytes, rate),
     }
+}
+
+/// What a data packet takes telemetry along in.
+#[inline]
+fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
+    let stack = cx.net.stacks.insert();
+    if cx.settings.pint.is_some() {
+        cx.net.stacks.carry_digest(stack, packet_id(flow, first_byte));
+    }
+    stack
+}
+
+/// The digest of a packet that has arrived is taken off and recorded.
+#[inline(never)]
+fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partition) {
+    let id = net.stacks.packet(packet.telemetry);
+    if !pint.records(seed, id) {
+        return;
+    }
+    let (hops, digest) = net.stacks.digest(packet.telemetry);
+    net.recorder.digest(DigestRecord {
+        time: net.now,
+        flow: packet.flow,
+        src: packet.src,
+        dst: packet.dst,
+        packet: id,
+        digest,
+        hops,
+        plan_version: pint.version(),
+    });
+}
+
+/// The load that an acknowledgement brings back: its packet's id went with the digest.
+#[inline(never)]
+fn path_load(pint: &PintConfig, packet: &Packet, cx: &HostContext) -> Option<PathLoad> {
+    if packet.telemetry == NONE {
+        return None;
+    }
+    let (_, digest) = cx.net.stacks.digest(packet.telemetry);
+    let load = pint.load_of(cx.net.stacks.packet(packet.telemetry), digest)?;
+    Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {

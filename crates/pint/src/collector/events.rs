@@ -1,0 +1,196 @@
+//! What a collector tells while it works: events as they happen, and the results of a flow when its record ends.
+
+use crate::query::FlowKey;
+use crate::recorded::{Address, Flow};
+use crate::sketch::kll::Interval;
+
+/// Takes what the collector tells.
+pub trait Sink {
+    fn event(&mut self, event: Event);
+
+    /// A flow's record has ended.
+    fn ended(&mut self, report: FlowReport);
+
+    /// Whether results of ended flows are wanted; computing them takes time.
+    fn wants_reports(&self) -> bool {
+        true
+    }
+}
+
+/// Keeps everything, for tests and small inputs.
+#[derive(Debug, Default)]
+pub struct Told {
+    pub events: Vec<Event>,
+    pub reports: Vec<FlowReport>,
+}
+
+impl Sink for Told {
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    fn ended(&mut self, report: FlowReport) {
+        self.reports.push(report);
+    }
+}
+
+/// Something happened to a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Time of the digest that showed it.
+    pub time_ns: u64,
+    pub flow: Flow,
+    /// Index of the query; None where no query is meant.
+    pub query: Option<usize>,
+    pub kind: EventKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventKind {
+    /// All hops of the path are known.
+    PathDecoded {
+        /// The values of the hops, in their order.
+        path: Vec<u64>,
+        /// Digests of the query that it took.
+        digests: u64,
+    },
+    /// Packets take another number of hops than before.
+    HopsChanged { from: u32, to: u32 },
+    /// A digest contradicts the known path: the flow goes another way.
+    PathChanged,
+    /// No path agrees with the digests: the route changed before it was known, or an id or a link is missing from what the collector knows.
+    Inconsistent,
+    /// A hop reported the packet in a loop.
+    Loop { packet: u64, sink: Address },
+}
+
+/// Why a record ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Its memory was needed for flows seen more lately.
+    Evicted,
+    /// Nothing was seen of it for the idle time.
+    Idle,
+    /// It takes another path, or its digests contradict each other; a new record began.
+    Changed,
+    /// The input ended.
+    Finished,
+}
+
+impl Ending {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ending::Evicted => "evicted",
+            Ending::Idle => "idle",
+            Ending::Changed => "changed",
+            Ending::Finished => "finished",
+        }
+    }
+}
+
+/// All that is known of a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowReport {
+    pub flow: Flow,
+    /// Which parts of `flow` count.
+    pub key: FlowKey,
+    /// None while the record goes on.
+    pub ending: Option<Ending>,
+    /// Records of this flow that ended before because it changed.
+    pub epoch: u32,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// Digests that served one of the key's queries.
+    pub digests: u64,
+    /// Index of the query, and what it found.
+    pub results: Vec<(usize, Findings)>,
+}
+
+/// What a query found out about a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Findings {
+    Path(PathFindings),
+    /// One entry a hop, from the first.
+    Quantiles(Vec<HopQuantiles>),
+    /// One entry a hop, from the first.
+    Frequent(Vec<HopFrequent>),
+    /// Numbers of single packets.
+    Packets(Summary),
+    /// Only that packets were looked at; loops are told as events.
+    Loops {
+        digests: u64,
+    },
+}
+
+/// A path as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathFindings {
+    /// The value of each hop, from the first; None while more than one is possible.
+    pub hops: Vec<Option<u64>>,
+    /// How many values each hop may have; None while nothing is known of it.
+    pub candidates: Vec<Option<u32>>,
+    /// Digests of the query.
+    pub digests: u64,
+    /// Digests of the query until all hops were known.
+    pub decoded_after: Option<u64>,
+}
+
+impl PathFindings {
+    /// The path, if all hops are known.
+    pub fn path(&self) -> Option<Vec<u64>> {
+        if self.hops.is_empty() { None } else { self.hops.iter().copied().collect() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct HopQuantiles {
+    pub samples: u64,
+    /// Whether all samples are kept, so that only sampling and rounding leave the value open.
+    pub exact: bool,
+    /// Rank error of the sketch with 99 % confidence, as a share; 0 if exact.
+    pub rank_error: f64,
+    /// In the order of the query's quantiles; empty without a sample. Bars of 95 %: sampling, sketch and the rounding of values together.
+    pub values: Vec<Interval<f64>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct HopFrequent {
+    pub samples: u64,
+    /// The most frequent first.
+    pub values: Vec<FrequentValue>,
+}
+
+/// A value that may make up the asked share of a hop's stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrequentValue {
+    pub value: f64,
+    /// Its share of the samples, at least and at most (the sketch's doubt).
+    pub least: f64,
+    pub most: f64,
+    /// 95 % bars of its share of the whole stream: sampling and the sketch's doubt together.
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A running summary of one number per packet.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Summary {
+    pub packets: u64,
+    pub mean: f64,
+    pub smallest: f64,
+    pub largest: f64,
+    pub last: f64,
+}
+
+impl Summary {
+    pub(super) fn take(&mut self, x: f64) {
+        if self.packets == 0 {
+            (self.smallest, self.largest) = (x, x);
+        }
+        self.packets += 1;
+        self.mean += (x - self.mean) / self.packets as f64;
+        self.smallest = self.smallest.min(x);
+        self.largest = self.largest.max(x);
+        self.last = x;
+    }
+}

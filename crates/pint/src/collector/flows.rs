@@ -1,0 +1,218 @@
+//! The table of flows: found by key, kept in the order in which they were seen last, counted in bytes.
+
+use std::collections::HashMap;
+
+use crate::recorded::Flow;
+
+const NONE: u32 = u32::MAX;
+
+/// A flow under one of the plan's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FlowId {
+    /// Which of the collector's keys.
+    pub group: u8,
+    pub flow: Flow,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    id: FlowId,
+    /// Bytes that the record holds beyond its own size.
+    bytes: usize,
+    /// Seen before and after this one; in a free slot `newer` is the next free one.
+    older: u32,
+    newer: u32,
+    record: T,
+}
+
+/// Records of type `T`, each with its share of the memory. Slots of flows that are gone stay in the table's bytes: they are used again.
+#[derive(Debug)]
+pub(super) struct Flows<T> {
+    // Its order is never asked for, so results do not depend on the random keys that keep hostile flows from colliding.
+    places: HashMap<FlowId, u32>,
+    slots: Vec<Option<Box<Slot<T>>>>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    bytes: usize,
+}
+
+impl<T> Flows<T> {
+    /// Bytes of a record's place itself, allocator's rounding included.
+    const PLACE: usize = size_of::<Slot<T>>() + 16;
+    /// Bytes of table per slot: the pointer, its mention in `free`, and the entry of `places` (kept between 7/16 and 7/8 full).
+    const SLOT: usize = 2 * (size_of::<usize>() + 4) + 16 * (size_of::<(FlowId, u32)>() + 1) / 7;
+
+    pub fn new() -> Flows<T> {
+        Flows {
+            places: HashMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            bytes: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Bytes that the table and its records take.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.slots.len() * Self::SLOT
+    }
+
+    pub fn find(&self, id: &FlowId) -> Option<u32> {
+        self.places.get(id).copied()
+    }
+
+    pub fn get(&self, place: u32) -> Option<&T> {
+        self.slots.get(place as usize)?.as_ref().map(|slot| &slot.record)
+    }
+
+    pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        self.slots.get_mut(place as usize)?.as_mut().map(|slot| &mut slot.record)
+    }
+
+    /// The record of a flow, made by `start` if there is none, and its place; the flow is now the one seen last.
+    pub fn touch(&mut self, id: FlowId, start: impl FnOnce() -> (T, usize)) -> (u32, &mut T) {
+        let place = match self.places.get(&id) {
+            Some(&place) => {
+                self.unlink(place);
+                place
+            }
+            None => self.insert(id, start()),
+        };
+        self.link_newest(place);
+        (place, &mut self.slot(place).record)
+    }
+
+    fn insert(&mut self, id: FlowId, (record, bytes): (T, usize)) -> u32 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[place as usize] = Some(Box::new(Slot { id, bytes, older: NONE, newer: NONE, record }));
+        self.places.insert(id, place);
+        self.bytes += bytes + Self::PLACE;
+        place
+    }
+
+    /// The record at a place in use grew by `by` bytes.
+    pub fn grow(&mut self, place: u32, by: isize) {
+        let slot = self.slot(place);
+        slot.bytes = slot.bytes.saturating_add_signed(by);
+        self.bytes = self.bytes.saturating_add_signed(by);
+    }
+
+    /// Puts another record in a place in use and returns the one before.
+    pub fn replace(&mut self, place: u32, (record, bytes): (T, usize)) -> T {
+        let slot = self.slot(place);
+        let before = std::mem::replace(&mut slot.bytes, bytes);
+        let old = std::mem::replace(&mut slot.record, record);
+        self.bytes = self.bytes + bytes - before;
+        old
+    }
+
+    /// The flow that was not seen for longest.
+    pub fn oldest(&self) -> Option<&T> {
+        self.get(self.oldest)
+    }
+
+    /// Takes the flow out that was not seen for longest.
+    pub fn pop_oldest(&mut self) -> Option<(FlowId, T)> {
+        let place = self.oldest;
+        self.get(place)?;
+        self.unlink(place);
+        let slot = self.slots[place as usize].take()?;
+        self.free.push(place);
+        self.places.remove(&slot.id);
+        self.bytes -= slot.bytes + Self::PLACE;
+        Some((slot.id, slot.record))
+    }
+
+    /// All flows, those first that were not seen for longest.
+    pub fn iter(&self) -> impl Iterator<Item = (&FlowId, &T)> {
+        let slot = |place: u32| self.slots.get(place as usize).and_then(Option::as_deref);
+        std::iter::successors(slot(self.oldest), move |before| slot(before.newer))
+            .map(|slot| (&slot.id, &slot.record))
+    }
+
+    fn slot(&mut self, place: u32) -> &mut Slot<T> {
+        // Places come from `places` and the links, which name slots in use only.
+        self.slots[place as usize].as_mut().expect("a linked slot is in use")
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let slot = self.slot(place);
+        let (older, newer) = (slot.older, slot.newer);
+        match older {
+            NONE => self.oldest = newer,
+            _ => self.slot(older).newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            _ => self.slot(newer).older = older,
+        }
+    }
+
+    fn link_newest(&mut self, place: u32) {
+        let before = std::mem::replace(&mut self.newest, place);
+        let slot = self.slot(place);
+        (slot.older, slot.newer) = (before, NONE);
+        match before {
+            NONE => self.oldest = place,
+            _ => self.slot(before).newer = place,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn id(n: u64) -> FlowId {
+        FlowId { group: 0, flow: Flow { id: n, ..Flow::default() } }
+    }
+
+    #[test]
+    fn the_flow_that_was_not_seen_for_longest_goes_first() {
+        let mut flows = Flows::new();
+        for n in [1, 2, 3, 1, 4, 2] {
+            flows.touch(id(n), || (n, 100));
+        }
+        assert_eq!(flows.iter().map(|(_, &n)| n).collect::<Vec<_>>(), [3, 1, 4, 2]);
+        let full = flows.bytes();
+        assert_eq!(flows.pop_oldest().unwrap().1, 3);
+        assert_eq!(flows.bytes(), full - 100 - Flows::<u64>::PLACE);
+        let (place, _) = flows.touch(id(9), || (9, 50));
+        flows.grow(place, 50);
+        assert_eq!((flows.bytes(), flows.len()), (full, 4));
+        assert_eq!(flows.replace(place, (8, 20)), 9);
+        assert_eq!(flows.bytes(), full - 80);
+        assert_eq!(
+            std::iter::from_fn(|| flows.pop_oldest()).map(|(_, n)| n).collect::<Vec<_>>(),
+            [1, 4, 2, 8]
+        );
+        assert_eq!((flows.bytes(), flows.pop_oldest()), (4 * Flows::<u64>::SLOT, None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_is_a_list_in_order_of_sight(touches in prop::collection::vec((0u64..8, any::<bool>()), 0..200)) {
+            let (mut flows, mut list) = (Flows::new(), Vec::new());
+            for (n, pop) in touches {
+                list.retain(|&other| other != n);
+                list.push(n);
+                flows.touch(id(n), || (n, 1));
+                if pop {
+                    prop_assert_eq!(flows.pop_oldest().unwrap().1, list.remove(0));
+                }
+                prop_assert_eq!(flows.iter().map(|(_, &n)| n).collect::<Vec<_>>(), list.clone());
+                prop_assert!(list.iter().all(|&n| flows.find(&id(n)).is_some()) && flows.len() == list.len());
+            }
+        }
+    }
+}

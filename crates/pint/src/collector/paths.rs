@@ -1,0 +1,76 @@
+//! What a collector asks of a decoder of paths.
+
+use crate::collector::PathFindings;
+use crate::encoder::Field;
+use crate::recorded::Flow;
+
+/// What a digest did to a flow's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The path is as known as before, or known better.
+    On,
+    /// This digest made the last hop known.
+    Decoded,
+    /// This digest contradicts what is known; the state is not to be used on.
+    Contradiction,
+}
+
+/// Decodes the paths of many flows. What they share (ids, graph) lives here, what differs in [`Paths::Flow`].
+pub trait Paths {
+    /// What is known of one flow under one query.
+    type Flow;
+
+    /// A flow of which nothing is known but its ends and its number of hops. Under a key that leaves an end out, that address is unknown.
+    fn start(&self, query: usize, flow: &Flow, hops: u32) -> Self::Flow;
+
+    /// Takes in the query's fields of one packet's digest. Bounded time and memory, whatever they say.
+    fn take(&self, query: usize, state: &mut Self::Flow, packet: u64, digest: u64, fields: &[Field]) -> Step;
+
+    /// Bytes that the state holds beyond its own size.
+    fn bytes(&self, state: &Self::Flow) -> usize;
+
+    /// What is known; `digests` and `decoded_after` are filled in by the collector.
+    fn findings(&self, query: usize, state: &Self::Flow) -> PathFindings;
+}
+
+impl<D: Paths> Paths for &D {
+    type Flow = D::Flow;
+
+    fn start(&self, query: usize, flow: &Flow, hops: u32) -> D::Flow {
+        (*self).start(query, flow, hops)
+    }
+
+    fn take(&self, query: usize, state: &mut D::Flow, packet: u64, digest: u64, fields: &[Field]) -> Step {
+        (*self).take(query, state, packet, digest, fields)
+    }
+
+    fn bytes(&self, state: &D::Flow) -> usize {
+        (*self).bytes(state)
+    }
+
+    fn findings(&self, query: usize, state: &D::Flow) -> PathFindings {
+        (*self).findings(query, state)
+    }
+}
+
+/// Leaves paths alone: for plans that trace none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoPaths;
+
+impl Paths for NoPaths {
+    type Flow = ();
+
+    fn start(&self, _: usize, _: &Flow, _: u32) {}
+
+    fn take(&self, _: usize, _: &mut (), _: u64, _: u64, _: &[Field]) -> Step {
+        Step::On
+    }
+
+    fn bytes(&self, _: &()) -> usize {
+        0
+    }
+
+    fn findings(&self, _: usize, _: &()) -> PathFindings {
+        PathFindings::default()
+    }
+}

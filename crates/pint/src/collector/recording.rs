@@ -1,0 +1,359 @@
+//! What is kept of one flow for one query, and what it says.
+
+use super::events::{Findings, FrequentValue, HopFrequent, HopQuantiles, Summary};
+use super::paths::{Paths, Step};
+use crate::code::survivor;
+use crate::counting::Counter;
+use crate::encoder::{Field, Task};
+use crate::hash::mix;
+use crate::query::{Aggregation, Query};
+use crate::recorded::Recorded;
+use crate::sketch::kll::{Interval, Kll, MIN_K, k_for_room, normal_quantile, rank_error};
+use crate::sketch::space_saving::SpaceSaving;
+use crate::value::{Approximation, Rounding};
+
+/// k of sketches whose query states no space: a rank error of 1.33 %.
+pub const DEFAULT_K: u32 = 200;
+/// Error bars hold with this confidence.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// How the fields of a query are kept.
+#[derive(Debug, Clone)]
+pub(super) struct Keeping {
+    pub query: usize,
+    kind: Kind,
+    /// Bytes per flow that the query asked for.
+    space: Option<u64>,
+    seed: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Path,
+    Quantiles { values: Approximation, quantiles: Vec<f64> },
+    Frequent { values: Approximation, share: f64 },
+    Coded(Approximation),
+    Summed(Counter),
+    Counted,
+    Loops,
+}
+
+impl Keeping {
+    pub fn new(index: usize, query: &Query, task: &Task, seed: u64) -> Keeping {
+        let kind = match (task, &query.aggregation) {
+            (Task::Path { .. }, _) => Kind::Path,
+            (Task::Sample(values), Aggregation::Frequent { share, .. }) => {
+                Kind::Frequent { values: *values, share: *share }
+            }
+            (Task::Sample(values), Aggregation::Quantiles { quantiles, .. }) => {
+                Kind::Quantiles { values: *values, quantiles: quantiles.clone() }
+            }
+            // No other aggregation samples; without quantiles there are still the counts.
+            (Task::Sample(values), _) => Kind::Quantiles { values: *values, quantiles: Vec::new() },
+            (Task::Maximum(values) | Task::Minimum(values) | Task::Product(values), _) => {
+                Kind::Coded(*values)
+            }
+            (Task::Sum(counter), _) => Kind::Summed(*counter),
+            (Task::Count { .. }, _) => Kind::Counted,
+            (Task::Loop(_), _) => Kind::Loops,
+        };
+        Keeping { query: index, kind, space: query.space, seed: mix(seed ^ mix(index as u64)) }
+    }
+
+    pub fn traces(&self) -> bool {
+        matches!(self.kind, Kind::Path)
+    }
+
+    /// Whether the query's bits can be what hops write.
+    pub fn possible(&self, field: &Field, row: &Recorded) -> bool {
+        let code = field.read(row.digest);
+        match &self.kind {
+            Kind::Path | Kind::Loops => true,
+            Kind::Quantiles { values, .. } | Kind::Frequent { values, .. } | Kind::Coded(values) => {
+                code <= values.limit()
+            }
+            Kind::Summed(counter) => code <= u64::MAX >> (64 - counter.bits()),
+            Kind::Counted => code <= u64::from(row.hops),
+        }
+    }
+
+    /// Values that a hop's sketch may keep, of `bytes` bytes each; the query's space is split evenly over the hops.
+    fn items(&self, hops: u32, bytes: usize) -> Option<usize> {
+        self.space.map(|space| (space / u64::from(hops.max(1))) as usize / bytes)
+    }
+}
+
+/// A sketch of codes as wide as they need.
+#[derive(Debug)]
+pub(super) enum Codes {
+    One(Kll<u8>),
+    Two(Kll<u16>),
+    Four(Kll<u32>),
+    Eight(Kll<u64>),
+}
+
+/// The same for each width.
+macro_rules! each {
+    ($codes:expr, $sketch:ident => $what:expr) => {
+        match $codes {
+            Codes::One($sketch) => $what,
+            Codes::Two($sketch) => $what,
+            Codes::Four($sketch) => $what,
+            Codes::Eight($sketch) => $what,
+        }
+    };
+}
+
+impl Codes {
+    fn new(keeping: &Keeping, bits: u32, hops: u32, packet: u64) -> Codes {
+        let bytes = match bits {
+            0..=8 => 1,
+            9..=16 => 2,
+            17..=32 => 4,
+            _ => 8,
+        };
+        // Less space than the smallest sketch takes is the smallest sketch.
+        let k = keeping.items(hops, bytes).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K));
+        let seed = keeping.seed ^ mix(packet);
+        match bytes {
+            1 => Codes::One(Kll::new(k, seed)),
+            2 => Codes::Two(Kll::new(k, seed)),
+            4 => Codes::Four(Kll::new(k, seed)),
+            _ => Codes::Eight(Kll::new(k, seed)),
+        }
+    }
+
+    /// `code` fits the width that the sketch was made for.
+    fn update(&mut self, code: u64) {
+        match self {
+            Codes::One(sketch) => sketch.update(code as u8),
+            Codes::Two(sketch) => sketch.update(code as u16),
+            Codes::Four(sketch) => sketch.update(code as u32),
+            Codes::Eight(sketch) => sketch.update(code),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        each!(self, sketch => sketch.bytes())
+    }
+
+    fn quantiles(&self, values: &Approximation, quantiles: &[f64]) -> HopQuantiles {
+        each!(self, sketch => {
+            let view = sketch.sorted();
+            let interval = |&share: &f64| {
+                Some(decoded(widened(view.as_ref()?.interval(share, CONFIDENCE)), values))
+            };
+            HopQuantiles {
+                samples: sketch.len(),
+                exact: sketch.is_exact(),
+                rank_error: if sketch.is_exact() { 0.0 } else { rank_error(sketch.k()) },
+                values: quantiles.iter().filter_map(interval).collect(),
+            }
+        })
+    }
+}
+
+fn widened<T: Into<u64>>(codes: Interval<T>) -> Interval<u64> {
+    Interval { value: codes.value.into(), low: codes.low.map(T::into), high: codes.high.map(T::into) }
+}
+
+/// An interval of codes as values; its bars grow by what rounding to a code leaves open.
+fn decoded(codes: Interval<u64>, values: &Approximation) -> Interval<f64> {
+    let step = values.decode(1);
+    // Nearest rounding moves a value by half a step at most, random rounding by one.
+    let reach = if values.rounding() == Rounding::Nearest { 0.5 } else { 1.0 };
+    let moved = |code: u64, by: f64| match values.rate() {
+        Some(_) => values.decode(code) * libm::pow(step, by),
+        // Steps of 1 are exact values.
+        None if step <= 1.0 => values.decode(code),
+        None => values.decode(code) + by * step,
+    };
+    // The lowest code of a geometric grid also stands for 0, the largest code for all beyond.
+    let low = codes.low.map(|code| if code == 0 { 0.0 } else { moved(code, -reach).max(0.0) });
+    let high = codes.high.filter(|&code| code < values.limit()).map(|code| moved(code, reach));
+    Interval { value: values.decode(codes.value), low, high }
+}
+
+/// What one flow's digests of one query add up to.
+#[derive(Debug)]
+pub(super) enum Recording<P> {
+    Path { state: P, digests: u64, decoded_after: Option<u64> },
+    Quantiles(Vec<Option<Codes>>),
+    Frequent(Vec<Option<SpaceSaving>>),
+    Packets(Summary),
+    Loops(u64),
+}
+
+impl<P> Recording<P> {
+    pub fn new<D: Paths<Flow = P>>(keeping: &Keeping, paths: &D, row: &Recorded) -> Recording<P> {
+        let room = row.hops as usize;
+        match &keeping.kind {
+            Kind::Path => {
+                let state = paths.start(keeping.query, &row.flow, row.hops);
+                Recording::Path { state, digests: 0, decoded_after: None }
+            }
+            Kind::Quantiles { .. } => Recording::Quantiles(Vec::with_capacity(room)),
+            Kind::Frequent { .. } => Recording::Frequent(Vec::with_capacity(room)),
+            Kind::Coded(_) | Kind::Summed(_) | Kind::Counted => Recording::Packets(Summary::default()),
+            Kind::Loops => Recording::Loops(0),
+        }
+    }
+
+    /// Bytes beyond its own size.
+    pub fn bytes<D: Paths<Flow = P>>(&self, paths: &D) -> usize {
+        match self {
+            Recording::Path { state, .. } => paths.bytes(state),
+            Recording::Quantiles(hops) => {
+                let own = |codes: &Codes| codes.bytes() - each!(codes, sketch => size_of_val(sketch));
+                hops.capacity() * size_of::<Option<Codes>>() + hops.iter().flatten().map(own).sum::<usize>()
+            }
+            Recording::Frequent(hops) => {
+                let own = |sketch: &SpaceSaving| sketch.bytes() - size_of::<SpaceSaving>();
+                hops.capacity() * size_of::<Option<SpaceSaving>>()
+                    + hops.iter().flatten().map(own).sum::<usize>()
+            }
+            Recording::Packets(_) | Recording::Loops(_) => 0,
+        }
+    }
+
+    /// Takes in the query's fields of a digest; returns what happened to a path, and by how many bytes the recording grew (or shrank).
+    pub fn take<D: Paths<Flow = P>>(
+        &mut self,
+        keeping: &Keeping,
+        paths: &D,
+        row: &Recorded,
+        fields: &[Field],
+    ) -> (Step, isize) {
+        let mut grown = 0;
+        match (self, &keeping.kind) {
+            (Recording::Path { state, digests, decoded_after }, _) => {
+                *digests += 1;
+                let before = paths.bytes(state);
+                let step = paths.take(keeping.query, state, row.packet, row.digest, fields);
+                if step == Step::Decoded {
+                    *decoded_after = Some(*digests);
+                }
+                return (step, paths.bytes(state) as isize - before as isize);
+            }
+            (Recording::Quantiles(hops), Kind::Quantiles { values, .. }) => {
+                for field in fields {
+                    let place = owner(hops, field, row, &mut grown);
+                    let before = place.as_ref().map_or(size_of::<Codes>(), Codes::bytes_with_place);
+                    let codes =
+                        place.get_or_insert_with(|| Codes::new(keeping, values.bits(), row.hops, row.packet));
+                    codes.update(field.read(row.digest));
+                    grown += codes.bytes_with_place() as isize - before as isize;
+                }
+            }
+            (Recording::Frequent(hops), Kind::Frequent { share, .. }) => {
+                for field in fields {
+                    let place = owner(hops, field, row, &mut grown);
+                    let before = place.as_ref().map_or(size_of::<SpaceSaving>(), SpaceSaving::bytes);
+                    let sketch = place.get_or_insert_with(|| {
+                        // Without a space: a quarter of the asked share is the most that a count is off by.
+                        let counters =
+                            keeping.items(row.hops, 24).unwrap_or((4.0 / share.max(1e-3)).ceil() as usize);
+                        SpaceSaving::new(counters)
+                    });
+                    sketch.update(field.read(row.digest));
+                    grown += sketch.bytes() as isize - before as isize;
+                }
+            }
+            (Recording::Packets(summary), kind) => {
+                for field in fields {
+                    let code = field.read(row.digest);
+                    summary.take(match kind {
+                        Kind::Coded(values) => values.decode(code),
+                        Kind::Summed(counter) => counter.decode(code),
+                        _ => code as f64,
+                    });
+                }
+            }
+            (Recording::Loops(digests), _) => *digests += 1,
+            // A recording is made for its keeping and stays with it.
+            (Recording::Quantiles(_) | Recording::Frequent(_), _) => {}
+        }
+        (Step::On, grown)
+    }
+
+    /// Whether it is a path that is known.
+    pub fn is_decoded(&self) -> bool {
+        matches!(self, Recording::Path { decoded_after: Some(_), .. })
+    }
+
+    pub fn findings<D: Paths<Flow = P>>(&self, keeping: &Keeping, paths: &D) -> Findings {
+        match (self, &keeping.kind) {
+            (Recording::Path { state, digests, decoded_after }, _) => {
+                let mut findings = paths.findings(keeping.query, state);
+                (findings.digests, findings.decoded_after) = (*digests, *decoded_after);
+                Findings::Path(findings)
+            }
+            (Recording::Quantiles(hops), Kind::Quantiles { values, quantiles }) => {
+                let none = HopQuantiles { samples: 0, exact: true, rank_error: 0.0, values: Vec::new() };
+                let hop = |codes: &Option<Codes>| {
+                    codes.as_ref().map_or(none.clone(), |codes| codes.quantiles(values, quantiles))
+                };
+                Findings::Quantiles(hops.iter().map(hop).collect())
+            }
+            (Recording::Frequent(hops), Kind::Frequent { values, share }) => {
+                let none = HopFrequent { samples: 0, values: Vec::new() };
+                let hop = |sketch: &Option<SpaceSaving>| {
+                    sketch.as_ref().map_or(none.clone(), |s| frequent(s, values, *share))
+                };
+                Findings::Frequent(hops.iter().map(hop).collect())
+            }
+            (Recording::Packets(summary), _) => Findings::Packets(*summary),
+            (Recording::Loops(digests), _) => Findings::Loops { digests: *digests },
+            (Recording::Quantiles(_), _) => Findings::Quantiles(Vec::new()),
+            (Recording::Frequent(_), _) => Findings::Frequent(Vec::new()),
+        }
+    }
+}
+
+impl Codes {
+    /// Heap and the place in its list.
+    fn bytes_with_place(&self) -> usize {
+        size_of::<Codes>() + self.bytes() - each!(self, sketch => size_of_val(sketch))
+    }
+}
+
+/// The place of the hop that wrote this copy: the last that acted.
+fn owner<'h, T>(
+    hops: &'h mut Vec<Option<T>>,
+    field: &Field,
+    row: &Recorded,
+    grown: &mut isize,
+) -> &'h mut Option<T> {
+    let place = survivor(field.key.word(row.packet), row.hops) as usize - 1;
+    if hops.len() < row.hops as usize {
+        let before = hops.capacity();
+        hops.reserve_exact(row.hops as usize - hops.len());
+        hops.resize_with(row.hops as usize, || None);
+        *grown += ((hops.capacity() - before) * size_of::<Option<T>>()) as isize;
+    }
+    // Survivors are among the packet's hops.
+    &mut hops[place]
+}
+
+fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFrequent {
+    let n = sketch.len() as f64;
+    let z = normal_quantile(0.5 + CONFIDENCE / 2.0);
+    // Wilson's interval of a share from n independent samples.
+    let wilson = |p: f64, sign: f64| {
+        let (centre, spread) =
+            (p + z * z / (2.0 * n), z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt());
+        ((centre + sign * spread) / (1.0 + z * z / n)).clamp(0.0, 1.0)
+    };
+    let value = |counter: &crate::sketch::space_saving::Counter| {
+        let (least, most) =
+            ((counter.count - counter.excess) as f64 / n, (counter.count as f64 / n).min(1.0));
+        FrequentValue {
+            value: values.decode(counter.value),
+            least,
+            most,
+            low: wilson(least, -1.0),
+            high: wilson(most, 1.0),
+        }
+    };
+    HopFrequent { samples: sketch.len(), values: sketch.frequent(share).iter().map(value).collect() }
+}

@@ -1,0 +1,390 @@
+use super::*;
+use crate::encoder::{Blocks, Task};
+use crate::plan;
+use crate::recorded::Address;
+use proptest::prelude::*;
+
+/// Paths in fragments of one piece (the whole id), Baseline only: the survivor's id is the field.
+struct Raw;
+
+impl Paths for Raw {
+    type Flow = Vec<Option<u64>>;
+
+    fn start(&self, _: usize, _: &Flow, hops: u32) -> Vec<Option<u64>> {
+        vec![None; hops as usize]
+    }
+
+    fn take(
+        &self,
+        _: usize,
+        state: &mut Vec<Option<u64>>,
+        packet: u64,
+        digest: u64,
+        fields: &[Field],
+    ) -> Step {
+        let done = state.iter().all(Option::is_some);
+        for field in fields {
+            let hop = crate::code::survivor(field.key.word(packet), state.len() as u32) as usize - 1;
+            match state[hop].replace(field.read(digest)) {
+                Some(before) if before != field.read(digest) => return Step::Contradiction,
+                _ => {}
+            }
+        }
+        if !done && state.iter().all(Option::is_some) { Step::Decoded } else { Step::On }
+    }
+
+    fn bytes(&self, state: &Vec<Option<u64>>) -> usize {
+        16 * state.capacity()
+    }
+
+    fn findings(&self, _: usize, state: &Vec<Option<u64>>) -> PathFindings {
+        let candidates = state.iter().map(|hop| hop.map(|_| 1)).collect();
+        PathFindings { hops: state.clone(), candidates, ..PathFindings::default() }
+    }
+}
+
+/// Path and latency on 15/16 of the packets, path and load on the rest; loads of all flows of a source together.
+const QUERIES: &str = r#"
+bits = 18
+seed = 5
+hops = { expected = 4, maximal = 12 }
+
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+code = "baseline"
+blocks = "fragments"
+value-bits = 10
+bits = 10
+
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+quantiles = [0.5, 0.99]
+approximation = { epsilon = 0.025 }
+bits = 8
+frequency = "15/16"
+
+[[query]]
+name = "load"
+value = "utilisation"
+aggregation = "max"
+approximation = { epsilon = 0.025 }
+bits = 8
+frequency = "1/16"
+flow = "source"
+"#;
+
+fn plan() -> Plan {
+    Plan::new(plan::read(QUERIES, "queries.toml").unwrap()).unwrap()
+}
+
+fn flow(id: u64) -> Flow {
+    Flow { id, source: Address::Number(id % 2), destination: Address::Number(9), ..Flow::default() }
+}
+
+/// The digest of a packet that passes `path`, its latency at hop i (from 1) being i times `latency`, the loads 40, 80, ...
+fn digest(plan: &Plan, packet: u64, path: &[u64], latency: u64) -> u64 {
+    let encoder = plan.encoder().unwrap();
+    (1..).zip(path).fold(0, |digest, (hop, &id)| {
+        encoder.encode(digest, packet, hop, &[id, latency * u64::from(hop), 40 * u64::from(hop)])
+    })
+}
+
+fn row(plan: &Plan, flow: Flow, packet: u64, path: &[u64]) -> Recorded {
+    let digest = digest(plan, packet, path, 1_000 + packet % 100);
+    let (hops, plan_version) = (path.len() as u32, plan.version());
+    Recorded { time_ns: packet * 10, flow, packet, digest, hops, plan_version, ..Recorded::default() }
+}
+
+fn collector(limits: Limits) -> (Plan, Collector<Raw>) {
+    let plan = plan();
+    let collector = Collector::new(&plan, limits, Raw).unwrap();
+    (plan, collector)
+}
+
+const PATH: [u64; 4] = [11, 700, 3, 1_000];
+
+#[test]
+fn the_plan_of_the_test_is_what_the_test_thinks() {
+    let plan = plan();
+    assert_eq!(plan.sets().len(), 2);
+    let expected = Blocks::Fragments { count: 1 };
+    assert!(
+        matches!(plan.tasks()[0], Task::Path { blocks, .. } if blocks == expected),
+        "{:?}",
+        plan.tasks()[0]
+    );
+}
+
+#[test]
+fn path_latency_and_load_come_out_as_they_went_in() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut told = Told::default();
+    for packet in 0..4_000 {
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut told).unwrap();
+    }
+    let [Event { kind: EventKind::PathDecoded { path, digests }, query: Some(0), .. }] = &told.events[..]
+    else {
+        panic!("{:?}", told.events)
+    };
+    assert_eq!(*path, PATH);
+    let report = collector.report(&flow(1), 0).unwrap();
+    let [(0, Findings::Path(found)), (1, Findings::Quantiles(hops))] = &report.results[..] else {
+        panic!("{:?}", report.results)
+    };
+    assert_eq!(
+        (found.path(), found.decoded_after, found.digests),
+        (Some(PATH.to_vec()), Some(*digests), 4_000)
+    );
+    assert_eq!(hops.iter().map(|hop| hop.samples).sum::<u64>(), report_digests(&plan, 4_000));
+    for (hop, found) in (1..).zip(hops) {
+        // Latencies of hop i are even between 1 000 i and 1 099 i.
+        let [median, tail] = &found.values[..] else { panic!() };
+        let scale = f64::from(hop);
+        assert!((median.value / (1_050.0 * scale) - 1.0).abs() < 0.05, "{hop}: {median:?}");
+        assert!(median.low.unwrap() <= 1_050.0 * scale && 1_050.0 * scale <= median.high.unwrap());
+        assert!(tail.value >= median.value && tail.low.unwrap() <= 1_099.0 * scale);
+    }
+    // Loads are kept under the source: another flow key.
+    let load = collector.report(&flow(3), 2).unwrap();
+    let [(2, Findings::Packets(summary))] = load.results[..] else { panic!("{:?}", load.results) };
+    assert_eq!(load.key, FlowKey::Source);
+    assert!(
+        (summary.mean / 160.0 - 1.0).abs() < 0.026 && summary.packets == 4_000 - report_digests(&plan, 4_000)
+    );
+    // Rounded at random to one of two codes.
+    assert!(summary.largest / summary.smallest < 1.051);
+}
+
+/// Packets of the first `packets` that carry a latency.
+fn report_digests(plan: &Plan, packets: u64) -> u64 {
+    let encoder = plan.encoder().unwrap();
+    (0..packets).filter(|&packet| encoder.fields(packet).iter().any(|field| field.query == 1)).count() as u64
+}
+
+#[test]
+fn what_no_hop_can_have_written_is_refused_and_counted() {
+    let (plan, mut collector) = collector(Limits::default());
+    let good = row(&plan, flow(1), 1, &PATH);
+    let version = plan.version();
+    let mut take = |row: Recorded| collector.take(&row, &mut Told::default());
+    let other = Refusal::OtherPlan { found: version ^ 1, expected: version };
+    assert_eq!(take(Recorded { plan_version: version ^ 1, ..good }), Err(other));
+    assert_eq!(take(Recorded { hops: 0, ..good }), Err(Refusal::Hops { hops: 0, most: 12 }));
+    assert_eq!(take(Recorded { hops: 13, ..good }), Err(Refusal::Hops { hops: 13, most: 12 }));
+    assert_eq!(take(Recorded { digest: good.digest | 1 << 18, ..good }), Err(Refusal::Width { bits: 18 }));
+    assert_eq!(take(good), Ok(()));
+    let counts = collector.counts();
+    assert_eq!((counts.digests, counts.other_plan, counts.hops_refused, counts.impossible), (5, 1, 2, 1));
+}
+
+#[test]
+fn a_count_of_more_hops_than_the_path_has_is_impossible() {
+    let text = "bits = 8\n[[query]]\nname = \"hot\"\nvalue = \"queue-bytes\"\naggregation = \"count-above\"\nthreshold = 1000\nbits = 8\n";
+    let plan = Plan::new(plan::read(text, "queries.toml").unwrap()).unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    let row = Recorded { digest: 4, hops: 4, plan_version: plan.version(), ..Recorded::default() };
+    assert_eq!(collector.take(&row, &mut Told::default()), Ok(()));
+    let row = Recorded { digest: 5, ..row };
+    assert_eq!(collector.take(&row, &mut Told::default()), Err(Refusal::Impossible { query: 0 }));
+}
+
+#[test]
+fn a_changed_path_ends_the_record_and_begins_another() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut told = Told::default();
+    let detour = [11, 701, 3, 1_000];
+    for packet in 0..600 {
+        let path: &[u64] = match packet {
+            0..200 => &PATH,
+            200..400 => &detour,
+            _ => &PATH[..3],
+        };
+        collector.take(&row(&plan, flow(1), packet, path), &mut told).unwrap();
+    }
+    let kinds: Vec<&EventKind> = told.events.iter().map(|event| &event.kind).collect();
+    assert!(
+        matches!(
+            kinds[..],
+            [
+                EventKind::PathDecoded { .. },
+                EventKind::PathChanged,
+                EventKind::PathDecoded { .. },
+                EventKind::HopsChanged { from: 4, to: 3 },
+                EventKind::PathDecoded { .. }
+            ]
+        ),
+        "{kinds:?}"
+    );
+    let endings: Vec<_> = told.reports.iter().map(|report| (report.ending, report.epoch)).collect();
+    assert_eq!(endings, [(Some(Ending::Changed), 0), (Some(Ending::Changed), 1)]);
+    let Findings::Path(second) = &told.reports[1].results[0].1 else { panic!() };
+    assert_eq!(second.path(), Some(detour.to_vec()));
+    assert_eq!(collector.counts().paths_changed, 2);
+    // Every digest is in one record only.
+    let kept = collector.report(&flow(1), 0).unwrap().digests;
+    assert!(told.reports.iter().map(|report| report.digests).sum::<u64>() + kept <= 601);
+}
+
+#[test]
+fn loops_are_told() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut told = Told::default();
+    let sink = Address::Number(4);
+    let row = Recorded {
+        looped: true,
+        sink,
+        packet: 8,
+        plan_version: plan.version(),
+        flow: flow(1),
+        ..Recorded::default()
+    };
+    collector.take(&row, &mut told).unwrap();
+    assert_eq!(told.events[0].kind, EventKind::Loop { packet: 8, sink });
+    assert_eq!((collector.counts().loops, collector.flows()), (1, 0));
+}
+
+#[test]
+fn idle_flows_and_those_that_memory_lacks_room_for_are_handed_out() {
+    let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(5_000) });
+    let mut told = Told::default();
+    collector.take(&row(&plan, flow(1), 1, &PATH), &mut told).unwrap();
+    collector.take(&row(&plan, flow(2), 400, &PATH), &mut told).unwrap();
+    assert_eq!((collector.flows(), told.reports.len()), (2, 0));
+    collector.take(&row(&plan, flow(2), 502, &PATH), &mut told).unwrap();
+    assert_eq!(told.reports[0].ending, Some(Ending::Idle));
+    for packet in 503..2_000 {
+        collector
+            .take(&Recorded { time_ns: 5_020, ..row(&plan, flow(packet), packet, &PATH) }, &mut told)
+            .unwrap();
+        assert!(collector.bytes() <= MIN_BYTES);
+    }
+    let counts = collector.counts();
+    assert!(counts.evicted > 1_000 && counts.idle == 1, "{counts:?}");
+    let kept = collector.flows();
+    collector.finish(&mut told);
+    assert_eq!(told.reports.iter().filter(|report| report.ending == Some(Ending::Finished)).count(), kept);
+    // Each packet carries a bit of the path; those with a load count for their source too.
+    let of_flows = told.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
+    assert_eq!(of_flows.map(|report| report.digests).sum::<u64>(), 1_500);
+}
+
+#[test]
+fn a_space_bounds_the_sketches() {
+    let spaced = QUERIES.replace("aggregation = \"quantiles\"", "aggregation = \"quantiles\"\nspace = 400");
+    let plan = Plan::new(plan::read(&spaced, "queries.toml").unwrap()).unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), Raw).unwrap();
+    for packet in 0..20_000 {
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut Told::default()).unwrap();
+    }
+    // 100 bytes a hop: k for 100 codes of one byte.
+    let k = crate::sketch::kll::k_for_room(100).unwrap();
+    let report = collector.report(&flow(1), 1).unwrap();
+    let Findings::Quantiles(hops) = &report.results[1].1 else { panic!() };
+    assert!(hops.iter().all(|hop| !hop.exact && hop.rank_error == crate::sketch::kll::rank_error(k)));
+    assert!((hops[0].values[0].value / 1_050.0 - 1.0).abs() < 0.1, "{:?}", hops[0]);
+}
+
+#[test]
+fn frequent_values_come_with_their_shares() {
+    let text = "bits = 8\nhops = { expected = 2, maximal = 4 }\n[[query]]\nname = \"ports\"\nvalue = \"egress-port\"\naggregation = \"frequent\"\nshare = 0.3\napproximation = \"exact\"\nbits = 8\n";
+    let plan = Plan::new(plan::read(text, "queries.toml").unwrap()).unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    let encoder = plan.encoder().unwrap();
+    for packet in 0..4_000u64 {
+        // Port 7 on half of the packets, 2 at the second hop always.
+        let first = if packet % 2 == 0 { 7 } else { packet % 90 + 10 };
+        let digest = encoder.encode(encoder.encode(0, packet, 1, &[first]), packet, 2, &[2]);
+        let row = Recorded { packet, digest, hops: 2, plan_version: plan.version(), ..Recorded::default() };
+        collector.take(&row, &mut Told::default()).unwrap();
+    }
+    let report = collector.report(&Flow::default(), 0).unwrap();
+    let Findings::Frequent(hops) = &report.results[0].1 else { panic!() };
+    let [first, second] = &hops[..] else { panic!() };
+    let [seven] = &first.values[..] else { panic!("{first:?}") };
+    assert!(
+        seven.value == 7.0 && seven.low < 0.5 && 0.5 < seven.high && seven.high - seven.low < 0.2,
+        "{seven:?}"
+    );
+    assert_eq!(second.values[0], FrequentValue { value: 2.0, least: 1.0, most: 1.0, ..second.values[0] });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn arbitrary_rows_neither_panic_nor_pass_the_limit_and_give_the_same_twice(
+        rows in prop::collection::vec((0u64..40, any::<u64>(), any::<u64>(), 0u32..14, any::<u64>(), any::<bool>()), 0..600),
+    ) {
+        let run = || {
+            let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(1 << 62) });
+            let mut told = Told::default();
+            for &(id, packet, digest, hops, time_ns, looped) in &rows {
+                let flow = Flow { destination_port: (digest % 3) as u16, ..flow(id) };
+                let digest = digest & 0x3_ffff;
+                let looped = looped && id == 0;
+                let row = Recorded { time_ns, flow, packet, digest, hops, plan_version: plan.version(), looped, ..Recorded::default() };
+                let _ = collector.take(&row, &mut told);
+                assert!(collector.bytes() <= MIN_BYTES);
+            }
+            let counts = collector.counts();
+            collector.finish(&mut told);
+            (told.events, format!("{:?}", told.reports), counts)
+        };
+        prop_assert_eq!(run(), run());
+    }
+}
+
+#[test]
+fn a_plan_tried_is_as_accurate_as_it_should_be() {
+    use crate::accuracy::{packet_trials, path_trials, quantile_trials, random_path};
+    let plan = plan();
+    let route = |draws: &mut crate::accuracy::Draws| (flow(1), random_path(draws, 5, 1_000));
+    let paths = path_trials(&plan, &Raw, 0, 400, 1, route).unwrap();
+    // Five coupons: 5 (1 + 1/2 + ... + 1/5) = 11.4 packets on average, with a standard deviation of 5.
+    assert!((paths.mean - 11.42).abs() < 0.75 && paths.wrong + paths.unfinished == 0, "{paths:?}");
+    let quantiles = quantile_trials(&plan, &Raw, 1, (20, 4_000, 4), 1).unwrap();
+    let [median, tail] = &quantiles[..] else { panic!() };
+    // 937 samples a hop: the rank is off by sqrt(1/4 / 937) sqrt(2 / pi) = 1.3 % on average, the value by 1.2 sqrt(2 pi) of that.
+    assert!((median.samples - 937.5).abs() < 20.0, "{quantiles:?}");
+    assert!(
+        median.mean_rank_error < 0.02 && median.mean_error < 0.06 && tail.mean_rank_error < 0.006,
+        "{quantiles:?}"
+    );
+    assert!(median.held > 0.88 && tail.held > 0.88, "{quantiles:?}");
+    let packets = packet_trials(&plan, &Raw, 2, 20_000, 4, 1).unwrap().unwrap();
+    assert!(
+        packets.packets > 1_000 && packets.bias.abs() < 0.003 && packets.mean_error < 0.025,
+        "{packets:?}"
+    );
+}
+
+#[test]
+fn paths_are_written_as_lines_and_results_as_json() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut told = Told::default();
+    for packet in 0..100 {
+        collector.take(&row(&plan, flow(1), packet, &PATH), &mut told).unwrap();
+    }
+    collector.take(&row(&plan, flow(2), 1_000, &PATH), &mut told).unwrap();
+    let event = told.events[0].to_json(&plan);
+    assert_eq!((&event["event"], &event["query"]), (&"path-decoded".into(), &"path".into()));
+    assert_eq!(event["path"], serde_json::json!(PATH));
+    collector.finish(&mut told);
+    let json = told.reports[0].to_json(&plan);
+    assert_eq!(json["flow"], serde_json::json!({ "flow_id": 1, "src": 1, "dst": 9 }));
+    assert_eq!(json["queries"]["path"]["complete"], true);
+    assert_eq!(json["queries"]["latency"]["hops"][0]["quantiles"][0]["quantile"], 0.5);
+    let mut writer = PathWriter::new(Vec::new()).unwrap();
+    told.reports.iter().for_each(|report| writer.write(&plan, report).unwrap());
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[1].starts_with("1,1,9,0,0,0,0,finished,0,990,path,100,")
+            && lines[1].ends_with(",4,4,11 700 3 1000"),
+        "{text}"
+    );
+    assert!(lines.iter().any(|line| line.contains(",path,1,,4,1,") && line.contains('?')), "{text}");
+}

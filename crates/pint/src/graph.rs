@@ -1,0 +1,139 @@
+//! The network as a decoder of paths knows it: ids of switches, and which of them are neighbours.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Switches by index, in the order of their ids, with their neighbours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Graph {
+    ids: Vec<u64>,
+    /// Where each switch's neighbours begin in `others`.
+    starts: Vec<u32>,
+    others: Vec<u32>,
+}
+
+/// Why there is no graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GraphError {
+    /// An id is in the list twice.
+    Repeated(u64),
+    /// A link joins a switch with itself.
+    SelfLoop(u64),
+    /// A link names an id that is not in the list.
+    Unknown(u64),
+    /// More than 2^31 switches or links.
+    TooLarge,
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            GraphError::Repeated(id) => write!(f, "switch {id} is listed twice"),
+            GraphError::SelfLoop(id) => write!(f, "a link joins switch {id} with itself"),
+            GraphError::Unknown(id) => {
+                write!(f, "a link names switch {id}, which is not in the list of switches")
+            }
+            GraphError::TooLarge => write!(f, "more than {} switches or links", 1u32 << 31),
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}
+
+impl Graph {
+    /// Of switches without links: no more is known than which ids there are.
+    pub fn of_ids(ids: Vec<u64>) -> Result<Graph, GraphError> {
+        Graph::new(ids, &[]).map(|(graph, _)| graph)
+    }
+
+    /// Of switches and links between them (in either order), and how many links were given more than once: those count once.
+    pub fn new(mut ids: Vec<u64>, links: &[(u64, u64)]) -> Result<(Graph, u64), GraphError> {
+        if ids.len().max(links.len()) > 1 << 31 {
+            return Err(GraphError::TooLarge);
+        }
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(GraphError::Repeated(pair[0]));
+        }
+        let index = |id: u64| ids.binary_search(&id).map_err(|_| GraphError::Unknown(id));
+        let mut both = Vec::with_capacity(2 * links.len());
+        for &(a, b) in links {
+            if a == b {
+                return Err(GraphError::SelfLoop(a));
+            }
+            let (a, b) = (index(a)? as u32, index(b)? as u32);
+            both.extend([(a, b), (b, a)]);
+        }
+        both.sort_unstable();
+        let given = both.len();
+        both.dedup();
+        let mut starts = vec![0u32; ids.len() + 1];
+        both.iter().for_each(|&(from, _)| starts[from as usize + 1] += 1);
+        for node in 0..ids.len() {
+            starts[node + 1] += starts[node];
+        }
+        let repeated = (given - both.len()) as u64 / 2;
+        Ok((Graph { ids, starts, others: both.into_iter().map(|(_, to)| to).collect() }, repeated))
+    }
+
+    /// Ids, ascending.
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// Number of switches.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The place of an id.
+    pub fn index_of(&self, id: u64) -> Option<u32> {
+        self.ids.binary_search(&id).ok().map(|index| index as u32)
+    }
+
+    pub fn neighbours(&self, index: u32) -> &[u32] {
+        &self.others[self.starts[index as usize] as usize..self.starts[index as usize + 1] as usize]
+    }
+
+    /// Links from one switch to each; `u16::MAX` where there is no way, or a longer one.
+    pub fn distances_from(&self, index: u32) -> Vec<u16> {
+        let mut distances = vec![u16::MAX; self.len()];
+        distances[index as usize] = 0;
+        let mut queue = VecDeque::from([index]);
+        while let Some(node) = queue.pop_front() {
+            let next = distances[node as usize].saturating_add(1);
+            for &other in self.neighbours(node) {
+                if distances[other as usize] == u16::MAX && next < u16::MAX {
+                    distances[other as usize] = next;
+                    queue.push_back(other);
+                }
+            }
+        }
+        distances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_count_once_in_both_directions() {
+        let (graph, repeated) = Graph::new(vec![30, 10, 20], &[(10, 20), (20, 10), (20, 30)]).unwrap();
+        assert_eq!((graph.ids(), repeated), (&[10, 20, 30][..], 1));
+        assert_eq!(graph.neighbours(1), [0, 2]);
+        assert_eq!(graph.distances_from(0), [0, 1, 2]);
+        assert_eq!(Graph::of_ids(vec![7, 8]).unwrap().distances_from(0), [0, u16::MAX]);
+    }
+
+    #[test]
+    fn what_cannot_be_a_network_is_refused() {
+        assert_eq!(Graph::new(vec![1, 1], &[]), Err(GraphError::Repeated(1)));
+        assert_eq!(Graph::new(vec![1, 2], &[(2, 2)]), Err(GraphError::SelfLoop(2)));
+        assert_eq!(Graph::new(vec![1, 2], &[(2, 3)]), Err(GraphError::Unknown(3)));
+    }
+}

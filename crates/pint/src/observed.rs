@@ -1,0 +1,263 @@
+//! What the hops of packets saw, as a table, and the digests that hops under a plan would make of it.
+//!
+//! One row a packet and hop, a packet's rows together and from its first hop on: `packet_id`, `hop` (from 1), one column per value of the
+//! plan under the value's name (`switch-id`, `hop-latency`, ...), and any of the columns of [`crate::recorded`] that tell the flow,
+//! the time and the sink; those of a packet's last row count. This is a switch in software: for trying a plan, and for making digests
+//! whose truth is known.
+
+use std::io::BufRead;
+
+use crate::csv::{CsvError, Lines};
+use crate::encoder::{Encoder, Refused};
+use crate::plan::{Plan, unknown};
+use crate::recorded::{Column, Recorded, number};
+
+/// What a column of the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Hop,
+    /// The value of these queries, a bit each.
+    Value(u16),
+    Record(Column),
+    Other,
+}
+
+/// Makes a digest of every packet of a table.
+#[derive(Debug)]
+pub struct Walks<R> {
+    lines: Lines<R>,
+    encoder: Encoder,
+    version: u32,
+    most_hops: u32,
+    roles: Vec<Role>,
+    /// The first row of the next packet.
+    ahead: Option<Seen>,
+    ended: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+struct Seen {
+    row: Recorded,
+    hop: u32,
+    /// One per query.
+    values: Vec<u64>,
+}
+
+impl<R: BufRead> Walks<R> {
+    /// Reads the header. Errors: a column that the plan needs is missing, or there twice.
+    pub fn new(plan: &Plan, input: R, file: &str) -> Result<Walks<R>, WalkError> {
+        let encoder = plan.encoder().map_err(WalkError::Plan)?;
+        let lines = Lines::new(input, file)?;
+        let roles = roles(plan, lines.header()).map_err(|(column, message)| lines.error(&column, message))?;
+        let (version, most_hops) = (plan.version(), plan.queries().hops.maximal);
+        Ok(Walks { lines, encoder, version, most_hops, roles, ahead: None, ended: false })
+    }
+
+    fn seen(&mut self) -> Result<Option<Seen>, CsvError> {
+        let queries = self.encoder.tasks().len();
+        let mut seen = Seen { row: Recorded::default(), hop: 0, values: vec![0; queries] };
+        let Walks { lines, roles, most_hops, .. } = self;
+        let read = lines.next(|place, field| {
+            let whole = |expected: &str| {
+                number(field).ok_or_else(|| format!("expected {expected}, found \"{field}\""))
+            };
+            match roles.get(place).copied().unwrap_or(Role::Other) {
+                Role::Other => {}
+                Role::Record(column) => column.set(&mut seen.row, field)?,
+                Role::Value(queries) => {
+                    let value = whole("a whole number of at most 64 bits")?;
+                    let served =
+                        seen.values.iter_mut().enumerate().filter(|(query, _)| queries >> query & 1 == 1);
+                    served.for_each(|(_, place)| *place = value);
+                }
+                Role::Hop => {
+                    let expected = format!("a hop from 1 to {most_hops}");
+                    let hop = whole(&expected)?;
+                    if hop == 0 || hop > u64::from(*most_hops) {
+                        return Err(format!("expected {expected}, found {hop}"));
+                    }
+                    seen.hop = hop as u32;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(read.then_some(seen))
+    }
+
+    fn walk(&mut self) -> Result<Option<Recorded>, CsvError> {
+        let first = match self.ahead.take() {
+            Some(seen) => Some(seen),
+            None => self.seen()?,
+        };
+        let Some(mut last) = first else { return Ok(None) };
+        let mut digest = 0;
+        loop {
+            let expected = last.row.hops + 1;
+            if last.hop != expected {
+                let packet = last.row.packet;
+                let message = format!(
+                    "expected hop {expected} of packet {packet}, found hop {}: the rows of a packet stand together and in order",
+                    last.hop
+                );
+                return Err(self.lines.error("hop", message));
+            }
+            digest = self.encoder.encode(digest, last.row.packet, last.hop, &last.values);
+            match self.seen()? {
+                // A first hop begins another packet, also one of the same id.
+                Some(mut next) if next.row.packet == last.row.packet && next.hop != 1 => {
+                    next.row.hops = last.hop;
+                    last = next;
+                }
+                ahead => {
+                    self.ahead = ahead;
+                    return Ok(Some(Recorded {
+                        digest,
+                        hops: last.hop,
+                        plan_version: self.version,
+                        ..last.row
+                    }));
+                }
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Walks<R> {
+    type Item = Result<Recorded, CsvError>;
+
+    /// The next packet's digest; after an error nothing more.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let row = self.walk();
+        self.ended = row.is_err();
+        row.transpose()
+    }
+}
+
+/// Why there are no digests.
+#[derive(Debug, thiserror::Error)]
+pub enum WalkError {
+    #[error(transparent)]
+    Csv(#[from] CsvError),
+    #[error("the plan cannot run: {0}")]
+    Plan(Refused),
+}
+
+/// What each column is. Errors: the column, and what is wrong with it.
+fn roles(plan: &Plan, header: &[String]) -> Result<Vec<Role>, (String, String)> {
+    let queries = &plan.queries().queries;
+    let given = |name: &str| match name {
+        "hop" => Role::Hop,
+        // What the table is to yield.
+        "hops" | "digest" | "plan_version" => Role::Other,
+        _ => match Column::named(name) {
+            Some(column) => Role::Record(column),
+            None => {
+                let mask = (0..queries.len())
+                    .filter(|&query| queries[query].value.name() == name)
+                    .fold(0, |mask, query| mask | 1 << query);
+                if mask == 0 { Role::Other } else { Role::Value(mask) }
+            }
+        },
+    };
+    let mut needed = vec!["packet_id", "hop"];
+    needed.extend(queries.iter().map(|query| query.value.name()));
+    for name in needed {
+        if !header.iter().any(|column| column == name) {
+            let names: Vec<&str> = header.iter().map(String::as_str).collect();
+            return Err((
+                name.to_string(),
+                format!("the header does not have it: {}", unknown("column", name, &names)),
+            ));
+        }
+    }
+    for (place, name) in header.iter().enumerate() {
+        if given(name) != Role::Other && header[..place].contains(name) {
+            return Err((name.clone(), "the header has it more than once".to_string()));
+        }
+    }
+    Ok(header.iter().map(|name| given(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan;
+
+    const QUERIES: &str = r#"
+bits = 16
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 8
+[[query]]
+name = "longest"
+value = "queue-bytes"
+aggregation = "max"
+approximation = { epsilon = 0.025, rounding = "nearest" }
+bits = 8
+"#;
+
+    fn walks(text: &str) -> Result<Vec<Recorded>, String> {
+        let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
+        let walks = Walks::new(&plan, text.as_bytes(), "w.csv").map_err(|error| error.to_string())?;
+        walks.map(|row| row.map_err(|error| error.to_string())).collect()
+    }
+
+    #[test]
+    fn each_packet_becomes_the_digest_that_its_hops_make() {
+        let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
+        let text = "packet_id,hop,switch-id,queue-bytes,flow_id,note\n7,1,3,0,2,a\n7,2,4,900,2,b\n7,1,5,0,2,c\n8,1,3,10,1,d\n";
+        let rows = walks(text).unwrap();
+        let encoder = plan.encoder().unwrap();
+        let one = encoder.encode(0, 7, 1, &[3, 0]);
+        let expected = [
+            encoder.encode(one, 7, 2, &[4, 900]),
+            encoder.encode(0, 7, 1, &[5, 0]),
+            encoder.encode(0, 8, 1, &[3, 10]),
+        ];
+        assert_eq!(rows.iter().map(|row| row.digest).collect::<Vec<_>>(), expected);
+        assert_eq!(
+            rows.iter().map(|row| (row.hops, row.flow.id)).collect::<Vec<_>>(),
+            [(2, 2), (1, 2), (1, 1)]
+        );
+        assert!(rows.iter().all(|row| row.plan_version == plan.version()));
+    }
+
+    #[test]
+    fn errors_tell_the_place_and_what_was_expected() {
+        for (text, told) in [
+            (
+                "packet_id,hop,switch_id,queue-bytes\n",
+                "w.csv:1: column switch-id: the header does not have it: unknown column \"switch-id\": did you mean \"switch_id\"?",
+            ),
+            (
+                "packet_id,hop,switch-id,queue-bytes,hop\n",
+                "w.csv:1: column hop: the header has it more than once",
+            ),
+            (
+                "packet_id,hop,switch-id,queue-bytes\n7,2,1,1\n",
+                "w.csv:2: column hop: expected hop 1 of packet 7, found hop 2",
+            ),
+            (
+                "packet_id,hop,switch-id,queue-bytes\n7,1,1,1\n7,3,1,1\n",
+                "w.csv:3: column hop: expected hop 2 of packet 7, found hop 3",
+            ),
+            (
+                "packet_id,hop,switch-id,queue-bytes\n7,0,1,1\n",
+                "w.csv:2: column hop: expected a hop from 1 to 64, found 0",
+            ),
+            (
+                "packet_id,hop,switch-id,queue-bytes\n7,1,-1,1\n",
+                "w.csv:2: column switch-id: expected a whole number of at most 64 bits, found \"-1\"",
+            ),
+        ] {
+            let error = walks(text).unwrap_err();
+            assert!(error.starts_with(told), "{error}\n{told}");
+        }
+    }
+}

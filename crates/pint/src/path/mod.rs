@@ -1,0 +1,247 @@
+//! Which switches a flow crossed, from its packets' digests.
+//!
+//! For every digest the decoder computes who wrote it. A digest that one unknown hop alone has written is an equation for that hop: all
+//! ids whose hash differs are out. A hop with one id left is known; its hashes are then XORed out of every digest it took part in,
+//! which may leave one unknown hop there (*peeling*). Nothing is guessed: with the true switches among the ids, a path that is
+//! told is the right one. A digest that contradicts what is known, or leaves a hop without an id, says that the path has changed.
+//!
+//! What is known of the network shrinks the choice further ([`Knowledge`]): consecutive hops are neighbours; the first and the last are
+//! those of the flow's ends; hops i and j of a shortest path are |i - j| links apart. With a network, digests of two unknown hops
+//! are used as well: an id stays only if some id of the other hop goes with it.
+//!
+//! Without a list of ids, values are read in fragments ([`raw`]).
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2 (peeling, hashing, fragments), §7 (change of path). The use of the network is
+//! not in the paper.
+
+mod known;
+mod raw;
+
+use crate::code::{Code, HOP_WORDS, HopSet, MAX_HOPS};
+use crate::collector::{PathFindings, Paths, Step};
+use crate::encoder::{Blocks, Field, Task};
+use crate::graph::Graph;
+use crate::plan::Plan;
+use crate::recorded::{Address, Flow};
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use known::KnownPath;
+pub use raw::RawPath;
+
+/// Digests with several unknown hops that are kept for a flow; a further one takes the place of the oldest.
+pub const MOST_KEPT: usize = 1024;
+/// Networks up to this size have their distances stored (2 bytes a pair).
+const STORED: usize = 4096;
+
+/// What a decoder is told of the network, and how far it may trust it. Told wrongly, paths are not found, or reported as changed.
+#[derive(Debug, Clone, Default)]
+pub struct Knowledge {
+    /// The values that hops may have, and which of them are neighbours.
+    pub graph: Graph,
+    /// Consecutive hops are neighbours.
+    pub neighbours: bool,
+    /// The first and the last hop are the switches that the flow's ends are attached to, by the ends' numbers.
+    pub ends: Option<BTreeMap<u64, u64>>,
+    /// Paths are shortest paths between their ends (implies neighbours).
+    pub shortest: bool,
+}
+
+/// Why a plan's paths cannot be decoded with what is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathError {
+    /// A network without links has no paths.
+    NoLinks,
+    /// A host is said to be attached to a switch that is not in the network.
+    NotThere { host: u64, switch: u64 },
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            PathError::NoLinks => {
+                write!(f, "the topology has no links between switches: paths cannot be checked against it")
+            }
+            PathError::NotThere { host, switch } => {
+                write!(f, "host {host} is attached to switch {switch}, which is not in the topology")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PathError {}
+
+/// What a query's digests look like.
+#[derive(Debug, Clone, Copy)]
+struct Traced {
+    code: Code,
+    blocks: Blocks,
+}
+
+/// Decodes the paths of a plan's queries.
+#[derive(Debug, Clone)]
+pub struct PathDecoder {
+    /// By query; none for those that trace no path, or cannot.
+    queries: Vec<Option<Traced>>,
+    untraced: Vec<usize>,
+    knowledge: Knowledge,
+    /// By pair, if the network is small and paths are shortest.
+    distances: Vec<u16>,
+}
+
+/// What is known of one flow's path.
+#[derive(Debug, Clone)]
+pub enum PathState {
+    Known(KnownPath),
+    Raw(RawPath),
+    /// Of a query that traces no path.
+    Nothing,
+}
+
+impl PathDecoder {
+    /// Decodes what `plan`'s queries for paths carry.
+    pub fn new(plan: &Plan, knowledge: Knowledge) -> Result<PathDecoder, PathError> {
+        PathDecoder::of_tasks(&plan.tasks(), knowledge)
+    }
+
+    /// The same from an encoder's tasks.
+    pub fn of_tasks(tasks: &[Task], knowledge: Knowledge) -> Result<PathDecoder, PathError> {
+        let (mut queries, mut untraced) = (Vec::new(), Vec::new());
+        for (query, task) in tasks.iter().enumerate() {
+            let traced = match *task {
+                Task::Path { code, blocks } => Some(Traced { code, blocks }),
+                _ => None,
+            };
+            let hashed = matches!(traced, Some(Traced { blocks: Blocks::Hashed, .. }));
+            let says_nothing = hashed && knowledge.graph.is_empty();
+            if says_nothing {
+                untraced.push(query);
+            }
+            queries.push(traced.filter(|_| !says_nothing));
+        }
+        let graph = &knowledge.graph;
+        if knowledge.neighbours || knowledge.shortest {
+            let alone =
+                graph.len() > 1 && (0..graph.len() as u32).all(|node| graph.neighbours(node).is_empty());
+            if alone {
+                return Err(PathError::NoLinks);
+            }
+        }
+        for (&host, &switch) in knowledge.ends.iter().flatten() {
+            if graph.index_of(switch).is_none() {
+                return Err(PathError::NotThere { host, switch });
+            }
+        }
+        let distances = if knowledge.shortest && graph.len() <= STORED {
+            (0..graph.len() as u32).flat_map(|node| graph.distances_from(node)).collect()
+        } else {
+            Vec::new()
+        };
+        Ok(PathDecoder { queries, untraced, knowledge, distances })
+    }
+
+    /// Queries for paths that carry hashes, which say nothing without the ids that they may be of: nothing is found out about them.
+    pub fn untraced(&self) -> &[usize] {
+        &self.untraced
+    }
+
+    /// The switch that an end of a flow is attached to, where ends are known.
+    fn end(&self, address: Address) -> Option<u32> {
+        let Address::Number(host) = address else { return None };
+        let switch = self.knowledge.ends.as_ref()?.get(&host)?;
+        self.knowledge.graph.index_of(*switch)
+    }
+
+    /// Has `of` look at the distances from a switch.
+    fn with_distances<R>(&self, node: u32, of: impl FnOnce(&[u16]) -> R) -> R {
+        let count = self.knowledge.graph.len();
+        match self.distances.get(node as usize * count..(node as usize + 1) * count) {
+            Some(row) => of(row),
+            None => of(&self.knowledge.graph.distances_from(node)),
+        }
+    }
+}
+
+impl Paths for PathDecoder {
+    type Flow = PathState;
+
+    fn start(&self, query: usize, flow: &Flow, hops: u32) -> PathState {
+        let Some(traced) = self.queries.get(query).copied().flatten() else { return PathState::Nothing };
+        let hops = hops.clamp(1, MAX_HOPS);
+        match traced.blocks {
+            Blocks::Fragments { count } if self.knowledge.graph.is_empty() => {
+                PathState::Raw(RawPath::new(hops, count))
+            }
+            _ => PathState::Known(KnownPath::new(
+                self,
+                hops,
+                (self.end(flow.source), self.end(flow.destination)),
+            )),
+        }
+    }
+
+    fn take(&self, query: usize, state: &mut PathState, packet: u64, digest: u64, fields: &[Field]) -> Step {
+        let Some(traced) = self.queries.get(query).copied().flatten() else { return Step::On };
+        match state {
+            PathState::Nothing => Step::On,
+            PathState::Known(path) => path.take(self, &traced, packet, digest, fields),
+            PathState::Raw(path) => path.take(&traced.code, packet, digest, fields),
+        }
+    }
+
+    fn bytes(&self, state: &PathState) -> usize {
+        match state {
+            PathState::Nothing => 0,
+            PathState::Known(path) => path.bytes(),
+            PathState::Raw(path) => path.bytes(),
+        }
+    }
+
+    fn findings(&self, _query: usize, state: &PathState) -> PathFindings {
+        match state {
+            PathState::Nothing => PathFindings::default(),
+            PathState::Known(path) => path.findings(&self.knowledge.graph),
+            PathState::Raw(path) => path.findings(),
+        }
+    }
+}
+
+/// A digest that contradicts what is known.
+struct Contradiction;
+
+/// Hops (from 0) of a set.
+fn hops_of(set: &HopSet) -> impl Iterator<Item = usize> + use<> {
+    let set = *set;
+    (0..HOP_WORDS).flat_map(move |block| {
+        let mut bits = set[block];
+        std::iter::from_fn(move || {
+            let hop = bits.trailing_zeros();
+            bits &= bits.checked_sub(1)?;
+            Some(64 * block + hop as usize)
+        })
+    })
+}
+
+fn size(set: &HopSet) -> u32 {
+    set.iter().map(|word| word.count_ones()).sum()
+}
+
+fn insert(set: &mut HopSet, hop: usize) {
+    set[hop / 64] |= 1 << (hop % 64);
+}
+
+fn remove(set: &mut HopSet, hop: usize) {
+    set[hop / 64] &= !(1 << (hop % 64));
+}
+
+fn contains(set: &HopSet, hop: usize) -> bool {
+    set[hop / 64] >> (hop % 64) & 1 == 1
+}
+
+/// Those of `set` that are not in `known`.
+fn unknown(set: &HopSet, known: &HopSet) -> HopSet {
+    std::array::from_fn(|word| set[word] & !known[word])
+}
+
+#[cfg(test)]
+mod tests;

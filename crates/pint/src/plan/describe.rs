@@ -1,0 +1,387 @@
+//! A plan told to a person, and the same as JSON: sets, bits, and what to expect of every query.
+
+use serde_json::{Value as Json, json};
+
+use super::predict::{PathModel, path_packets, quantile_error, samples_for_rank};
+use super::{Plan, task};
+use crate::encoder::Task;
+use crate::query::*;
+
+/// Trials of a prediction of packets to decode: the mean is good to about 2 %, the 99th percentile to 10 %.
+const TRIALS: u32 = 1_000;
+/// Numbers of packets for which errors of quantiles are told.
+const PACKETS: [u64; 4] = [100, 1_000, 10_000, 100_000];
+/// Seed of these trials: the same plan is told the same numbers.
+const SEED: u64 = 0x7765_6674;
+
+impl Plan {
+    /// The plan and what to expect of it, in plain text.
+    pub fn describe(&self) -> String {
+        let told = self.to_json();
+        let mut text = format!(
+            "plan {:08x}: {} queries in a digest of {} bits, paths of {} hops expected, {} at most\n\n",
+            self.version(),
+            self.queries().queries.len(),
+            self.queries().bits,
+            self.queries().hops.expected,
+            self.queries().hops.maximal
+        );
+        text += &self.sets_table();
+        text += "\n";
+        text += &self.queries_table();
+        for query in told["queries"].as_array().into_iter().flatten() {
+            text += &prediction_text(query);
+        }
+        text
+    }
+
+    fn sets_table(&self) -> String {
+        let mut rows = vec![row(["share", "of 65536", "queries (bits from the lowest)"])];
+        for set in self.sets() {
+            let mut from = 0;
+            let mut names = Vec::new();
+            for &query in &set.queries {
+                let query = &self.queries().queries[query];
+                names.push(format!("{} {}-{}", query.name, from, from + query.bits - 1));
+                from += query.bits;
+            }
+            let share = format!("{:.4}", f64::from(set.share) / f64::from(SHARES));
+            rows.push(vec![share, set.share.to_string(), names.join(", ")]);
+        }
+        table(&rows)
+    }
+
+    fn queries_table(&self) -> String {
+        let mut rows =
+            vec![row(["query", "value", "aggregation", "bits", "asked", "served", "flow", "approximation"])];
+        for (place, query) in self.queries().queries.iter().enumerate() {
+            let bits = if query.copies > 1 {
+                format!("{} x {}", query.copies, query.copy_bits())
+            } else {
+                query.bits.to_string()
+            };
+            let short = self.shortfall(place);
+            let missing = if short > 0 { format!(" (short by {short}/65536)") } else { String::new() };
+            rows.push(vec![
+                query.name.clone(),
+                query.value.name().to_string(),
+                query.aggregation.name().to_string(),
+                bits,
+                format!("{:.4}", query.frequency),
+                format!("{:.4}{missing}", f64::from(self.served(place)) / f64::from(SHARES)),
+                query.flow.name().to_string(),
+                approximation_text(query),
+            ]);
+        }
+        table(&rows)
+    }
+
+    /// The plan and what to expect of it. Keys: `version`, `bits`, `hops`, `sets` (`share`, `queries`), `queries` (each with `asked`,
+    /// `served` and `prediction`).
+    pub fn to_json(&self) -> Json {
+        let names = |set: &super::QuerySet| -> Vec<&str> {
+            set.queries.iter().map(|&query| self.queries().queries[query].name.as_str()).collect()
+        };
+        let sets: Vec<Json> =
+            self.sets().iter().map(|set| json!({ "share": set.share, "queries": names(set) })).collect();
+        let Queries { bits, seed, hops, queries } = self.queries();
+        let told: Vec<Json> = (0..queries.len()).map(|place| self.query_json(place)).collect();
+        json!({
+            "version": format!("{:08x}", self.version()),
+            "bits": bits,
+            "seed": seed,
+            "hops": { "expected": hops.expected, "maximal": hops.maximal },
+            "sets": sets,
+            "queries": told,
+        })
+    }
+
+    fn query_json(&self, place: usize) -> Json {
+        let query = &self.queries().queries[place];
+        json!({
+            "name": query.name,
+            "value": query.value.name(),
+            "unit": query.value.facts().unit,
+            "aggregation": query.aggregation.name(),
+            "bits": query.bits,
+            "copies": query.copies,
+            "flow": query.flow.name(),
+            "space": query.space,
+            "asked": query.frequency,
+            "served": f64::from(self.served(place)) / f64::from(SHARES),
+            "short_by_units": self.shortfall(place),
+            "prediction": self.prediction(place),
+        })
+    }
+
+    /// What to expect of a query.
+    fn prediction(&self, place: usize) -> Json {
+        let query = &self.queries().queries[place];
+        match &query.aggregation {
+            Aggregation::Path(_) => self.path_prediction(place),
+            Aggregation::Quantiles { quantiles, approximation } => {
+                self.quantile_prediction(place, quantiles, approximation)
+            }
+            Aggregation::Frequent { share, .. } => {
+                // Each hop's share of a value is known to within half the threshold in 99 % of the cases.
+                let samples = samples_for_rank(share / 2.0, 0.01);
+                json!({ "kind": "frequent", "share": share, "packets": self.packets_for(place, samples) })
+            }
+            Aggregation::Loops { tolerance } => {
+                let Ok(Task::Loop(detection)) = task(query, self.queries().hops) else { return Json::Null };
+                let hops = self.queries().hops.expected;
+                json!({ "kind": "loops", "false_reports": false_reports(hops, *tolerance, detection.hash_bits()) })
+            }
+            _ => json!({
+                "kind": "per-packet",
+                "relative_error": query.aggregation.approximation().and_then(|a| a.scale.relative_error()),
+                "largest": largest(query),
+            }),
+        }
+    }
+
+    fn path_prediction(&self, place: usize) -> Json {
+        let Hops { expected, maximal } = self.queries().hops;
+        let mut lengths = vec![expected.div_ceil(2), expected, (2 * expected).min(maximal), maximal];
+        lengths.sort_unstable();
+        lengths.dedup();
+        let Some(model) = self.path_model(place) else { return Json::Null };
+        let told = |&hops: &u32| {
+            let trials = if hops > 100 { TRIALS / 5 } else { TRIALS };
+            let packets = path_packets(&model, hops, trials, SEED);
+            json!({
+                "hops": hops,
+                "mean_packets": packets.mean,
+                "median_packets": packets.median,
+                "p99_packets": packets.p99,
+                "given_up": packets.unfinished,
+            })
+        };
+        let layers: Vec<f64> = model.code.layers().iter().map(|layer| layer.probability()).collect();
+        json!({
+            "kind": "path",
+            "tau": model.code.tau(),
+            "layers": layers,
+            "ids": model.ids,
+            "lengths": lengths.iter().map(told).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The model of a path query, for [`path_packets`]; None for other queries.
+    pub fn path_model(&self, place: usize) -> Option<PathModel> {
+        let query = &self.queries().queries[place];
+        let (Aggregation::Path(path), Ok(Task::Path { code, .. })) =
+            (&query.aggregation, task(query, self.queries().hops))
+        else {
+            return None;
+        };
+        let fragments = match path.blocks {
+            Blocks::Hashes => 1,
+            Blocks::Fragments { value_bits } => value_bits.div_ceil(query.copy_bits()).clamp(1, 64),
+        };
+        Some(PathModel {
+            code,
+            bits: query.copy_bits(),
+            copies: query.copies,
+            ids: path.ids,
+            fragments,
+            raw: path.blocks != Blocks::Hashes,
+            frequency: f64::from(self.served(place)) / f64::from(SHARES),
+        })
+    }
+
+    /// Packets of a flow after which each of the expected hops has `samples`, on average.
+    fn packets_for(&self, place: usize, samples: f64) -> f64 {
+        samples / self.samples_per_packet(place)
+    }
+
+    fn samples_per_packet(&self, place: usize) -> f64 {
+        let served = f64::from(self.served(place)) / f64::from(SHARES);
+        served * f64::from(self.queries().queries[place].copies) / f64::from(self.queries().hops.expected)
+    }
+
+    fn quantile_prediction(&self, place: usize, quantiles: &[f64], approximation: &Approximation) -> Json {
+        let query = &self.queries().queries[place];
+        let epsilon = approximation.scale.relative_error().unwrap_or(0.0);
+        // A sample is kept as its code, in whole bytes; the space is split evenly over the hops.
+        let item_bytes = f64::from(query.copy_bits().div_ceil(8));
+        let hops = f64::from(self.queries().hops.expected);
+        let items = query.space.map(|space| space as f64 / hops / item_bytes);
+        let mut errors = Vec::new();
+        for packets in PACKETS {
+            for &quantile in quantiles {
+                let samples = packets as f64 * self.samples_per_packet(place);
+                let error = quantile_error(quantile, samples, items, epsilon);
+                errors.push(json!({
+                    "packets": packets,
+                    "quantile": quantile,
+                    "samples_per_hop": error.samples,
+                    "rank_deviation": error.rank_deviation,
+                    "sketch_rank_error": error.sketch_rank_error,
+                    "relative_error": (samples >= 1.0).then_some(error.relative_error),
+                }));
+            }
+        }
+        json!({
+            "kind": "quantiles",
+            "approximation_error": approximation.scale.relative_error(),
+            "largest": largest(query),
+            "items_per_hop": items,
+            "packets_for_rank_5_percent": self.packets_for(place, samples_for_rank(0.05, 0.01)),
+            "errors": errors,
+        })
+    }
+}
+
+/// The share of packets that a path without a loop is reported for (appendix A.4): of `hops` hops, `tolerance` + 1 match a hash of `bits`
+/// bits by chance. The first term of the binomial; the others are far smaller.
+fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
+    let match_by_chance = libm::exp2(-f64::from(bits));
+    let one = |i: u32| f64::from(hops.saturating_sub(i)) / f64::from(i + 1) * match_by_chance;
+    (0..=tolerance).map(one).product::<f64>().min(1.0)
+}
+
+/// The largest value that a query can tell.
+fn largest(query: &Query) -> Option<f64> {
+    let approximation = query.aggregation.approximation()?;
+    Some(approximation.scale.largest(query.copy_bits())).filter(|largest| largest.is_finite())
+}
+
+fn approximation_text(query: &Query) -> String {
+    let Some(approximation) = query.aggregation.approximation() else { return "-".to_string() };
+    let rounding = approximation.rounding.name();
+    let unit = query.value.facts().unit;
+    match approximation.scale {
+        Scale::Exact => "exact".to_string(),
+        Scale::Multiplicative { epsilon } if matches!(query.aggregation, Aggregation::Sum(_)) => {
+            format!("counter, {:.2}% deviation", epsilon * 100.0)
+        }
+        Scale::Multiplicative { epsilon } => format!(
+            "{:.2}%, up to {:.3e} {unit}, {rounding}",
+            epsilon * 100.0,
+            approximation.scale.largest(query.copy_bits())
+        ),
+        Scale::Additive { delta } => {
+            format!(
+                "{delta} {unit}, up to {:.3e}, {rounding}",
+                approximation.scale.largest(query.copy_bits())
+            )
+        }
+    }
+}
+
+/// What is told of one query below the tables.
+fn prediction_text(query: &Json) -> String {
+    let prediction = &query["prediction"];
+    let name = query["name"].as_str().unwrap_or_default();
+    match prediction["kind"].as_str() {
+        Some("path") => path_text(name, prediction),
+        Some("quantiles") => quantile_text(name, prediction),
+        Some("frequent") => format!(
+            "\n{name}: shares of values known to half of {} (99 %) after {:.0} packets of a flow\n",
+            prediction["share"],
+            number(&prediction["packets"])
+        ),
+        Some("loops") => {
+            format!(
+                "\n{name}: false report on {:.2e} of the packets that serve it\n",
+                number(&prediction["false_reports"])
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn number(value: &Json) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn path_text(name: &str, prediction: &Json) -> String {
+    let layers: Vec<String> =
+        prediction["layers"].as_array().into_iter().flatten().map(|p| format!("{:.3}", number(p))).collect();
+    let mut text = format!(
+        "\n{name}: packets of a flow until its path is known (tau {:.3}, p [{}], {} ids, no topology)\n",
+        number(&prediction["tau"]),
+        layers.join(", "),
+        prediction["ids"]
+    );
+    let mut rows = vec![row(["hops", "mean", "median", "p99"])];
+    for length in prediction["lengths"].as_array().into_iter().flatten() {
+        let mark = if length["given_up"] == json!(0) { "" } else { " or more" };
+        rows.push(vec![
+            length["hops"].to_string(),
+            format!("{:.1}{mark}", number(&length["mean_packets"])),
+            format!("{}{mark}", length["median_packets"]),
+            format!("{}{mark}", length["p99_packets"]),
+        ]);
+    }
+    text += &table(&rows);
+    text
+}
+
+fn quantile_text(name: &str, prediction: &Json) -> String {
+    let mut text = format!(
+        "\n{name}: error of quantiles per hop (independent samples; values as if lognormal with sigma {})\n",
+        super::predict::LOGNORMAL_SIGMA
+    );
+    let mut rows = vec![row(["packets", "samples/hop", "quantile", "rank +-", "sketch adds", "value +-"])];
+    for error in prediction["errors"].as_array().into_iter().flatten() {
+        let relative = match error["relative_error"].as_f64() {
+            Some(relative) if relative < 1.0 => format!("{:.1}%", relative * 100.0),
+            Some(_) => "over 100%".to_string(),
+            None => "-".to_string(),
+        };
+        rows.push(vec![
+            error["packets"].to_string(),
+            format!("{:.1}", number(&error["samples_per_hop"])),
+            error["quantile"].to_string(),
+            format!("{:.2}%", number(&error["rank_deviation"]) * 100.0),
+            format!("{:.2}%", number(&error["sketch_rank_error"]) * 100.0),
+            relative,
+        ]);
+    }
+    text += &table(&rows);
+    text += &format!(
+        "rank within 5 % except one time in 100, whatever the values: {:.0} packets (Hoeffding)\n",
+        number(&prediction["packets_for_rank_5_percent"])
+    );
+    text
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_string).to_vec()
+}
+
+/// Columns side by side, two spaces between; the first row is the head.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_string() + "\n"
+    };
+    let mut text = String::new();
+    for (place, row) in rows.iter().enumerate() {
+        text += &line(row);
+        if place == 0 {
+            text += &line(&widths.iter().map(|&width| "-".repeat(width)).collect());
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::false_reports;
+
+    #[test]
+    fn false_reports_of_loops_are_those_of_the_appendix() {
+        // Spec §1.6, 32 hops: b = 16, T = 0: 0.05 %; T = 1, b = 15: below 5e-7; T = 3, b = 14: 5e-13.
+        assert!((false_reports(32, 0, 16) / 5e-4 - 1.0).abs() < 0.05);
+        assert!((4e-7..5e-7).contains(&false_reports(32, 1, 15)));
+        assert!((false_reports(32, 3, 14) / 5e-13 - 1.0).abs() < 0.05);
+    }
+}

@@ -1,0 +1,439 @@
+//! Plans: which packet serves which queries, where their bits lie, and how all that is told apart from other plans.
+//!
+//! [`read`] takes the query language (TOML), [`Plan::new`] chooses the query sets, [`Plan::encoder`] is what switches and
+//! collectors run. A plan is written as a file of queries with the chosen sets and a version; the version is a hash
+//! of everything that the bits of a digest depend on, and travels with recorded digests.
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.3, §3.4.
+//! Differs from the source: the paper's plan is chosen by hand (§7), this one by a linear program.
+
+pub(crate) mod describe;
+mod document;
+mod file;
+pub mod predict;
+pub mod presets;
+mod problem;
+mod read;
+mod sets;
+mod simplex;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::counting::Counter;
+use crate::encoder::{self, Encoder, Refused, Slot, Task};
+use crate::hash::{GOLDEN, Key, mix};
+use crate::loops::LoopDetection;
+use crate::query::*;
+use crate::value;
+
+pub(crate) use problem::unknown;
+pub use problem::{FileError, Problem};
+pub use read::queries as read;
+pub use sets::Relaxation;
+
+/// A query set and its share of the packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuerySet {
+    /// Packets, in parts of [`SHARES`].
+    pub share: u32,
+    /// Indices of its queries, ascending. Their bits follow each other in this order, from the lowest.
+    pub queries: Vec<usize>,
+}
+
+/// Queries and the sets in which they travel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    queries: Queries,
+    /// Shares sum to [`SHARES`].
+    sets: Vec<QuerySet>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The query cannot run as it is (`reason`), or the whole list cannot.
+    #[error("{name}: {reason}")]
+    Query { name: String, reason: String },
+    #[error("{0}")]
+    Infeasible(Infeasible),
+}
+
+/// Demands that no plan meets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Infeasible {
+    /// Bits of the digest.
+    pub bits: u32,
+    /// Bits that the queries ask for per packet on average.
+    pub load: f64,
+    /// Name, bits and asked frequency of each query.
+    pub queries: Vec<(String, u32, f64)>,
+    pub relaxation: Relaxation,
+}
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Relaxation { scale, largest, bits } = &self.relaxation;
+        writeln!(
+            f,
+            "the queries do not fit a digest of {} bits: they ask for {:.3} bits a packet on average. Any one of these helps:",
+            self.bits, self.load
+        )?;
+        write!(f, "  all frequencies times {}", below(*scale))?;
+        for ((name, _, asked), largest) in self.queries.iter().zip(largest) {
+            if let Some(largest) = largest.filter(|&largest| largest < asked - 1e-6) {
+                write!(f, "\n  {name}: frequency {} instead of {}", below(largest), asked)?;
+            }
+        }
+        match bits {
+            Some(bits) => write!(f, "\n  bits = {bits}")?,
+            None => write!(f, "\n  (more bits alone do not help up to {MAX_BITS})")?,
+        }
+        let hopeless =
+            self.queries.iter().zip(largest).filter(|(_, largest)| largest.is_none_or(|l| l < 1e-6));
+        let names: Vec<&str> = hopeless.map(|((name, ..), _)| name.as_str()).collect();
+        if names.is_empty() { Ok(()) } else { write!(f, "\nNo packets are left for: {}.", names.join(", ")) }
+    }
+}
+
+/// Rounded down to four places, so that what is suggested is feasible.
+fn below(x: f64) -> f64 {
+    (x * 1e4 + 1e-3).floor() / 1e4
+}
+
+/// Why a file is no plan and has none.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{file}: {error}")]
+    Plan { file: String, error: PlanError },
+}
+
+impl Plan {
+    /// The plan of a file, be it a plan's or one of queries, for which it is made. `file` is its name in errors.
+    pub fn open(text: &str, file: &str) -> Result<Plan, OpenError> {
+        if Plan::is_plan(text) {
+            return Ok(Plan::read(text, file)?);
+        }
+        let queries = read::queries(text, file)?;
+        Plan::new(queries).map_err(|error| OpenError::Plan { file: file.to_string(), error })
+    }
+
+    /// Chooses the sets. Every query gets at least its frequency, to within [`Plan::shortfall`]; what is left is shared in the
+    /// ratio of the frequencies as far as it goes. Errors: queries that cannot run, demands that cannot be met.
+    pub fn new(queries: Queries) -> Result<Plan, PlanError> {
+        check(&queries)?;
+        let demands: Vec<sets::Demand> = queries
+            .queries
+            .iter()
+            .map(|query| sets::Demand { bits: query.bits, units: query.demand() })
+            .collect();
+        match sets::choose(queries.bits, &demands) {
+            Ok(choice) => {
+                let set = |&(members, share): &(sets::Members, u32)| QuerySet {
+                    share,
+                    queries: (0..queries.queries.len()).filter(|query| members >> query & 1 == 1).collect(),
+                };
+                runnable(Plan { sets: choice.sets.iter().map(set).collect(), queries })
+            }
+            Err(relaxation) => {
+                let told = |query: &Query| (query.name.clone(), query.bits, query.frequency);
+                let load = queries.queries.iter().map(|query| f64::from(query.bits) * query.frequency).sum();
+                let queries_told = queries.queries.iter().map(told).collect();
+                let infeasible = Infeasible { bits: queries.bits, load, queries: queries_told, relaxation };
+                Err(PlanError::Infeasible(infeasible))
+            }
+        }
+    }
+
+    /// A plan with sets that were chosen elsewhere. Errors: shares that do not sum to [`SHARES`], sets that do not fit, unknown or
+    /// repeated queries.
+    pub fn with_sets(queries: Queries, sets: Vec<QuerySet>) -> Result<Plan, PlanError> {
+        check(&queries)?;
+        let refuse = |reason: String| Err(PlanError::Query { name: "set".to_string(), reason });
+        let total: u64 = sets.iter().map(|set| u64::from(set.share)).sum();
+        if total != u64::from(SHARES) || sets.len() > sets::MAX_SETS {
+            return refuse(format!(
+                "expected at most {} shares that sum to {SHARES}, found {total}",
+                sets::MAX_SETS
+            ));
+        }
+        for (place, set) in sets.iter().enumerate() {
+            let known = set.queries.iter().all(|&query| query < queries.queries.len());
+            if !known || !set.queries.windows(2).all(|pair| pair[0] < pair[1]) {
+                return refuse(format!(
+                    "set {place} names a query that there is not, or not in their order, or twice"
+                ));
+            }
+            let bits: u32 = set.queries.iter().map(|&query| queries.queries[query].bits).sum();
+            if bits > queries.bits {
+                return refuse(format!("set {place} takes {bits} bits of a digest of {}", queries.bits));
+            }
+        }
+        runnable(Plan { queries, sets })
+    }
+
+    pub fn queries(&self) -> &Queries {
+        &self.queries
+    }
+
+    /// The sets, in the order of their ranges of q: the first has the packets with q from 0 on.
+    pub fn sets(&self) -> &[QuerySet] {
+        &self.sets
+    }
+
+    /// Index of the query of this name.
+    pub fn query(&self, name: &str) -> Option<usize> {
+        self.queries.queries.iter().position(|query| query.name == name)
+    }
+
+    /// Packets that serve the query, in parts of [`SHARES`].
+    pub fn served(&self, query: usize) -> u32 {
+        self.sets.iter().filter(|set| set.queries.contains(&query)).map(|set| set.share).sum()
+    }
+
+    /// Parts of [`SHARES`] by which the query gets less than it asked; 0 but where whole parts cannot keep all demands.
+    pub fn shortfall(&self, query: usize) -> u32 {
+        self.queries.queries[query].demand().saturating_sub(self.served(query))
+    }
+
+    /// The key of a query's hashes; copy n of it uses `Key::new(key.0, n)`. Purpose 0 is the choice of the set.
+    pub fn key(&self, query: usize) -> Key {
+        Key::new(self.queries.seed, 1 + query as u64)
+    }
+
+    /// What each query's bits hold, in the queries' order.
+    pub fn tasks(&self) -> Vec<Task> {
+        // Checked when the plan was made.
+        self.queries.queries.iter().filter_map(|query| task(query, self.queries.hops).ok()).collect()
+    }
+
+    /// Where the queries of a set lie.
+    pub fn slots(&self, set: usize) -> Vec<Slot> {
+        let mut offset = 0;
+        let mut slots = Vec::new();
+        for &index in &self.sets[set].queries {
+            let query = &self.queries.queries[index];
+            slots.push(Slot {
+                query: index as u32,
+                offset,
+                bits: query.copy_bits(),
+                copies: query.copies,
+                key: self.key(index),
+            });
+            offset += query.bits;
+        }
+        slots
+    }
+
+    /// What switches and collectors run. Errors: none for a plan that this module made; the encoder's own check is passed on.
+    pub fn encoder(&self) -> Result<Encoder, Refused> {
+        let slots: Vec<Vec<Slot>> = (0..self.sets.len()).map(|set| self.slots(set)).collect();
+        let mut until = 0;
+        let cumulative = |(set, slots): (&QuerySet, &'_ Vec<Slot>)| {
+            until += set.share;
+            (until, slots.clone())
+        };
+        let sets: Vec<(u32, Vec<Slot>)> = self.sets.iter().zip(&slots).map(cumulative).collect();
+        let sets: Vec<encoder::Set> =
+            sets.iter().map(|(until, slots)| encoder::Set { until: *until, slots }).collect();
+        Encoder::new(Key::new(self.queries.seed, 0), &self.tasks(), &sets)
+    }
+
+    /// 32 bits that differ between plans whose digests mean different things: a hash of the seed, the longest path, the sets, and the
+    /// width and task of every query, stated in [`Plan::decoding`]. With s = the text's length, each 8 bytes of it (little-endian,
+    /// the last ones filled with zeros) make s = mix(s xor word) + G; the version is the upper half of mix(s).
+    pub fn version(&self) -> u32 {
+        let text = self.decoding();
+        let mut state = text.len() as u64;
+        for chunk in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            state = mix(state ^ u64::from_le_bytes(word)).wrapping_add(GOLDEN);
+        }
+        (mix(state) >> 32) as u32
+    }
+
+    /// All that decoding depends on, as text: one line each for the digest, the queries and the sets.
+    pub fn decoding(&self) -> String {
+        let Queries { bits, seed, hops, queries } = &self.queries;
+        let mut text = format!("pint 1 bits {bits} seed {seed} hops {}\n", hops.maximal);
+        for (query, task) in queries.iter().zip(self.tasks()) {
+            text += &format!(
+                "query {} {} {} {}x{} {}\n",
+                query.name,
+                query.value.name(),
+                query.flow.name(),
+                query.copies,
+                query.copy_bits(),
+                task_text(&task)
+            );
+        }
+        for set in &self.sets {
+            let members: Vec<String> = set.queries.iter().map(usize::to_string).collect();
+            text += &format!("set {} {}\n", set.share, members.join(" "));
+        }
+        text
+    }
+}
+
+/// A task in whole numbers.
+fn task_text(task: &Task) -> String {
+    match task {
+        Task::Path { code, blocks } => {
+            let layer = |selection: &crate::code::Selection| match selection {
+                crate::code::Selection::Threshold(threshold) => format!("threshold {threshold}"),
+                crate::code::Selection::Words { numerator, bits } => format!("words {numerator} {bits}"),
+            };
+            let layers: Vec<String> = code.layers().iter().map(layer).collect();
+            let blocks = match blocks {
+                encoder::Blocks::Hashed => "hashes".to_string(),
+                encoder::Blocks::Fragments { count } => format!("fragments {count}"),
+            };
+            // Tau is a whole number of 2^-32, so this is exact.
+            format!("path {} {} {blocks}", (code.tau() * 4_294_967_296.0) as u64, layers.join(" "))
+        }
+        Task::Sample(a) => format!("sample {}", approximation_text(a)),
+        Task::Maximum(a) => format!("max {}", approximation_text(a)),
+        Task::Minimum(a) => format!("min {}", approximation_text(a)),
+        Task::Sum(counter) => format!("sum {} {}", counter.rate(), counter.bits()),
+        Task::Product(a) => format!("product {}", approximation_text(a)),
+        Task::Count { threshold } => format!("count {threshold}"),
+        Task::Loop(detection) => format!("loops {} {}", detection.tolerance(), detection.hash_bits()),
+    }
+}
+
+fn approximation_text(a: &value::Approximation) -> String {
+    let rounding = match a.rounding() {
+        value::Rounding::Nearest => "nearest",
+        value::Rounding::Value => "value",
+        value::Rounding::Logarithm => "log",
+    };
+    match a.rate() {
+        Some(rate) => format!("multiplicative {rate} {} {rounding}", a.bits()),
+        // The estimate of code 1 is the width of a step; exact is a step of 1.
+        None => format!("additive {} {} {rounding}", a.decode(1) as u64, a.bits()),
+    }
+}
+
+/// The plan, if switches can run it. Errors: more fields in all its sets than an encoder has.
+fn runnable(plan: Plan) -> Result<Plan, PlanError> {
+    match plan.encoder() {
+        Ok(_) => Ok(plan),
+        Err(refused) => {
+            let reason =
+                format!("no switch can run this plan: {refused}; fewer copies or fewer queries help");
+            Err(PlanError::Query { name: "queries".to_string(), reason })
+        }
+    }
+}
+
+/// What holds for every plan.
+fn check(queries: &Queries) -> Result<(), PlanError> {
+    let refuse = |name: &str, reason: String| Err(PlanError::Query { name: name.to_string(), reason });
+    let list = &queries.queries;
+    if list.is_empty() || list.len() > MAX_QUERIES {
+        return refuse("queries", format!("expected 1 to {MAX_QUERIES}, found {}", list.len()));
+    }
+    if queries.bits == 0 || queries.bits > MAX_BITS {
+        return refuse("bits", format!("expected 1 to {MAX_BITS}, found {}", queries.bits));
+    }
+    for (place, query) in list.iter().enumerate() {
+        if list[..place].iter().any(|other| other.name == query.name) {
+            return refuse(&query.name, "two queries have this name".to_string());
+        }
+        let copies = query.copies;
+        if query.bits == 0 || query.bits > queries.bits || copies == 0 || query.bits % copies != 0 {
+            let reason =
+                format!("{} bits in {copies} copies do not fit a digest of {}", query.bits, queries.bits);
+            return refuse(&query.name, reason);
+        }
+        if !(query.frequency > 0.0 && query.frequency <= 1.0) {
+            return refuse(
+                &query.name,
+                format!("frequency {} is not above 0 and at most 1", query.frequency),
+            );
+        }
+        if let Err(reason) = task(query, queries.hops) {
+            return refuse(&query.name, reason);
+        }
+    }
+    Ok(())
+}
+
+/// What a hop does for a query. Errors: settings that no encoder has, as a sentence.
+fn task(query: &Query, hops: Hops) -> Result<Task, String> {
+    let bits = query.copy_bits();
+    match &query.aggregation {
+        Aggregation::Path(path) => {
+            let code = path.code(hops.expected).ok_or("tau and layers make no code")?;
+            let blocks = match path.blocks {
+                Blocks::Hashes => encoder::Blocks::Hashed,
+                Blocks::Fragments { value_bits } => {
+                    encoder::Blocks::Fragments { count: value_bits.div_ceil(bits.max(1)).clamp(1, 64) }
+                }
+            };
+            Ok(Task::Path { code, blocks })
+        }
+        Aggregation::Max(a) => compiled(a, bits).map(Task::Maximum),
+        Aggregation::Min(a) => compiled(a, bits).map(Task::Minimum),
+        Aggregation::Product(a) => compiled(a, bits).map(Task::Product),
+        Aggregation::Sum(a) => counter(a, bits, hops, query.value).map(Task::Sum),
+        Aggregation::CountAbove { threshold } => Ok(Task::Count { threshold: *threshold }),
+        Aggregation::Loops { tolerance } => LoopDetection::new(bits, *tolerance).map(Task::Loop).ok_or(
+            format!("{bits} bits leave none for a hash beside a counter up to {tolerance}: give more bits"),
+        ),
+        Aggregation::Quantiles { approximation, .. } | Aggregation::Frequent { approximation, .. } => {
+            compiled(approximation, bits).map(Task::Sample)
+        }
+    }
+}
+
+/// The integer form of an approximation.
+fn compiled(a: &Approximation, bits: u32) -> Result<value::Approximation, String> {
+    let rounding = match a.rounding {
+        Rounding::Nearest => value::Rounding::Nearest,
+        Rounding::Value => value::Rounding::Value,
+        Rounding::Log => value::Rounding::Logarithm,
+    };
+    match a.scale {
+        Scale::Exact => {
+            value::Approximation::exact(bits).ok_or(format!("expected 1 to 64 bits a copy, found {bits}"))
+        }
+        Scale::Multiplicative { epsilon } => value::Approximation::from_epsilon(epsilon, bits, rounding).ok_or(format!(
+            "{bits} bits at a relative error of {epsilon:.6} have no grid: expected 1 to 32 bits, an error from {FINEST_EPSILON} to \
+             {COARSEST_EPSILON}; give more bits, or the error, or a smaller largest"
+        )),
+        Scale::Additive { delta } => value::Approximation::additive((2.0 * delta).round() as u64, bits, rounding)
+            .ok_or("additive values take 1 to 32 bits and round to nearest or in the value domain".to_string()),
+    }
+}
+
+/// The counter of a sum, by the relative deviation of the sum at the longest path.
+fn counter(a: &Approximation, bits: u32, hops: Hops, value: Value) -> Result<Counter, String> {
+    // Steps below 1 count small sums exactly: the finest grid.
+    let counter = match a.scale {
+        Scale::Multiplicative { epsilon } => Counter::from_epsilon(epsilon, hops.maximal, bits),
+        Scale::Exact | Scale::Additive { .. } => Counter::new(1 << 32, bits),
+    };
+    counter.ok_or(format!(
+        "{bits} bits hold no such counter for sums of {}: expected 1 to 16 bits a query, and a relative error",
+        value.name()
+    ))
+}
+
+/// The finest scale on which a counter of `bits` bits reaches sums up to `largest`.
+fn counting(largest: f64, hops: Hops, bits: u32) -> Scale {
+    let reaches = |epsilon| {
+        Counter::from_epsilon(epsilon, hops.maximal, bits).is_some_and(|counter| counter.largest() >= largest)
+    };
+    // Base 2 is the coarsest counter there is.
+    let (mut low, mut high) = (FINEST_EPSILON, libm::sqrt(f64::from(hops.maximal)) / 2.0);
+    for _ in 0..50 {
+        let middle = libm::sqrt(low * high);
+        if reaches(middle) { high = middle } else { low = middle }
+    }
+    Scale::Multiplicative { epsilon: high }
+}

@@ -1,0 +1,316 @@
+//! What a plan will give: packets until a path is known, ranks and values of quantiles, errors per packet.
+//!
+//! *Paths* are decoded in a model of the collector: every packet belongs to a layer, its writers are drawn with the code's
+//! probabilities, an equation with one unknown hop removes each wrong value of that hop with probability 1 - 2^-b, known
+//! hops are peeled off the equations that wait. With hashes that mix well this is the collector without the hashing; it knows
+//! the list of ids, but not the topology. Seeded, so the same plan gives the same numbers.
+//!
+//! *Quantiles*: n packets of a flow give each of k hops z = n f c / k samples (f the share that serves the query, c its
+//! copies). The phi-quantile of z independent samples has a rank error of about sqrt(phi (1 - phi) / z) standard deviations; the
+//! sketch adds up to its own error, the approximation its epsilon of the value. Ranks become values only under a law of the values:
+//! here lognormal with a given sigma. Samples of one flow are correlated in time; then z counts for less, and by how much
+//! is not known beforehand.
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1, Theorem 1 and appendix A.1 (samples a hop, rank error), §4.2 (decoding); the
+//! normal approximation of an order statistic is textbook (David and Nagaraja, "Order Statistics", §10.2).
+
+use crate::code::{Code, Selection};
+use crate::hash::{GOLDEN, mix};
+use crate::sketch::kll;
+
+/// Sigma of the lognormal law by which ranks are turned into values.
+pub const LOGNORMAL_SIGMA: f64 = 1.2;
+/// Packets after which one trial gives up.
+const MAX_PACKETS: u64 = 4_000_000;
+/// Digests after which one trial gives up.
+const MAX_DIGESTS: u64 = 100_000;
+
+/// How a path is coded, for [`path_packets`].
+#[derive(Debug, Clone, Copy)]
+pub struct PathModel {
+    pub code: Code,
+    /// Bits of one copy, and copies.
+    pub bits: u32,
+    pub copies: u32,
+    /// Values that a hop may have, for hashes; at least 1.
+    pub ids: u32,
+    /// Pieces of a value, for fragments; 1 for hashes.
+    pub fragments: u32,
+    /// A piece or value is written as it is: one equation settles it.
+    pub raw: bool,
+    /// Share of the flow's packets that serve the query, above 0.
+    pub frequency: f64,
+}
+
+/// Packets of a flow until all hops of its path are known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Packets {
+    pub mean: f64,
+    pub median: u64,
+    /// 99th percentile; of few trials, about the largest.
+    pub p99: u64,
+    /// Trials that were given up, counted at their last packet: then the numbers are too small.
+    pub unfinished: u32,
+}
+
+/// Decodes `trials` (at least 1) random flows of `hops` hops.
+pub fn path_packets(model: &PathModel, hops: u32, trials: u32, seed: u64) -> Packets {
+    let mut draws = Draws(mix(seed ^ GOLDEN.wrapping_mul(u64::from(hops) + 1)));
+    let mut unfinished = 0;
+    let mut counts: Vec<u64> = (0..trials.max(1))
+        .map(|_| {
+            let (packets, done) = Flow::new(model, hops.max(1)).decode(&mut draws);
+            unfinished += u32::from(!done);
+            packets
+        })
+        .collect();
+    counts.sort_unstable();
+    let last = counts.len() - 1;
+    let at = |share: f64| counts[((counts.len() as f64 * share) as usize).min(last)];
+    let mean = counts.iter().map(|&count| count as f64).sum::<f64>() / counts.len() as f64;
+    Packets { mean, median: at(0.5), p99: at(0.99), unfinished }
+}
+
+/// Random numbers of the model: splitmix64.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mix(self.0)
+    }
+
+    /// Below `bound`.
+    fn below(&mut self, bound: u32) -> u32 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
+    }
+
+    /// Within [0, 1).
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / 9_007_199_254_740_992.0
+    }
+}
+
+/// One flow while it is decoded; piece p of hop h is unknown `p * hops + h`.
+struct Flow<'m> {
+    model: &'m PathModel,
+    hops: u32,
+    /// Wrong values that are left, per unknown; 0 is known.
+    wrong: Vec<u32>,
+    unknown: usize,
+    /// Equations that wait: their unknowns.
+    waiting: Vec<Vec<u32>>,
+}
+
+impl Flow<'_> {
+    fn new(model: &PathModel, hops: u32) -> Flow<'_> {
+        let places = (hops * model.fragments.max(1)) as usize;
+        let wrong = if model.raw { 1 } else { model.ids.saturating_sub(1) };
+        let unknown = if wrong == 0 { 0 } else { places };
+        Flow { model, hops, wrong: vec![wrong; places], unknown, waiting: Vec::new() }
+    }
+
+    /// Packets until nothing is unknown, and whether it came to that.
+    fn decode(mut self, draws: &mut Draws) -> (u64, bool) {
+        let mut packets = 0;
+        for _ in 0..MAX_DIGESTS {
+            if self.unknown == 0 {
+                return (packets, true);
+            }
+            packets += gap(self.model.frequency, draws);
+            if packets > MAX_PACKETS {
+                return (MAX_PACKETS, false);
+            }
+            for _ in 0..self.model.copies {
+                let equation = self.equation(draws);
+                self.learn(equation, draws);
+            }
+        }
+        (packets, self.unknown == 0)
+    }
+
+    /// Who wrote into a digest: the unknowns among them.
+    fn equation(&self, draws: &mut Draws) -> Vec<u32> {
+        let piece = draws.below(self.model.fragments.max(1)) * self.hops;
+        let unknown = |hop: &u32| self.wrong[(piece + hop) as usize] > 0;
+        let place = draws.unit();
+        let tau = self.model.code.tau();
+        let layers = self.model.code.layers();
+        if place < tau || layers.is_empty() {
+            let survivor = draws.below(self.hops);
+            return Some(survivor).filter(unknown).map(|hop| piece + hop).into_iter().collect();
+        }
+        let layer = ((place - tau) / (1.0 - tau) * layers.len() as f64) as usize;
+        let p = layers.get(layer).copied().map_or(0.0, Selection::probability);
+        let acting: Vec<u32> = (0..self.hops).filter(|_| draws.unit() < p).collect();
+        acting.into_iter().filter(unknown).map(|hop| piece + hop).collect()
+    }
+
+    /// Takes an equation in, and all that it releases.
+    fn learn(&mut self, equation: Vec<u32>, draws: &mut Draws) {
+        let mut clean = Vec::new();
+        match equation.as_slice() {
+            [] => {}
+            [one] => clean.push(*one),
+            _ => self.waiting.push(equation),
+        }
+        while let Some(place) = clean.pop() {
+            let wrong = self.wrong[place as usize];
+            if wrong == 0 {
+                continue;
+            }
+            let left = if self.model.raw { 0 } else { survivors(wrong, self.model.bits, draws) };
+            self.wrong[place as usize] = left;
+            if left > 0 {
+                continue;
+            }
+            self.unknown -= 1;
+            for equation in &mut self.waiting {
+                let before = equation.len();
+                equation.retain(|&other| other != place);
+                if equation.len() == 1 && before > 1 {
+                    clean.push(equation[0]);
+                }
+            }
+            self.waiting.retain(|equation| equation.len() > 1);
+        }
+    }
+}
+
+/// Packets until the next one that serves the query: geometric.
+fn gap(frequency: f64, draws: &mut Draws) -> u64 {
+    if frequency >= 1.0 {
+        return 1;
+    }
+    let skipped = libm::log(1.0 - draws.unit()) / libm::log1p(-frequency);
+    1 + skipped.min(MAX_PACKETS as f64) as u64
+}
+
+/// How many of `wrong` values agree with one equation of `bits` bits.
+fn survivors(wrong: u32, bits: u32, draws: &mut Draws) -> u32 {
+    let share = libm::exp2(-f64::from(bits));
+    if wrong > 2_000 {
+        // So many are as good as their mean; what matters is the end.
+        let mean = f64::from(wrong) * share;
+        return (mean + draws.unit()) as u32;
+    }
+    (0..wrong).map(|_| u32::from(draws.unit() < share)).sum()
+}
+
+/// What can be said of a quantile of one hop after some packets of a flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuantileError {
+    /// Samples of the hop, on average.
+    pub samples: f64,
+    /// Standard deviation of the rank from sampling, as a share of all ranks.
+    pub rank_deviation: f64,
+    /// Rank error that the sketch adds at most (with 99 %); 0 while it holds all samples.
+    pub sketch_rank_error: f64,
+    /// Mean relative error of the value if values are lognormal with [`LOGNORMAL_SIGMA`], sampling and approximation together.
+    pub relative_error: f64,
+}
+
+/// The error of quantile `phi` (within (0, 1)) from `samples` samples. `sketch_items`: samples that fit the sketch's space, if it has a
+/// bound; `epsilon`: relative error of the approximation.
+pub fn quantile_error(phi: f64, samples: f64, sketch_items: Option<f64>, epsilon: f64) -> QuantileError {
+    let z = samples.max(1.0);
+    let rank_deviation = libm::sqrt(phi * (1.0 - phi) / z);
+    let sketch_rank_error = match sketch_items {
+        Some(items) if z > items => {
+            // Fewer items than the smallest sketch: it is told as that one.
+            let k = kll::k_for_room(items as usize).unwrap_or(kll::MIN_K);
+            kll::rank_error(k).min(1.0)
+        }
+        _ => 0.0,
+    };
+    // The 99 % bound of the sketch is 2.576 standard deviations.
+    let rank = libm::sqrt(
+        rank_deviation * rank_deviation + (sketch_rank_error / 2.576) * (sketch_rank_error / 2.576),
+    );
+    let place = kll::normal_quantile(phi);
+    let density = libm::exp(-place * place / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
+    let log_deviation = LOGNORMAL_SIGMA * rank / density;
+    // Rounding to the nearest code errs evenly within +-epsilon: variance epsilon^2 / 3. The mean of |N| is sqrt(2 / pi).
+    let deviation = libm::sqrt(log_deviation * log_deviation + epsilon * epsilon / 3.0);
+    let relative_error = deviation * libm::sqrt(2.0 / std::f64::consts::PI);
+    QuantileError { samples, rank_deviation, sketch_rank_error, relative_error }
+}
+
+/// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2 / delta) / (2 epsilon^2)
+/// (Hoeffding; the form behind Theorem 1).
+pub fn samples_for_rank(epsilon: f64, delta: f64) -> f64 {
+    libm::log(2.0 / delta) / (2.0 * epsilon * epsilon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::presets::Preset;
+
+    fn model(preset: Preset, hops: u32, bits: u32, copies: u32) -> PathModel {
+        let (tau, layers) = preset.numbers(hops);
+        let layers: Vec<Selection> = layers.into_iter().map(Selection::threshold).collect();
+        let code = Code::new(tau, &layers).unwrap();
+        PathModel { code, bits, copies, ids: 753, fragments: 1, raw: false, frequency: 1.0 }
+    }
+
+    #[test]
+    fn two_hops_take_three_packets_of_the_baseline() {
+        let raw = PathModel { raw: true, ..model(Preset::Baseline, 2, 16, 1) };
+        assert!((path_packets(&raw, 2, 20_000, 1).mean - 3.0).abs() < 0.05);
+        assert_eq!(path_packets(&raw, 1, 10, 1).mean, 1.0);
+    }
+
+    #[test]
+    fn the_hybrid_toy_takes_eight_thirds() {
+        // Spec §1.6: k = 2, tau 1/2, p = 1.
+        let code = Code::new(0.5, &[Selection::threshold(1.0)]).unwrap();
+        let raw = PathModel { code, raw: true, ..model(Preset::Baseline, 2, 16, 1) };
+        assert!((path_packets(&raw, 2, 20_000, 1).mean - 8.0 / 3.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn the_papers_example_of_25_hops_is_met() {
+        let raw = |preset| PathModel { raw: true, ..model(preset, 25, 16, 1) };
+        let baseline = path_packets(&raw(Preset::Baseline), 25, 4_000, 1);
+        assert!((87..=91).contains(&baseline.median) && (180..=198).contains(&baseline.p99), "{baseline:?}");
+        let hybrid = path_packets(&raw(Preset::PaperBody), 25, 4_000, 1);
+        assert!((41..=45).contains(&hybrid.median) && (62..=72).contains(&hybrid.p99), "{hybrid:?}");
+    }
+
+    #[test]
+    fn the_evaluated_setting_takes_the_packets_of_the_reference_decoder() {
+        // Spec §5.1, 753 ids, 2 x 8 bits, means.
+        let (isp, tree) = (Preset::PaperEvaluationIsp, Preset::PaperEvaluationFatTree);
+        for (preset, hops, mean) in [(tree, 5, 9.7), (isp, 10, 22.9), (isp, 25, 41.5), (isp, 59, 82.5)] {
+            let found = path_packets(&model(preset, hops, 8, 2), hops, 1_000, 7);
+            assert!((found.mean / mean - 1.0).abs() < 0.06, "{hops}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn one_packet_in_sixteen_takes_sixteen_times_the_packets() {
+        let all = model(Preset::Tuned, 5, 8, 2);
+        let some = PathModel { frequency: 1.0 / 16.0, ..all };
+        let ratio = path_packets(&some, 5, 2_000, 3).mean / path_packets(&all, 5, 2_000, 3).mean;
+        assert!((ratio - 16.0).abs() < 1.0, "{ratio}");
+    }
+
+    #[test]
+    fn a_code_that_never_ends_is_given_up() {
+        let nothing = Code::new(0.0, &[Selection::Threshold(0)]).unwrap();
+        let stuck = PathModel { code: nothing, ..model(Preset::Tuned, 2, 8, 1) };
+        assert_eq!(path_packets(&stuck, 2, 1, 1).unfinished, 1);
+    }
+
+    #[test]
+    fn quantile_errors_are_those_of_independent_lognormal_samples() {
+        // Spec §5.3, sigma 1.2, 8 bits, no sketch: 12.4 % at z = 100 and 3.9 % at 1 000 for the median, 12 to 15 % for p99 at 1 000.
+        let error = |phi, z| quantile_error(phi, z, None, 0.022).relative_error;
+        assert!((error(0.5, 100.0) - 0.124).abs() < 0.01, "{}", error(0.5, 100.0));
+        assert!((error(0.5, 1_000.0) - 0.039).abs() < 0.005);
+        assert!((0.10..=0.15).contains(&error(0.99, 1_000.0)));
+        assert!((samples_for_rank(0.05, 0.01) - 1_059.7).abs() < 0.1);
+        assert!((kll::normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,234 @@
+//! The language, plans and their files as a whole.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const QUERIES: &str = r#"bits = 16
+seed = 7
+hops = { expected = 5, maximal = 59 }
+
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 8
+copies = 2
+code = "paper-evaluation"
+ids = 753
+
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+quantiles = [0.5, 0.99]
+bits = 8
+frequency = "15/16"
+flow = "source-destination"
+space = 1000
+approximation = { epsilon = 0.022 }
+
+[[query]]
+name = "congestion"
+value = "utilisation"
+aggregation = "max"
+bits = 8
+frequency = "1/16"
+approximation = { base = 1.05, rounding = "log" }
+"#;
+
+/// One query of every kind.
+const ALL: &str = r#"bits = 64
+[[query]]
+name = "a"
+value = "egress-port"
+aggregation = "path"
+bits = 8
+code = { tau = 0.5, layers = [0.1, 0.3] }
+select = "words"
+blocks = "fragments"
+value-bits = 16
+[[query]]
+name = "b"
+value = "queue-bytes"
+aggregation = "min"
+bits = 8
+approximation = { delta = 512 }
+[[query]]
+name = "c"
+value = "hop-latency"
+aggregation = "sum"
+bits = 12
+frequency = 0.5
+[[query]]
+name = "d"
+value = "utilisation"
+aggregation = "product"
+bits = 8
+approximation = { epsilon = 0.05 }
+[[query]]
+name = "e"
+value = "queue-bytes"
+aggregation = "count-above"
+bits = 4
+threshold = 30000
+[[query]]
+name = "f"
+value = "switch-id"
+aggregation = "loops"
+bits = 16
+[[query]]
+name = "g"
+value = "ingress-port"
+aggregation = "frequent"
+bits = 16
+copies = 2
+share = 0.05
+frequency = 0.25
+"#;
+
+fn planned(text: &str) -> Plan {
+    Plan::new(read(text, "queries.toml").unwrap()).unwrap()
+}
+
+fn problems(text: &str) -> String {
+    read(text, "queries.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn the_papers_plan_comes_out_of_its_queries() {
+    let plan = planned(QUERIES);
+    let sets: Vec<_> = plan.sets().iter().map(|set| (set.share, set.queries.clone())).collect();
+    assert_eq!(sets, [(61_440, vec![0, 1]), (4_096, vec![0, 2])]);
+    let encoder = plan.encoder().unwrap();
+    let shares = (0..100_000u64).filter(|&packet| encoder.set(packet) == Some(0)).count();
+    assert!((93_350..=94_150).contains(&shares), "{shares}");
+    assert_eq!(encoder.fields_of(1).len(), 3);
+}
+
+#[test]
+fn a_plan_comes_back_from_its_file() {
+    for text in [QUERIES, ALL] {
+        let plan = planned(text);
+        let back = Plan::read(&plan.to_toml(), "plan.toml").unwrap();
+        assert_eq!(back.version(), plan.version());
+        assert_eq!(back.to_toml(), plan.to_toml());
+        assert_eq!((back.sets(), back.tasks()), (plan.sets(), plan.tasks()));
+        assert!(plan.encoder().is_ok());
+    }
+}
+
+#[test]
+fn a_version_stands_for_what_digests_mean() {
+    let version = |text: &str| planned(text).version();
+    let plan = version(QUERIES);
+    // Stated: a twin that computes it must agree, and a change here strands recorded digests.
+    assert_eq!(plan, version(QUERIES));
+    assert_ne!(plan, version(&QUERIES.replace("seed = 7", "seed = 8")));
+    assert_ne!(plan, version(&QUERIES.replace("0.022", "0.025")));
+    assert_ne!(plan, version(&QUERIES.replace("copies = 2", "copies = 1")));
+    assert_eq!(plan, version(&QUERIES.replace("space = 1000", "space = 2000")));
+    assert_eq!(plan, version(&QUERIES.replace("ids = 753", "ids = 157")));
+}
+
+#[test]
+fn a_plan_that_was_changed_by_hand_is_refused() {
+    let text = planned(QUERIES).to_toml().replace("seed = 7", "seed = 8");
+    let refused = Plan::read(&text, "plan.toml").unwrap_err().to_string();
+    assert!(refused.starts_with("plan.toml:1: version: the file says"), "{refused}");
+    let short = planned(QUERIES).to_toml().replace("share = 4096", "share = 4095");
+    assert!(Plan::read(&short, "plan.toml").unwrap_err().to_string().contains("65535"));
+    let unknown = planned(QUERIES).to_toml().replace("[\"path\", \"latency\"]", "[\"path\", \"latancy\"]");
+    assert!(Plan::read(&unknown, "plan.toml").unwrap_err().to_string().contains("did you mean \"latency\"?"));
+    assert!(Plan::read(QUERIES, "queries.toml").unwrap_err().to_string().contains("version: missing"));
+}
+
+#[test]
+fn every_problem_is_told_with_line_key_and_the_nearest_name() {
+    let text = QUERIES
+        .replace("hop-latency", "hop-latancy")
+        .replace("copies = 2", "copys = 2")
+        .replace("\"1/16\"", "\"1/0\"")
+        .replace("\"log\"", "\"logs\"");
+    let told = problems(&text);
+    for expected in [
+        "queries.toml:10: query.path.copys: unknown key \"copys\": did you mean \"copies\"?",
+        "queries.toml:16: query.latency.value: unknown value \"hop-latancy\": did you mean \"hop-latency\"?",
+        "queries.toml:30: query.congestion.frequency: expected a share of packets",
+        "queries.toml:31: query.congestion.approximation.rounding: unknown rounding \"logs\": did you mean \"log\"?",
+    ] {
+        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+    }
+    assert_eq!(told.lines().count(), 4, "{told}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    let case = |from: &str, to: &str, expected: &str| {
+        let told = problems(&QUERIES.replace(from, to));
+        assert!(told.contains(expected), "{expected}\nnot in\n{told}");
+    };
+    case("copies = 2", "copies = 3", "8 bits do not divide into 3 equal copies");
+    case("\"switch-id\"", "\"queue-bytes\"", "queue-bytes changes from packet to packet");
+    case("{ epsilon = 0.022 }", "{ epsilon = 0.022 }\nlargest = 1000000", "need 9 bits a copy");
+    case("{ epsilon = 0.022 }", "{ epsilon = 0.022, delta = 4 }", "only one of epsilon, base and delta");
+    case("quantiles = [0.5, 0.99]", "threshold = 5", "belongs to aggregation count-above");
+    case("maximal = 59", "maximal = 3", "less than expected");
+    case("maximal = 59", "maximal = 300", "from 1 to 255");
+    case("name = \"latency\"", "name = \"path\"", "two queries have this name");
+    case("bits = 16", "bits = 6", "8 bits do not fit the digest of 6");
+    case("bits = 16", "bits = ", "queries.toml:1: ");
+    case("bits = 16", "", "bits: missing");
+    case("\"paper-evaluation\"", "{ tau = 0.5 }", "tau below 1 needs at least one layer");
+    case("\"paper-evaluation\"", "\"tunde\"", "did you mean \"tuned\"?");
+    case("aggregation = \"max\"", "", "query.congestion.aggregation: missing");
+}
+
+#[test]
+fn an_infeasible_wish_says_what_to_relax() {
+    let text = QUERIES.replace("\"15/16\"", "1").replace("\"1/16\"", "0.5");
+    let refused = Plan::new(read(&text, "queries.toml").unwrap()).unwrap_err().to_string();
+    for expected in [
+        "they ask for 20.000 bits a packet",
+        "all frequencies times 0.8",
+        "latency: frequency 0.5 instead of 1",
+        "bits = 24",
+    ] {
+        assert!(refused.contains(expected), "{expected}\nnot in\n{refused}");
+    }
+}
+
+#[test]
+fn the_description_tells_sets_packets_and_errors() {
+    let text = planned(QUERIES).describe();
+    for expected in
+        ["0.9375  61440     path 0-7, latency 8-15", "packets of a flow until its path is known", "quantile"]
+    {
+        assert!(text.contains(expected), "{expected}\nnot in\n{text}");
+    }
+    let json = planned(ALL).to_json();
+    assert_eq!(json["queries"].as_array().map(Vec::len), Some(7));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_text_panics(cuts in prop::collection::vec((any::<prop::sample::Index>(), 0usize..12, "[a-z0-9=\\[\\]\"{}., \n-]{0,8}"), 1..6), all in any::<bool>(), file in any::<bool>()) {
+        let mut text = if all { ALL.to_string() } else { QUERIES.to_string() };
+        if file {
+            text = planned(&text).to_toml();
+        }
+        for (place, length, put) in cuts {
+            let start = place.index(text.len() + 1);
+            text.replace_range(start..(start + length).min(text.len()), &put);
+        }
+        if let Ok(queries) = read(&text, "queries.toml") {
+            if let Ok(plan) = Plan::new(queries) {
+                prop_assert!(plan.encoder().is_ok());
+                prop_assert!(Plan::read(&plan.to_toml(), "plan.toml").is_ok(), "{}", plan.to_toml());
+            }
+        }
+        let _ = Plan::read(&text, "plan.toml");
+    }
+}

@@ -1,0 +1,108 @@
+//! A collector that Python feeds.
+
+use std::path::PathBuf;
+
+use pint::collector::{Limits, MIN_BYTES, Told};
+use pint::path::PathDecoder;
+use pint::recorded::{Address, Flow, Recorded};
+use pyo3::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::Plan;
+use super::decode::{Knowledge, paths};
+use super::ground::Ground;
+use crate::errors::input;
+
+/// Takes recorded digests in, one at a time.
+#[pyclass(module = "weftline._native")]
+pub struct Collector {
+    plan: pint::plan::Plan,
+    collector: pint::collector::Collector<PathDecoder>,
+    told: Told,
+}
+
+#[pymethods]
+impl Collector {
+    #[new]
+    #[pyo3(signature = (plan, topology, ends, shortest, memory, idle_ns))]
+    fn new(
+        py: Python<'_>,
+        plan: &Plan,
+        topology: Option<PathBuf>,
+        ends: bool,
+        shortest: bool,
+        memory: usize,
+        idle_ns: Option<u64>,
+    ) -> PyResult<Collector> {
+        if memory < MIN_BYTES {
+            return Err(input(format!("memory: expected at least {MIN_BYTES} bytes, found {memory}")));
+        }
+        let plan = plan.plan.clone();
+        py.detach(|| {
+            let mut knowledge = match topology {
+                Some(topology) => {
+                    Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
+                }
+                None => Knowledge::default(),
+            };
+            let limits = Limits { bytes: memory, idle_ns };
+            let decoder = paths(&plan, &mut knowledge)?;
+            let collector = pint::collector::Collector::new(&plan, limits, decoder).map_err(input)?;
+            Ok(Collector { plan, collector, told: Told::default() })
+        })
+    }
+
+    /// Takes one digest; the text says why it was refused, None that it was taken.
+    #[pyo3(signature = (packet_id, digest, hops, plan_version, time_ns, flow_id, src, dst, src_port, dst_port, protocol))]
+    #[allow(clippy::too_many_arguments)] // the columns of a recorded digest
+    fn take(
+        &mut self,
+        packet_id: u64,
+        digest: u64,
+        hops: u32,
+        plan_version: u32,
+        time_ns: u64,
+        flow_id: u64,
+        src: &str,
+        dst: &str,
+        src_port: u16,
+        dst_port: u16,
+        protocol: u8,
+    ) -> PyResult<Option<String>> {
+        let address = |name: &str, text: &str| -> PyResult<Address> {
+            let expected = "expected a host's number, an IPv4 or an IPv6 address";
+            text.parse().map_err(|()| input(format!("{name}: {expected}, found \"{text}\"")))
+        };
+        let (source, destination) = (address("src", src)?, address("dst", dst)?);
+        let flow = Flow {
+            id: flow_id,
+            source,
+            destination,
+            source_port: src_port,
+            destination_port: dst_port,
+            protocol,
+        };
+        let row =
+            Recorded { time_ns, flow, packet: packet_id, digest, hops, plan_version, ..Recorded::default() };
+        Ok(self.collector.take(&row, &mut self.told).err().map(|refusal| refusal.to_string()))
+    }
+
+    /// What happened since the last call, as JSON: `events`, and `ended` records.
+    fn drain(&mut self) -> String {
+        let Told { events, reports } = std::mem::take(&mut self.told);
+        let events: Vec<Json> = events.iter().map(|event| event.to_json(&self.plan)).collect();
+        let ended: Vec<Json> = reports.iter().map(|report| report.to_json(&self.plan)).collect();
+        json!({ "events": events, "ended": ended }).to_string()
+    }
+
+    /// What is known of all flows now, as JSON.
+    fn reports(&self) -> String {
+        let reports: Vec<Json> = self.collector.reports().map(|report| report.to_json(&self.plan)).collect();
+        Json::Array(reports).to_string()
+    }
+
+    /// Flows kept now, and the bytes they take.
+    fn size(&self) -> (usize, usize) {
+        (self.collector.flows(), self.collector.bytes())
+    }
+}

@@ -1,0 +1,268 @@
+//! Recorded digests from a file through a collector.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use pint::collector::{Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Sink};
+use pint::graph::Graph;
+use pint::path::PathDecoder;
+use pint::recorded::{CsvReader, Recorded};
+use pyo3::prelude::*;
+use serde_json::{Value as Json, json};
+use weftline_results::ResultsError;
+
+use super::ground::Ground;
+use super::{Plan, created, opened};
+use crate::errors::{failed, input, of_results};
+use crate::interrupts::interruptible;
+
+/// What a collector is told of the network, and how far it may trust it.
+#[derive(Debug, Clone, Default)]
+pub struct Knowledge {
+    pub ground: Ground,
+    /// Consecutive hops are neighbours.
+    pub neighbours: bool,
+    /// The first and the last hop are the switches of the flow's ends.
+    pub ends: bool,
+    /// Paths are shortest paths.
+    pub shortest: bool,
+}
+
+impl Knowledge {
+    /// Only that ids are 0 to `ids` - 1.
+    pub fn numbered(ids: u64) -> Knowledge {
+        Knowledge { ground: Ground { ids: (0..ids).collect(), ..Ground::default() }, ..Knowledge::default() }
+    }
+}
+
+/// The decoder of the plan's paths. Links that the topology has twice become a warning.
+pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<PathDecoder> {
+    let ground = &mut knowledge.ground;
+    let (graph, repeated) = Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?;
+    if repeated > 0 {
+        ground.warnings.push(format!("{repeated} links are in the topology more than once and count once"));
+    }
+    let told = pint::path::Knowledge {
+        graph,
+        neighbours: knowledge.neighbours,
+        ends: knowledge.ends.then(|| ground.attached.clone()),
+        shortest: knowledge.shortest,
+    };
+    let decoder = PathDecoder::new(plan, told).map_err(input)?;
+    let names = decoder.untraced().iter().map(|&query| plan.queries().queries[query].name.as_str());
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        ground.warnings.push(format!(
+            "{}: hashes of switch ids say nothing without the switches: give a topology; the other queries are answered",
+            names.join(", ")
+        ));
+    }
+    Ok(decoder)
+}
+
+/// What of the input is told of at most.
+const SHOWN_REFUSALS: usize = 5;
+
+/// Where results go.
+struct Outputs {
+    plan: pint::plan::Plan,
+    paths: Option<(PathBuf, PathWriter<BufWriter<File>>)>,
+    findings: Option<(PathBuf, BufWriter<File>)>,
+    /// The first reports, for a person.
+    shown: Vec<Json>,
+    show: usize,
+    reports: u64,
+    complete: u64,
+    /// Digests until paths were known.
+    decoded_after: Vec<u64>,
+    events: Vec<Json>,
+    error: Option<PyErr>,
+}
+
+impl Outputs {
+    fn line(&mut self, told: &Json) {
+        if let Some((path, file)) = &mut self.findings {
+            if let Err(error) = writeln!(file, "{told}") {
+                self.error = Some(failed(format!("{}: {error}", path.display())));
+            }
+        }
+    }
+
+    fn finish(self) -> PyResult<()> {
+        if let Some((path, writer)) = self.paths {
+            let written = writer.finish().and_then(|mut file| file.flush());
+            written.map_err(|error| failed(format!("{}: {error}", path.display())))?;
+        }
+        if let Some((path, mut file)) = self.findings {
+            file.flush().map_err(|error| failed(format!("{}: {error}", path.display())))?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Outputs {
+    fn event(&mut self, event: Event) {
+        if let EventKind::PathDecoded { digests, .. } = event.kind {
+            // Enough for a mean and percentiles; memory stays bounded.
+            if self.decoded_after.len() < 1 << 20 {
+                self.decoded_after.push(digests);
+            }
+            return;
+        }
+        let told = event.to_json(&self.plan);
+        self.line(&told);
+        if self.events.len() < self.show {
+            self.events.push(told);
+        }
+    }
+
+    fn ended(&mut self, report: FlowReport) {
+        self.reports += 1;
+        let known = |(_, findings): &(usize, Findings)| matches!(findings, Findings::Path(path) if path.path().is_some());
+        self.complete += u64::from(report.results.iter().any(known));
+        if let Some((path, writer)) = &mut self.paths {
+            if let Err(error) = writer.write(&self.plan, &report) {
+                self.error = Some(failed(format!("{}: {error}", path.display())));
+            }
+        }
+        if self.findings.is_some() || self.shown.len() < self.show {
+            let told = report.to_json(&self.plan);
+            self.line(&told);
+            if self.shown.len() < self.show {
+                self.shown.push(told);
+            }
+        }
+    }
+}
+
+/// Collects the digests of a CSV or Parquet file. `out` takes paths as CSV, `findings` all results and events as JSON lines; the first
+/// `show` are returned, with counts, as JSON. A row at a time is in memory, and at most `memory` bytes of flows.
+#[pyfunction]
+#[pyo3(signature = (plan, path, topology, ends, shortest, memory, idle_ns, out, findings, show))]
+#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
+pub fn pint_decode(
+    py: Python<'_>,
+    plan: &Plan,
+    path: PathBuf,
+    topology: Option<PathBuf>,
+    ends: bool,
+    shortest: bool,
+    memory: usize,
+    idle_ns: Option<u64>,
+    out: Option<PathBuf>,
+    findings: Option<PathBuf>,
+    show: usize,
+) -> PyResult<String> {
+    let plan = plan.plan.clone();
+    py.detach(|| {
+        interruptible(move || {
+            let knowledge = match topology {
+                Some(topology) => {
+                    Knowledge { ground: Ground::read(&topology)?, neighbours: true, ends, shortest }
+                }
+                None => Knowledge::default(),
+            };
+            let limits = Limits { bytes: memory, idle_ns };
+            let mut knowledge = knowledge;
+            let decoder = paths(&plan, &mut knowledge)?;
+            let collector = Collector::new(&plan, limits, decoder).map_err(input)?;
+            let outputs = Outputs {
+                paths: match out {
+                    Some(out) => {
+                        let writer = PathWriter::new(BufWriter::new(created(&out)?));
+                        let writer = writer.map_err(|error| failed(format!("{}: {error}", out.display())))?;
+                        Some((out, writer))
+                    }
+                    None => None,
+                },
+                findings: match findings {
+                    Some(findings) => Some((findings.clone(), BufWriter::new(created(&findings)?))),
+                    None => None,
+                },
+                plan,
+                shown: Vec::new(),
+                show,
+                reports: 0,
+                complete: 0,
+                decoded_after: Vec::new(),
+                events: Vec::new(),
+                error: None,
+            };
+            collected(&path, collector, outputs, &knowledge)
+        })
+    })
+}
+
+fn collected<D: pint::collector::Paths>(
+    path: &Path,
+    mut collector: Collector<D>,
+    mut outputs: Outputs,
+    knowledge: &Knowledge,
+) -> PyResult<String> {
+    let (mut rows, mut refused) = (0u64, Vec::new());
+    let mut most_flows = 0;
+    let mut take = |row: &Recorded| {
+        rows += 1;
+        if let Err(refusal) = collector.take(row, &mut outputs) {
+            if refused.len() < SHOWN_REFUSALS {
+                refused.push(format!("row {rows}, packet {}: {refusal}", row.packet));
+            }
+        }
+        most_flows = most_flows.max(collector.flows());
+        outputs.error.take().map_or(Ok(()), Err)
+    };
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("").to_lowercase();
+    if matches!(extension.as_str(), "parquet" | "pq") {
+        let mut stopped = None;
+        let read = weftline_results::recorded::each(path, &mut |row| {
+            take(&row).map_err(|error| {
+                stopped = Some(error);
+                ResultsError::Failed(String::new())
+            })
+        });
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        read.map_err(of_results)?;
+    } else {
+        for row in CsvReader::new(opened(path)?, &path.display().to_string()).map_err(input)? {
+            take(&row.map_err(input)?)?;
+        }
+    }
+    collector.finish(&mut outputs);
+    if let Some(error) = outputs.error.take() {
+        return Err(error);
+    }
+    let counts = collector.counts();
+    outputs.decoded_after.sort_unstable();
+    let decoded = &outputs.decoded_after;
+    let at = |share: f64| {
+        decoded.get(((decoded.len() as f64 * share) as usize).min(decoded.len().saturating_sub(1)))
+    };
+    let names: serde_json::Map<String, Json> =
+        knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
+    let told = json!({
+        "rows": rows,
+        "flows": outputs.reports,
+        "complete_paths": outputs.complete,
+        "packets_to_decode": {
+            "mean": (!decoded.is_empty()).then(|| decoded.iter().sum::<u64>() as f64 / decoded.len() as f64),
+            "median": at(0.5),
+            "p99": at(0.99),
+        },
+        "counts": {
+            "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
+            "hops_refused": counts.hops_refused, "impossible": counts.impossible, "loops": counts.loops,
+            "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed, "inconsistent": counts.inconsistent,
+            "evicted": counts.evicted, "idle": counts.idle,
+        },
+        "refused": refused,
+        "warnings": knowledge.ground.warnings,
+        "names": names,
+        "events": outputs.events,
+        "reports": outputs.shown,
+    });
+    outputs.finish()?;
+    Ok(told.to_string())
+}

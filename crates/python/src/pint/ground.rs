@@ -1,0 +1,65 @@
+//! What a collector knows of the network: ids of switches, links between them, where hosts are attached.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::topology::file::FileSpec;
+use weftline_sim::topology::{NodeKind, Topology};
+
+use crate::errors::input;
+
+/// Switches and links. The id of a switch is its node's number in the topology, as the simulator's switches write it.
+#[derive(Debug, Clone, Default)]
+pub struct Ground {
+    /// Ids, ascending.
+    pub ids: Vec<u64>,
+    /// Pairs of ids.
+    pub edges: Vec<(u64, u64)>,
+    /// The switch at which each host is attached, by the host's id; none for hosts with several.
+    pub attached: BTreeMap<u64, u64>,
+    pub names: BTreeMap<u64, String>,
+    /// What the file's reader had to leave out.
+    pub warnings: Vec<String>,
+}
+
+/// The text of a file if it is a scenario.
+fn scenario(path: &Path) -> Option<String> {
+    let text =
+        std::fs::read_to_string(path).ok().filter(|_| path.extension().is_some_and(|end| end == "toml"))?;
+    let is_scenario = |line: &str| line.trim().starts_with("[topology]");
+    text.lines().any(is_scenario).then_some(text)
+}
+
+impl Ground {
+    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder.
+    pub fn read(path: &Path) -> PyResult<Ground> {
+        let file = path.display().to_string();
+        if let Some(text) = scenario(path) {
+            let base = path.parent().unwrap_or(Path::new("."));
+            let scenario = Scenario::load(&text, &file, base, &[], None, Hooks::default()).map_err(input)?;
+            return Ok(Ground::of(&scenario.config().map_err(input)?.topology));
+        }
+        let spec = FileSpec { file, ..FileSpec::default() };
+        let (topology, warnings) = spec.build(&PathBuf::new()).map_err(input)?;
+        Ok(Ground { warnings, ..Ground::of(&topology) })
+    }
+
+    fn of(topology: &Topology) -> Ground {
+        let is_switch = |node: u32| topology.nodes[node as usize].kind == NodeKind::Switch;
+        let ids: Vec<u64> = topology.switches().into_iter().map(u64::from).collect();
+        let between = topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
+        let edges = between.map(|link| (u64::from(link.a), u64::from(link.b))).collect();
+        let ports = topology.ports();
+        let mut attached = BTreeMap::new();
+        for (host, node) in (0..).zip(topology.hosts()) {
+            if let [(_, switch)] = ports[node as usize][..] {
+                attached.insert(u64::from(topology.host_label(host)), u64::from(switch));
+            }
+        }
+        let named = topology.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Switch);
+        let names = named.map(|(id, node)| (id as u64, node.name.clone())).collect();
+        Ground { ids, edges, attached, names, warnings: Vec::new() }
+    }
+}

@@ -1,0 +1,121 @@
+//! The sketches by themselves, for whoever wants one, and for tests that hold them against others.
+
+use pint::sketch::kll::{self, Kll, Real};
+use pint::sketch::space_saving::{MAX_COUNTERS, SpaceSaving};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::input;
+
+/// KLL sketch of floating-point numbers.
+#[pyclass(module = "weftline._native")]
+pub struct QuantileSketch(Kll<Real>);
+
+#[pymethods]
+impl QuantileSketch {
+    #[new]
+    #[pyo3(signature = (k=200, seed=1))]
+    fn new(k: u32, seed: u64) -> PyResult<QuantileSketch> {
+        if !(kll::MIN_K..=kll::MAX_K).contains(&k) {
+            return Err(input(format!("k: expected {} to {}, found {k}", kll::MIN_K, kll::MAX_K)));
+        }
+        Ok(QuantileSketch(Kll::new(k, seed)))
+    }
+
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<QuantileSketch> {
+        Kll::from_bytes(bytes).map(QuantileSketch).map_err(input)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// Takes numbers in; NaN is refused.
+    fn update(&mut self, numbers: Vec<f64>) -> PyResult<()> {
+        if numbers.iter().any(|number| number.is_nan()) {
+            return Err(input("numbers: expected no NaN"));
+        }
+        numbers.into_iter().for_each(|number| self.0.update(Real::from(number)));
+        Ok(())
+    }
+
+    fn merge(&mut self, other: &QuantileSketch) -> PyResult<()> {
+        self.0.merge(&other.0).map_err(input)
+    }
+
+    /// Quantiles, one for each of `shares` (0 to 1); None of an empty stream.
+    fn quantiles(&self, shares: Vec<f64>) -> Option<Vec<f64>> {
+        let view = self.0.sorted()?;
+        Some(shares.into_iter().map(|share| view.quantile(share).into()).collect())
+    }
+
+    /// A quantile, and the bars that hold it with `confidence`: (value, low, high), None where the samples are too few.
+    fn interval(&self, share: f64, confidence: f64) -> Option<(f64, Option<f64>, Option<f64>)> {
+        let found = self.0.sorted()?.interval(share, confidence);
+        Some((found.value.into(), found.low.map(f64::from), found.high.map(f64::from)))
+    }
+
+    /// Shares of the stream that are at most each number.
+    fn ranks(&self, numbers: Vec<f64>) -> Vec<f64> {
+        let view = self.0.sorted();
+        numbers.into_iter().map(|x| view.as_ref().map_or(0.0, |view| view.rank(Real::from(x)))).collect()
+    }
+
+    /// Rank error with 99 % confidence; 0 while every number is kept.
+    #[getter]
+    fn rank_error(&self) -> f64 {
+        if self.0.is_exact() { 0.0 } else { kll::rank_error(self.0.k()) }
+    }
+
+    #[getter]
+    fn retained(&self) -> usize {
+        self.0.retained()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len() as usize
+    }
+}
+
+/// Space-Saving sketch of whole numbers.
+#[pyclass(module = "weftline._native")]
+pub struct FrequentSketch(SpaceSaving);
+
+#[pymethods]
+impl FrequentSketch {
+    #[new]
+    fn new(counters: usize) -> PyResult<FrequentSketch> {
+        if !(1..=MAX_COUNTERS).contains(&counters) {
+            return Err(input(format!("counters: expected 1 to {MAX_COUNTERS}, found {counters}")));
+        }
+        Ok(FrequentSketch(SpaceSaving::new(counters)))
+    }
+
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<FrequentSketch> {
+        SpaceSaving::from_bytes(bytes).map(FrequentSketch).map_err(input)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    fn update(&mut self, values: Vec<u64>) {
+        values.into_iter().for_each(|value| self.0.update(value));
+    }
+
+    fn merge(&mut self, other: &FrequentSketch) {
+        self.0.merge(&other.0);
+    }
+
+    /// Values that may make up `share` of the stream: (value, at least so often, at most).
+    fn frequent(&self, share: f64) -> Vec<(u64, u64, u64)> {
+        let found = self.0.frequent(share);
+        found.iter().map(|counter| (counter.value, counter.count - counter.excess, counter.count)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len() as usize
+    }
+}

@@ -1,0 +1,206 @@
+//! HPCC-PINT: HPCC steered by one number a packet, the load of the busiest port on the path.
+//!
+//! The switches keep the load of their ports themselves ([`crate::telemetry::pint`]) and raise a code of 8 bits in the packet to
+//! theirs; the ACK brings back the largest. The sender decodes it and answers as HPCC does:
+//!
+//! ```text
+//! c     = U / eta
+//! R     = R_ref / c + R_AI    if c >= 1 or stage >= maxStage       (stage = 0)
+//! R     = R_ref + R_AI        otherwise                            (stage + 1)
+//! R_ref = R, once per RTT;    W = W0 R / line rate
+//! ```
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1; Li et al., "HPCC", SIGCOMM 2019, Alg. 1; the authors' simulator
+//! (mode 10), in which the sender keeps a share p of the feedback at random.
+//! Differs from the source: nothing under the law `code`. Under the law `paper` the plan says which packets carry the load, and p
+//! thins out what they bring.
+//! Parameters: see [`HpccPintParameters::read`].
+
+use super::hpcc::{Law, Reference};
+use super::{
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
+    Window, min_rate, positive_rate, window,
+};
+use crate::parameters::Parameters;
+use crate::units::Rate;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "hpcc-pint",
+    title: "HPCC on one byte: the load of the busiest port, by PINT",
+    text: "Switches keep the load of every port as a moving average over one base RTT, and packets carry the largest on their \
+           path as a code of 8 bits instead of INT's 42 bytes. The sender scales its rate so that this load becomes eta, relative \
+           to a reference that changes once per RTT. A share p of the feedback suffices.",
+    source: "Ben Basat et al., PINT: Probabilistic In-band Network Telemetry, SIGCOMM 2020, §4.3, §6.1; the authors' simulator",
+    equations: "U (at each port) <- U (T - tau) / T + q tau / (B T^2) + bytes / (B T)\n\
+                c = max U / eta\n\
+                R = R_ref / c + R_AI if c >= 1 or stage >= max_stage, else R_ref + R_AI\n\
+                R_ref = R once per RTT; W = W0 R / line rate",
+    validation: "Against the authors' simulator under the law code: lone flows to the nanosecond where no random number enters, mean \
+                 completion times on an incast and a dumbbell, slowdowns of web search on a 32-host pod within the spread of 200 \
+                 seeds (tests/reference.rs, tests/distributions.rs).",
+};
+
+/// Parameters of HPCC-PINT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HpccPintParameters {
+    /// Load to aim at, as a share of capacity.
+    pub eta: f64,
+    /// Additive steps before a multiplicative one.
+    pub max_stage: u32,
+    /// Additive increase per update.
+    pub rai: Rate,
+    pub min_rate: Rate,
+    /// React to every ACK that is used, not only once per RTT.
+    pub fast_reaction: bool,
+    /// Share of the feedback that is used.
+    pub p: f64,
+    pub window: Window,
+}
+
+impl ControllerParameters for HpccPintParameters {
+    type State = HpccPint;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters) -> HpccPintParameters {
+        HpccPintParameters {
+            eta: p.number("eta", 0.95, (0.01, 10.0), "Load to aim at (PINT paper §6.1: 0.95)."),
+            max_stage: p.integer(
+                "max_stage",
+                0,
+                (0, 1_000_000),
+                "Additive steps before a multiplicative one (PINT paper §6.1: 0).",
+            ) as u32,
+            rai: positive_rate(
+                p,
+                "rai",
+                Rate::from_mbps(50),
+                "Additive increase per update (published runs: 50 Mb/s, about 80 B per RTT).",
+            ),
+            min_rate: min_rate(p),
+            fast_reaction: p.flag(
+                "fast_reaction",
+                true,
+                "React to every ACK, relative to the reference of the RTT (FAST_REACT).",
+            ),
+            p: p.number(
+                "p",
+                1.0,
+                (1.0 / 65_536.0, 1.0),
+                "Share of the feedback that is used, drawn at the sender (pint_prob; published: 1, 1/16, 1/256).",
+            ),
+            window: window(p, true),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { load: true, ..Needs::window(self.window) }
+    }
+
+    fn start(&self, flow: &FlowContext, _int_hops: usize) -> HpccPint {
+        let law = Law {
+            eta: self.eta,
+            max_stage: self.max_stage,
+            rai: self.rai.0,
+            range: RateRange::new(self.min_rate, flow.line_rate),
+        };
+        HpccPint {
+            law,
+            reference: Reference { u: 1.0, rate: law.range.most, stage: 0 },
+            last_update_seq: 0,
+            used: (self.p * 65_536.0) as u32,
+            fast_reaction: self.fast_reaction,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct HpccPint {
+    law: Law,
+    reference: Reference,
+    /// An ACK beyond this byte makes a full update; 0 until the first ACK that is used. Set to the next byte to send.
+    last_update_seq: u64,
+    /// Feedback is used if its 16-bit coin is below this.
+    used: u32,
+    fast_reaction: bool,
+}
+
+impl CongestionController for HpccPint {
+    fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        let Some(path) = &ack.load else { return };
+        if path.coin >> 16 >= self.used {
+            return;
+        }
+        let full = ack.acknowledged > self.last_update_seq;
+        if !full && !self.fast_reaction {
+            return;
+        }
+        if self.last_update_seq == 0 {
+            self.last_update_seq = ack.next_byte;
+            return;
+        }
+        // The switches have averaged already.
+        self.reference.u = path.load;
+        let (rate, stage) = self.law.answer(&self.reference);
+        control.rate = Rate(rate);
+        control.repace = true;
+        if full {
+            self.reference.rate = rate;
+            self.reference.stage = stage;
+            self.last_update_seq = self.last_update_seq.max(ack.next_byte);
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("u", self.reference.u));
+        out.push(("r_ref_bps", self.reference.rate as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PathLoad;
+    use super::super::situations::{ack, flow, published};
+    use super::*;
+
+    fn used(load: f64, coin: u32, acknowledged: u64, next_byte: u64) -> Ack<'static> {
+        Ack { load: Some(PathLoad { load, coin }), ..ack(acknowledged, next_byte) }
+    }
+
+    #[test]
+    fn the_first_feedback_only_sets_the_round_and_the_next_scale_the_rate() {
+        let parameters: HpccPintParameters = published();
+        let (mut hpcc, mut control) = (parameters.start(&flow(), 0), Control::new(flow().line_rate));
+        let line = flow().line_rate.0 as f64;
+        hpcc.on_ack(&used(1.9, 0, 1_000, 50_000), &mut control);
+        assert_eq!(control.rate, flow().line_rate);
+        // c = 1.9 / 0.95 = 2: a fast update halves the rate and leaves the reference.
+        hpcc.on_ack(&used(1.9, 0, 2_000, 51_000), &mut control);
+        assert_eq!(control.rate.0, (line / 2.0) as u64 + 50_000_000);
+        hpcc.on_ack(&used(1.9, 0, 3_000, 52_000), &mut control);
+        assert_eq!(control.rate.0, (line / 2.0) as u64 + 50_000_000);
+        // Beyond the round the reference follows.
+        hpcc.on_ack(&used(1.9, 0, 50_001, 90_000), &mut control);
+        let reference = control.rate.0;
+        hpcc.on_ack(&used(1.9, 0, 50_002, 90_000), &mut control);
+        assert_eq!(control.rate.0, (reference as f64 / 2.0) as u64 + 50_000_000);
+    }
+
+    #[test]
+    fn of_the_feedback_a_share_p_is_used() {
+        let parameters = HpccPintParameters { p: 1.0 / 16.0, ..published() };
+        let mut control = Control::new(flow().line_rate);
+        let mut hpcc = parameters.start(&flow(), 0);
+        let drawn = |n: u32| n.wrapping_mul(0x9e37_79b9);
+        let mut count = 0;
+        for n in 0..64_000u32 {
+            control.repace = false;
+            hpcc.on_ack(&used(0.5, drawn(n), 1 + u64::from(n), 2 + u64::from(n)), &mut control);
+            count += u32::from(control.repace);
+        }
+        assert!((3_900..=4_100).contains(&count), "{count}");
+        // Packets that bring nothing change nothing.
+        control.repace = false;
+        hpcc.on_ack(&ack(100_000, 200_000), &mut control);
+        assert!(!control.repace);
+    }
+}

@@ -1,0 +1,221 @@
+"""PINT from Python and from the command line: plans, digests, what collectors find in them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+
+import pytest
+
+native = pytest.importorskip("weftline._native", reason="the native module is not built")
+if not hasattr(native, "Plan"):
+    pytest.skip("the native module is not built", allow_module_level=True)
+
+from weftline import pint  # noqa: E402
+from weftline.cli import main  # noqa: E402
+from weftline.errors import InputError  # noqa: E402
+
+QUERIES = """\
+bits = 16
+seed = 5
+hops = { expected = 4, maximal = 12 }
+
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+quantiles = [0.5, 0.99]
+approximation = { epsilon = 0.025 }
+bits = 8
+frequency = "15/16"
+
+[[query]]
+name = "load"
+value = "utilisation"
+aggregation = "max"
+approximation = { epsilon = 0.025, rounding = "nearest" }
+bits = 8
+"""
+LINE = """\
+graph [
+  node [ id 0 label "west" ]
+  node [ id 1 label "middle" ]
+  node [ id 2 label "east" ]
+  edge [ source 0 target 1 ]
+  edge [ source 1 target 2 ]
+]
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty working directory with a file of queries and a topology."""
+    (tmp_path / "queries.toml").write_text(QUERIES)
+    (tmp_path / "line.gml").write_text(LINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def seen(path, *, packets=2000, flows=2):
+    """Write what three hops see of each packet: latencies of about 1, 2 and 3 us, loads 100, 200, 300."""
+    draw = random.Random(1)
+    with open(path, "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["packet_id", "hop", "hop-latency", "utilisation", "flow_id", "src", "dst", "time_ns"])
+        for packet in range(packets):
+            for hop in (1, 2, 3):
+                latency = round(1000 * hop * draw.uniform(0.8, 1.2))
+                rows.writerow([packet, hop, latency, 100 * hop, packet % flows, 0, 2, 10 * packet])
+
+
+def told(capsys, *arguments, status=0):
+    assert main(list(arguments)) == status
+    return capsys.readouterr()
+
+
+def test_a_plan_is_printed_written_and_read_again(here, capsys):
+    assert "0.9375" in told(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml").out
+    plan, again = pint.Plan.open("queries.toml"), pint.Plan.open("plan.toml")
+    assert plan.version == again.version and plan.values == ["hop-latency", "utilisation"]
+    facts = json.loads(told(capsys, "pint", "plan", "plan.toml", "--json").out)
+    assert facts["version"] == f"{plan.version:08x}" and facts == plan.facts()
+    changed = (here / "plan.toml").read_text().replace("seed = 5", "seed = 6")
+    with pytest.raises(InputError, match="it was changed after planning"):
+        pint.Plan(changed, name="plan.toml")
+
+
+def test_wrong_queries_name_the_line_and_the_nearest_name(here, capsys):
+    (here / "wrong.toml").write_text(QUERIES.replace("hop-latency", "hop-latancy"))
+    error = told(capsys, "pint", "plan", "wrong.toml", status=2).err
+    assert "wrong.toml:7" in error and 'did you mean "hop-latency"' in error
+    (here / "narrow.toml").write_text(QUERIES.replace("bits = 16", "bits = 8", 1))
+    error = told(capsys, "pint", "plan", "narrow.toml", status=2).err
+    assert "do not fit a digest of 8 bits" in error and "frequencies" in error
+    assert "absent.toml" in told(capsys, "pint", "plan", "absent.toml", status=2).err
+
+
+def test_one_packet_is_encoded_hop_by_hop(here, capsys):
+    plan = pint.Plan.open("queries.toml")
+    hops = [{"hop-latency": 810, "utilisation": 100}, {"hop-latency": 90, "utilisation": 700}]
+    digests = plan.encode(packet_id=7, hops=hops)
+    arguments = [f"hop-latency={hop['hop-latency']},utilisation={hop['utilisation']}" for hop in hops]
+    parts = [part for text in arguments for part in ("--hop", text)]
+    found = json.loads(told(capsys, "pint", "encode", "queries.toml", "--packet", "7", *parts, "--json").out)
+    assert found == {"packet_id": 7, "queries": plan.serves(7), "digests": digests}
+    assert all(digest < 2**16 for digest in digests)
+    error = told(
+        capsys, "pint", "encode", "queries.toml", "--packet", "7", "--hop", "latency=3", status=2
+    ).err
+    assert 'hop 1: "hop-latency" is missing' in error
+    with pytest.raises(InputError, match="packet_id"):
+        plan.encode(packet_id=-1, hops=hops)
+
+
+def test_digests_of_a_file_become_quantiles_per_hop(here, capsys):
+    seen("seen.csv")
+    told(capsys, "pint", "plan", "queries.toml", "--out", "plan.toml")
+    told(capsys, "pint", "encode", "plan.toml", "seen.csv", "--out", "digests.csv")
+    files = ["--findings", "all.jsonl", "--out", "paths.csv"]
+    printed = told(capsys, "pint", "decode", "digests.csv", "--plan", "plan.toml", *files)
+    assert "2,000 digests, 0 refused, 2 flows" in printed.out and printed.err == ""
+    reports = [json.loads(line) for line in (here / "all.jsonl").read_text().splitlines()]
+    assert len(reports) == 2
+    for report in reports:
+        medians = [hop["quantiles"][0] for hop in report["queries"]["latency"]["hops"]]
+        for hop, median in enumerate(medians, start=1):
+            assert median["value"] == pytest.approx(1000 * hop, rel=0.06)
+            assert median["low"] <= 1000 * hop <= median["high"]
+        load = report["queries"]["load"]
+        assert load["smallest"] == load["largest"] == pytest.approx(300, rel=0.026)
+    assert (here / "paths.csv").read_text().startswith("flow_id,src,dst,")
+
+
+def test_parquet_and_csv_say_the_same(here, capsys):
+    pq, pacsv = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.csv")
+    seen("seen.csv", packets=500)
+    plan = pint.Plan.open("queries.toml")
+    assert pint.encode(plan, "seen.csv", "digests.csv") == 500
+    pq.write_table(pacsv.read_csv("digests.csv"), "digests.parquet")
+    assert pint.decode(plan, "digests.parquet") == pint.decode(plan, "digests.csv")
+
+
+def test_what_cannot_be_is_refused_and_told(here, capsys):
+    seen("seen.csv", packets=100)
+    plan = pint.Plan.open("queries.toml")
+    pint.encode(plan, "seen.csv", "digests.csv")
+    lines = (here / "digests.csv").read_text().splitlines()
+    lines[3] = lines[3].replace(f",{plan.version},", ",1,")
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    printed = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml")
+    assert "100 digests, 1 refused" in printed.out and "1 of another plan" in printed.out
+    assert "row 3, packet 2: recorded under plan version 0x00000001" in printed.err
+    (here / "digests.csv").write_text("\n".join(lines)[:-6])
+    error = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
+    assert "digests.csv:101:" in error and "is the file cut off?" in error
+    (here / "digests.csv").write_text("packet,digest\n")
+    error = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
+    assert "digests.csv:1: column packet_id: the header does not have it" in error
+    error = told(
+        capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", "--idle", "9", status=2
+    ).err
+    assert '--idle: expected a time with its unit such as "10s", found "9"' in error
+    error = told(capsys, "pint", "decode", "none.csv", "--plan", "queries.toml", status=2).err
+    assert "none.csv" in error
+
+
+def test_a_collector_is_fed_from_python(here):
+    plan = pint.Plan.open("queries.toml")
+    collector = pint.Collector(plan, memory="100KB", idle_ns=10_000)
+    hops = [{"hop-latency": 800, "utilisation": 100}] * 3
+    for packet in range(500):
+        digest = plan.encode(packet_id=packet, hops=hops)[-1]
+        assert collector.take(packet_id=packet, digest=digest, hops=3, flow_id=1, time_ns=packet) is None
+    assert collector.flows == 1 and 0 < collector.memory_bytes <= 100_000
+    (report,) = collector.reports()
+    assert report["flow"] == {"flow_id": 1} and report["ending"] is None and report["digests"] == 500
+    refused = collector.take(packet_id=1, digest=1, hops=13)
+    assert refused == "13 hops, expected 1 to 12"
+    assert "plan version" in collector.take(packet_id=1, digest=1, hops=3, plan_version=9)
+    assert collector.take(packet_id=1, digest=0, hops=3, flow_id=2, time_ns=20_000) is None
+    (ended,) = collector.drain()["ended"]
+    assert ended["ending"] == "idle" and collector.drain() == {"events": [], "ended": []}
+    with pytest.raises(InputError, match="src: expected a host's number"):
+        collector.take(packet_id=1, digest=0, hops=3, src="here")
+
+
+def test_accuracy_is_that_of_the_plan(here, capsys):
+    found = json.loads(told(capsys, "pint", "accuracy", "queries.toml", "--trials", "50", "--json").out)
+    latency, load = found["queries"]
+    small, large = (size["quantiles"][0] for size in latency["lengths"][0]["sizes"])
+    # 8 of the 16 bits are the load's on every packet, so the latency has the other 8 on every packet too.
+    assert small["samples_per_hop"] == pytest.approx(1000 / 4, rel=0.05)
+    assert large["mean_relative_error"] < small["mean_relative_error"] < 0.2
+    assert load["lengths"][0]["mean_relative_error"] < 0.026
+    assert found == pint.accuracy(pint.Plan.open("queries.toml"), trials=50)
+    error = told(capsys, "pint", "accuracy", "queries.toml", "--hops", "13", status=2).err
+    assert "hops: expected 1 to 12" in error
+
+
+def test_a_layout_says_how_many_stages_are_needed(here, capsys):
+    assert "8 of 12 stages" in told(capsys, "pint", "layout", "queries.toml").out
+    layout = json.loads(told(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json").out)
+    assert layout["needed"] == 8 and layout["misfits"] == ["load"]
+
+
+def test_vectors_are_written(here, capsys):
+    told(capsys, "pint", "vectors", "--out", "vectors")
+    functions = json.loads((here / "vectors" / "functions.json").read_text())
+    assert functions == pint.vectors()["functions"]
+    assert ["0x0", "0x0"] in functions["mix"]["cases"]
+
+
+def test_memory_stays_bounded_over_many_flows(here):
+    plan = pint.Plan.open("queries.toml")
+    seen("seen.csv", packets=20_000, flows=20_000)
+    pint.encode(plan, "seen.csv", "digests.csv")
+    found = pint.decode(plan, "digests.csv", memory="500KB", show=3)
+    assert found["rows"] == found["flows"] == 20_000 and len(found["reports"]) == 3
+    assert found["counts"]["evicted"] > 15_000
+    with pytest.raises(InputError, match="memory: expected at least"):
+        pint.decode(plan, "digests.csv", memory="1KB")

@@ -1,0 +1,299 @@
+"""PINT: in-band telemetry under a few bits a packet, without a simulator.
+
+    from weftline import pint
+
+    plan = pint.Plan.open("queries.toml")
+    print(plan.describe())
+    digests = plan.encode(packet_id=7, hops=[{"switch-id": 3}, {"switch-id": 9}])
+
+    collector = pint.Collector(plan, topology="network.gml")
+    collector.take(packet_id=7, digest=digests[-1], hops=2, src="10.0.0.1", dst="10.0.0.2")
+    for report in collector.reports():
+        print(report["flow"], report["queries"])
+
+Everything is computed by the crate `pint`; `docs/pint` is its guide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weftline import _native
+from weftline._native import FrequentSketch, QuantileSketch
+from weftline.errors import InputError, nearest
+from weftline.quantities import parse_bytes
+
+__all__ = ["Collector", "FrequentSketch", "Plan", "QuantileSketch", "accuracy", "decode", "encode", "vectors"]
+
+MEMORY = "256MB"
+"""Memory of a collector's flows, if nothing is said."""
+
+
+class Plan:
+    """Which packets serve which queries, and where their bits lie in the digest.
+
+    Parameters
+    ----------
+    text
+        A file of queries, for which a plan is made, or a plan's own file.
+    name
+        Its name in error messages.
+    """
+
+    def __init__(self, text: str, *, name: str = "queries.toml") -> None:
+        self._native = _native.Plan(text, name)
+        self._values: list[str] | None = None
+
+    @classmethod
+    def open(cls, path: str | Path) -> Plan:
+        """Return the plan of a file of queries or of a plan's file."""
+        return cls(_text(path), name=str(path))
+
+    @property
+    def version(self) -> int:
+        """32 bits that travel with recorded digests; a collector refuses those of another plan."""
+        return self._native.version
+
+    @property
+    def values(self) -> list[str]:
+        """What each query takes from a hop, such as "hop-latency", in the queries' order."""
+        if self._values is None:
+            self._values = [query["value"] for query in self.facts()["queries"]]
+        return self._values
+
+    def describe(self) -> str:
+        """Return the plan and what to expect of it as text."""
+        return self._native.describe()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the same as nested dictionaries."""
+        return json.loads(self._native.json())
+
+    def toml(self) -> str:
+        """Return the plan as a file for switches and collectors."""
+        return self._native.toml()
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan's file."""
+        Path(path).write_text(self.toml(), encoding="utf-8")
+
+    def layout(self, *, stages: int = 12) -> str:
+        """Return as text which stage of a switch's pipeline each query needs."""
+        return self._native.layout(stages)[0]
+
+    def layout_facts(self, *, stages: int = 12) -> dict[str, Any]:
+        """Return the same as nested dictionaries."""
+        return json.loads(self._native.layout(stages)[1])
+
+    def serves(self, packet_id: int) -> list[str]:
+        """Return the names of the queries that a packet serves."""
+        return self._native.serves(_word("packet_id", packet_id))
+
+    def encode(self, *, packet_id: int, hops: Iterable[Mapping[str, int]]) -> list[int]:
+        """Return a packet's digest after each hop.
+
+        Parameters
+        ----------
+        packet_id
+            What all hashes are taken of; 0 to 2^64 - 1.
+        hops
+            What each hop sees, by the names of values: ``{"switch-id": 3, "hop-latency": 810}`` (ns).
+        """
+        packet, digest, digests = _word("packet_id", packet_id), 0, []
+        for hop, seen in enumerate(hops, start=1):
+            digest = self._native.encode(digest, packet, hop, [self._seen(hop, seen, v) for v in self.values])
+            digests.append(digest)
+        return digests
+
+    def _seen(self, hop: int, seen: Mapping[str, int], value: str) -> int:
+        if value not in seen:
+            known = ", ".join(seen) or "nothing"
+            hint = nearest(value, list(seen))
+            raise InputError(f'hop {hop}: "{value}" is missing, which the plan reads. {hint}found: {known}')
+        return _word(f"hop {hop}: {value}", seen[value])
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Collector:
+    """Takes recorded digests in and tells what the queries found out.
+
+    Parameters
+    ----------
+    plan
+        The plan that the switches run.
+    topology
+        Topology file: its switches are the ids, and consecutive hops are neighbours.
+    ends
+        First and last hop are the switches of the flow's source and destination.
+    shortest
+        Paths are shortest paths.
+    memory
+        Limit of all flows together, such as "256MB"; the flow seen least lately makes room.
+    idle_ns
+        A flow of which nothing is seen for longer ends.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        topology: str | Path | None = None,
+        ends: bool = False,
+        shortest: bool = False,
+        memory: str | int = MEMORY,
+        idle_ns: int | None = None,
+    ) -> None:
+        self.plan = plan
+        file = None if topology is None else str(topology)
+        self._native = _native.Collector(plan._native, file, ends, shortest, _memory(memory), idle_ns)
+
+    def take(
+        self,
+        *,
+        packet_id: int,
+        digest: int,
+        hops: int,
+        plan_version: int | None = None,
+        time_ns: int = 0,
+        flow_id: int = 0,
+        src: str | int = "",
+        dst: str | int = "",
+        src_port: int = 0,
+        dst_port: int = 0,
+        protocol: int = 0,
+    ) -> str | None:
+        """Take one digest; return why it was refused, or None."""
+        version = self.plan.version if plan_version is None else _word("plan_version", plan_version, bits=32)
+        return self._native.take(
+            _word("packet_id", packet_id),
+            _word("digest", digest),
+            _word("hops", hops, bits=32),
+            version,
+            _word("time_ns", time_ns),
+            _word("flow_id", flow_id),
+            str(src),
+            str(dst),
+            _word("src_port", src_port, bits=16),
+            _word("dst_port", dst_port, bits=16),
+            _word("protocol", protocol, bits=8),
+        )
+
+    def drain(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the `events` and the `ended` records since the last call."""
+        return json.loads(self._native.drain())
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what is known of every flow now, least lately seen first."""
+        return json.loads(self._native.reports())
+
+    @property
+    def flows(self) -> int:
+        """Flows that are kept."""
+        return self._native.size()[0]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that they take."""
+        return self._native.size()[1]
+
+
+def encode(plan: Plan, seen: str | Path, out: str | Path) -> int:
+    """Write the digests of packets to a CSV file and return how many there are.
+
+    `seen` is a CSV file with one row a packet and hop: `packet_id`, `hop` (from 1), a column for each of
+    `plan.values`, and any of the flow's columns.
+    """
+    return _native.pint_encode(plan._native, str(seen), str(out))
+
+
+def decode(
+    plan: Plan,
+    digests: str | Path,
+    *,
+    topology: str | Path | None = None,
+    ends: bool = False,
+    shortest: bool = False,
+    memory: str | int = MEMORY,
+    idle_ns: int | None = None,
+    out: str | Path | None = None,
+    findings: str | Path | None = None,
+    show: int = 1000,
+) -> dict[str, Any]:
+    """Collect the digests of a CSV or Parquet file, a row at a time.
+
+    Parameters
+    ----------
+    out
+        CSV file for the paths of all flows.
+    findings
+        File for all results and events, a JSON object a line.
+    show
+        How many flows and events the answer itself holds.
+
+    Returns
+    -------
+    dict
+        Counts, `reports` of the first flows, `events`, `names` of switches by their ids.
+    """
+    found = _native.pint_decode(
+        plan._native,
+        str(digests),
+        None if topology is None else str(topology),
+        ends,
+        shortest,
+        _memory(memory),
+        idle_ns,
+        None if out is None else str(out),
+        None if findings is None else str(findings),
+        show,
+    )
+    return json.loads(found)
+
+
+def accuracy(
+    plan: Plan, *, hops: Sequence[int] | None = None, trials: int = 200, seed: int = 1
+) -> dict[str, Any]:
+    """Try the plan: packets through encoders and collector, with values whose truth is known.
+
+    Parameters
+    ----------
+    hops
+        Lengths of paths; default: the plan's expected length.
+    trials
+        Flows whose path is decoded; other queries are tried on a like number of packets.
+    """
+    lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
+    return json.loads(_native.pint_accuracy(plan._native, lengths, trials, seed))
+
+
+def vectors() -> dict[str, dict[str, Any]]:
+    """Return the test vectors for twins of the encoder: `functions`, and `paths` of whole plans."""
+    functions, paths = _native.pint_vectors()
+    return {"functions": json.loads(functions), "paths": json.loads(paths)}
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: the text is not UTF-8") from None
+
+
+def _memory(size: str | int) -> int:
+    found = size if isinstance(size, int) else parse_bytes(size)
+    if not 65_536 <= found < 2**62:
+        raise InputError(f"memory: expected at least 65.5 KB, found {size}")
+    return int(found)
+
+
+def _word(what: str, number: int, *, bits: int = 64) -> int:
+    if not isinstance(number, int) or not 0 <= number < 2**bits:
+        raise InputError(f"{what}: expected a whole number from 0 to 2^{bits} - 1, found {number!r}")
+    return number

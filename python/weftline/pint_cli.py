@@ -1,0 +1,382 @@
+"""The commands of `weftline pint`: plan, encode, decode, accuracy, layout, vectors."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+DONE = 0
+SHOWN = 20
+"""Flows and events that `decode` prints."""
+
+
+def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser]) -> None:
+    """Give `weftline pint` its commands, with parsers of this kind."""
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=kind)
+
+    def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+        found = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        )
+        found.set_defaults(do=do)
+        return found
+
+    parser.set_defaults(do=lambda options: _help(parser))
+    plan = command("plan", _plan, "choose the query sets for a file of queries, and say what to expect")
+    plan.add_argument("queries", metavar="QUERIES.toml", help="what to learn; see docs/pint/queries.md")
+    plan.add_argument("--out", metavar="PLAN.toml", help="write the plan for switches and collectors")
+    plan.add_argument("--json", action="store_true", help="print JSON")
+
+    encode = command("encode", _encode, "compute the digests that switches under a plan would make")
+    _plan_argument(encode)
+    encode.add_argument(
+        "seen",
+        nargs="?",
+        metavar="SEEN.csv",
+        help="a row a packet and hop: packet_id, hop, the plan's values",
+    )
+    encode.add_argument("--out", metavar="DIGESTS.csv", help="with SEEN.csv: where the digests go")
+    encode.add_argument("--packet", type=_word, metavar="ID", help="one packet, hop by hop")
+    encode.add_argument(
+        "--hop",
+        action="append",
+        default=[],
+        metavar="VALUE=NUMBER,...",
+        help="with --packet: what the next hop sees, such as switch-id=3,hop-latency=810",
+    )
+    encode.add_argument("--json", action="store_true", help="print JSON")
+    _decode_command(command)
+
+    accuracy = command(
+        "accuracy", _accuracy, "try a plan: packets to decode, errors of quantiles and numbers"
+    )
+    _plan_argument(accuracy)
+    accuracy.add_argument("--hops", metavar="LIST", help="lengths of paths, such as 5,10 (default: expected)")
+    accuracy.add_argument("--trials", type=_count, default=200, metavar="N", help="flows (default 200)")
+    accuracy.add_argument("--seed", type=_word, default=1, metavar="N", help="seed (default 1)")
+    accuracy.add_argument("--json", action="store_true", help="print JSON")
+
+    layout = command("layout", _layout, "say which pipeline stage of a switch each query needs")
+    _plan_argument(layout)
+    layout.add_argument(
+        "--stages", type=_count, default=12, metavar="N", help="stages there are (default 12)"
+    )
+    layout.add_argument("--json", action="store_true", help="print JSON")
+
+    vectors = command("vectors", _vectors, "print test vectors for twins of the encoder in other languages")
+    vectors.add_argument("--out", metavar="DIR", help="write functions.json and paths.json there")
+
+
+def _decode_command(command: Callable) -> None:
+    decode = command("decode", _decode, "decode recorded digests into paths, quantiles and events")
+    decode.add_argument(
+        "digests", metavar="DIGESTS", help="CSV or Parquet, such as a run's telemetry.parquet"
+    )
+    decode.add_argument("--plan", required=True, metavar="PLAN.toml", help="the plan that the switches ran")
+    decode.add_argument("--topology", metavar="FILE", help="the network: .toml, .gml, .graphml, HPCC's .txt")
+    decode.add_argument("--ends", action="store_true", help="the flow's addresses tell first and last switch")
+    decode.add_argument("--shortest", action="store_true", help="paths are shortest paths")
+    decode.add_argument("--memory", default="256MB", metavar="SIZE", help="of all flows (default 256MB)")
+    decode.add_argument("--idle", metavar="TIME", help="end flows of which nothing is seen, such as 10s")
+    decode.add_argument("--out", metavar="FILE.csv", help="write the paths of all flows")
+    decode.add_argument(
+        "--findings", metavar="FILE.jsonl", help="write all results and events, a JSON a line"
+    )
+    decode.add_argument("--json", action="store_true", help="print JSON")
+    decode.add_argument("--quiet", action="store_true", help="print nothing but warnings")
+
+
+def _plan_argument(command: argparse.ArgumentParser) -> None:
+    command.add_argument("plan", metavar="PLAN.toml", help="a plan, or queries for which one is made")
+
+
+def _help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 2
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1, 10**6)
+
+
+def _word(text: str) -> int:
+    return _whole(text, 0, 2**64 - 1)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+    return int(text)
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from weftline import pint
+
+    plan = pint.Plan.open(options.queries)
+    if options.out:
+        plan.save(options.out)
+    if options.json:
+        _print_json(plan.facts())
+    else:
+        print(plan.describe().rstrip())
+        if options.out:
+            print(f"\nplan: {options.out}")
+    return DONE
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from weftline import pint
+    from weftline.errors import InputError
+
+    plan = pint.Plan.open(options.plan)
+    if (options.packet is None) == (options.seen is None):
+        raise InputError("expected either SEEN.csv or --packet with one --hop for each hop")
+    if options.seen is not None:
+        if options.out is None:
+            raise InputError("expected --out DIGESTS.csv: where the digests go")
+        count = pint.encode(plan, options.seen, options.out)
+        if options.json:
+            _print_json({"digests": count, "out": options.out})
+        else:
+            print(f"{count:,} digests of plan {plan.version:08x}: {options.out}")
+        return DONE
+    hops = [_seen(text) for text in options.hop]
+    digests = plan.encode(packet_id=options.packet, hops=hops)
+    serves = plan.serves(options.packet)
+    if options.json:
+        _print_json({"packet_id": options.packet, "queries": serves, "digests": digests})
+        return DONE
+    print(f"packet {options.packet} serves {', '.join(serves) or 'no query'}")
+    for hop, digest in enumerate(digests, start=1):
+        print(f"  hop {hop}  {digest:#x}")
+    return DONE
+
+
+def _seen(text: str) -> dict[str, int]:
+    from weftline.errors import InputError
+
+    seen = {}
+    for part in text.split(","):
+        name, equals, number = part.partition("=")
+        if not (equals and number.isdecimal() and number.isascii()):
+            raise InputError(f'--hop: expected VALUE=NUMBER such as switch-id=3, found "{part}"')
+        seen[name.strip()] = int(number)
+    return seen
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from weftline import pint
+
+    plan = pint.Plan.open(options.plan)
+    found = pint.decode(
+        plan,
+        options.digests,
+        topology=options.topology,
+        ends=options.ends,
+        shortest=options.shortest,
+        memory=options.memory,
+        idle_ns=None if options.idle is None else _time_ns(options.idle),
+        out=options.out,
+        findings=options.findings,
+        show=SHOWN,
+    )
+    for warning in found["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
+    for refused in found["refused"]:
+        print(f"warning: not taken: {refused}", file=sys.stderr)
+    if options.json:
+        _print_json(found)
+    elif not options.quiet:
+        _print_decoded(found)
+    return DONE
+
+
+def _time_ns(text: str) -> int:
+    from weftline.errors import InputError
+
+    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(ns|us|ms|s)", text.strip(), re.ASCII)
+    if match is None or (found := float(match[1]) * units[match[2]]) >= 2**63:
+        raise InputError(f'--idle: expected a time with its unit such as "10s", found "{text}"')
+    return int(found)
+
+
+def _print_decoded(found: dict[str, Any]) -> None:
+    from weftline.terminal import Table
+
+    counts = found["counts"]
+    refused = counts["other_plan"] + counts["hops_refused"] + counts["impossible"]
+    print(f"{found['rows']:,} digests, {refused:,} refused, {found['flows']:,} flows")
+    for key, text in (
+        ("other_plan", "of another plan"),
+        ("hops_refused", "with an impossible number of hops"),
+        ("impossible", "that no hop writes"),
+    ):
+        if counts[key]:
+            print(f"  {counts[key]:,} {text}")
+    happened = [
+        f"{counts[key]:,} {text}"
+        for key, text in (
+            ("paths_decoded", "paths decoded"),
+            ("paths_changed", "changed"),
+            ("inconsistent", "inconsistent"),
+            ("loops", "loops"),
+            ("evicted", "flows evicted for want of memory"),
+            ("idle", "flows idle"),
+        )
+        if counts[key]
+    ]
+    if happened:
+        print(", ".join(happened))
+    packets = found["packets_to_decode"]
+    if packets["mean"] is not None:
+        print(
+            f"digests until a path was known: mean {packets['mean']:.1f}, median {packets['median']}, "
+            f"99th percentile {packets['p99']}"
+        )
+    rows = [row for report in found["reports"] for row in _report_rows(report, found["names"])]
+    if rows:
+        more = f"... {found['flows'] - len(found['reports']):,} more" * (
+            found["flows"] > len(found["reports"])
+        )
+        print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
+    for event in found["events"]:
+        print(f"{event['time_ns']} ns  {_flow_text(event['flow'])}  {event['event']}")
+
+
+def _report_rows(report: dict[str, Any], names: dict[str, str]) -> list[list[str]]:
+    flow = _flow_text(report["flow"])
+    rows = []
+    for name, query in report["queries"].items():
+        digests = query.get("digests", query.get("packets"))
+        if digests is None:
+            digests = sum(hop["samples"] for hop in query["hops"])
+        if digests:
+            rows.append([flow, name, f"{digests:,}", _result_text(query, names)])
+    return rows
+
+
+def _flow_text(flow: dict[str, Any]) -> str:
+    ends = [str(flow.get(end, "")) for end in ("src", "dst")]
+    ports = [f":{flow[port]}" if port in flow else "" for port in ("src_port", "dst_port")]
+    parts = [f"#{flow['flow_id']}"] if "flow_id" in flow else []
+    if any(ends):
+        parts.append(f"{ends[0]}{ports[0]} > {ends[1]}{ports[1]}")
+    return " ".join(parts) or "all"
+
+
+def _result_text(query: dict[str, Any], names: dict[str, str]) -> str:
+    from weftline.quantities import digits
+
+    if "candidates" in query:
+        return _path_text(query, names)
+    if "mean" in query:
+        return f"mean {digits(query['mean'])}, {digits(query['smallest'])} to {digits(query['largest'])}"
+    if "hops" not in query:
+        return "no loop told by digests"
+    hops = []
+    for hop in query["hops"]:
+        if "quantiles" in hop:
+            shown = "/".join(digits(found["value"]) for found in hop["quantiles"])
+        else:
+            shown = "/".join(f"{digits(v['value'])} ({100 * v['most']:.0f} %)" for v in hop["values"][:3])
+        hops.append(shown or "–")
+    return ", ".join(hops)
+
+
+def _path_text(query: dict[str, Any], names: dict[str, str]) -> str:
+    def shown(hop: int | None, candidates: int | None) -> str:
+        if hop is not None:
+            return names.get(str(hop), str(hop))
+        return "?" if candidates is None else f"?{candidates}"
+
+    hops = [shown(*pair) for pair in zip(query["hops"], query["candidates"], strict=True)]
+    return " ".join(hops) or "–"
+
+
+def _accuracy(options: argparse.Namespace) -> int:
+    from weftline import pint
+
+    plan = pint.Plan.open(options.plan)
+    hops = None if options.hops is None else _lengths(options.hops)
+    found = pint.accuracy(plan, hops=hops, trials=options.trials, seed=options.seed)
+    if options.json:
+        _print_json(found)
+        return DONE
+    for query in found["queries"]:
+        print(f"{query['name']} ({query['aggregation']})")
+        for length in query["lengths"]:
+            for line in _accuracy_lines(length):
+                print(f"  {length['hops']:>3} hops  {line}")
+    return DONE
+
+
+def _lengths(text: str) -> list[int]:
+    from weftline.errors import InputError
+
+    if not re.fullmatch(r"[0-9]+(,[0-9]+)*", text, re.ASCII):
+        raise InputError(f"--hops: expected lengths of paths such as 5,10, found {text!r}")
+    return [min(int(part), 2**32 - 1) for part in text.split(",")]
+
+
+def _accuracy_lines(length: dict[str, Any]) -> list[str]:
+    from weftline.quantities import digits, share_text
+
+    if "mean_packets" in length:
+        line = (
+            f"packets until the path is known: mean {digits(length['mean_packets'])}, "
+            f"median {length['median_packets']}, 99th percentile {length['p99_packets']} "
+            f"({length['trials']} flows, {length['wrong']} wrong"
+        )
+        return [line + (f", {length['given_up']} given up)" if length["given_up"] else ")")]
+    if "sizes" in length:
+        return [
+            f"{size['packets']:,} packets, {digits(found['samples_per_hop'])} samples a hop: "
+            f"quantile {found['quantile']:g} off by {share_text(found['mean_relative_error'])} "
+            f"(rank {share_text(found['mean_rank_error'])}), bars held {share_text(found['bars_held'])}"
+            for size in length["sizes"]
+            for found in size["quantiles"]
+        ]
+    if length.get("mean_relative_error") is not None:
+        return [
+            f"{length['packets']:,} packets: off by {share_text(length['mean_relative_error'])}, "
+            f"bias {share_text(length['bias'])}"
+        ]
+    return ["nothing to try"]
+
+
+def _layout(options: argparse.Namespace) -> int:
+    from weftline import pint
+
+    plan = pint.Plan.open(options.plan)
+    if options.json:
+        _print_json(plan.layout_facts(stages=options.stages))
+    else:
+        print(plan.layout(stages=options.stages).rstrip())
+    return DONE
+
+
+def _vectors(options: argparse.Namespace) -> int:
+    import json
+    from pathlib import Path
+
+    from weftline import _native, pint
+
+    if options.out is None:
+        print(json.dumps(pint.vectors()))
+        return DONE
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(("functions.json", "paths.json"), _native.pint_vectors(), strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+        print(folder / name)
+    return DONE
