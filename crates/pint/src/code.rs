@@ -71,9 +71,12 @@ impl Selection {
         let mut set = [0; HOP_WORDS];
         match self {
             Selection::Threshold(threshold) => {
-                for hop in 1..=hops {
-                    let acts = u64::from(u64::from(word.hop(hop)) < threshold);
-                    set[((hop - 1) / 64) as usize] |= acts << ((hop - 1) % 64);
+                for (block, place) in set.iter_mut().enumerate().take(hops.div_ceil(64) as usize) {
+                    let first = 64 * block as u32 + 1;
+                    // Gathered in a register: 64 hashes that do not wait for each other.
+                    *place = (first..=hops.min(first + 63)).fold(0, |acting, hop| {
+                        acting | u64::from(u64::from(word.hop(hop)) < threshold) << (hop - first)
+                    });
                 }
             }
             Selection::Words { numerator, bits } => {
@@ -154,9 +157,27 @@ impl Code {
         if place < self.baseline || self.count == 0 {
             return Layer::Baseline;
         }
+        if self.count == 1 {
+            return Layer::Xor(self.layers[0]);
+        }
         let width = (1u64 << 32) - self.baseline;
         let index = ((place - self.baseline) * u64::from(self.count)) / width;
         Layer::Xor(self.layers[index as usize])
+    }
+
+    /// The hops of `hops` (beyond [`MAX_HOPS`] counts as that) whose blocks are in a packet's field, XORed: one in layer 0, any number
+    /// in another layer.
+    #[inline]
+    pub fn writers(&self, word: Word, hops: u32) -> HopSet {
+        match self.layer(word) {
+            Layer::Baseline => {
+                let hop = survivor(word, hops.min(MAX_HOPS)) - 1;
+                let mut set = [0; HOP_WORDS];
+                set[(hop / 64) as usize] = 1 << (hop % 64);
+                set
+            }
+            Layer::Xor(selection) => selection.contributors(word, hops),
+        }
     }
 }
 
@@ -175,8 +196,17 @@ pub(crate) fn reservoir_threshold(hop: u32) -> u64 {
 /// The hop of `hops` whose value survives reservoir sampling: the last that acted.
 #[inline]
 pub fn survivor(word: Word, hops: u32) -> u32 {
+    if hops <= SHORT {
+        // The first hop always acts. A short path costs less without a branch that depends on the packet.
+        let acting =
+            (2..=hops).fold(1, |acting, hop| acting | u32::from(reservoir_acts(word, hop)) << (hop - 1));
+        return 32 - acting.leading_zeros();
+    }
     (2..=hops).rev().find(|&hop| reservoir_acts(word, hop)).unwrap_or(1)
 }
+
+/// Hops up to which [`survivor`] asks all.
+const SHORT: u32 = 8;
 
 /// floor(2^32 / i); place 0 is not used.
 static RESERVOIR: [u64; MAX_HOPS as usize + 1] = {
@@ -208,6 +238,33 @@ mod tests {
             // The mean of chi-square is the degrees of freedom, its variance twice that.
             let freedom = f64::from(hops - 1);
             assert!(chi2 <= freedom + 5.0 * (2.0 * freedom).sqrt(), "{hops} hops: {chi2}");
+        }
+    }
+
+    #[test]
+    fn the_survivor_is_the_last_that_acted_however_it_is_found() {
+        for word in words().take(2_000) {
+            for hops in 1..=SHORT + 2 {
+                let last = (1..=hops).rev().find(|&hop| reservoir_acts(word, hop));
+                assert_eq!(Some(survivor(word, hops)), last);
+            }
+        }
+    }
+
+    #[test]
+    fn writers_are_the_survivor_or_the_contributors() {
+        let selection = Selection::threshold(0.3);
+        let code = Code::new(0.5, &[selection]).unwrap();
+        for word in words().take(2_000) {
+            let set = code.writers(word, 130);
+            match code.layer(word) {
+                Layer::Baseline => {
+                    let hop = survivor(word, 130) as usize - 1;
+                    assert_eq!(set[hop / 64], 1 << (hop % 64));
+                    assert_eq!(set.iter().map(|word| word.count_ones()).sum::<u32>(), 1);
+                }
+                Layer::Xor(_) => assert_eq!(set, selection.contributors(word, 130)),
+            }
         }
     }
 

@@ -33,6 +33,12 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// A value as it meets a packet's word in h; a collector that hashes it again and again keeps this.
+#[inline]
+pub const fn spread(value: u64) -> u64 {
+    value.wrapping_add(1).wrapping_mul(VALUE_FACTOR)
+}
+
 /// The key of one use of the hashes: purpose 0 is the choice of the query set, each instance of a query has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(pub u64);
@@ -81,7 +87,13 @@ impl Word {
     /// h: `bits` bits (1 to 64) of `value` on this packet.
     #[inline]
     pub const fn value(self, value: u64, bits: u32) -> u64 {
-        mix(self.0 ^ value.wrapping_add(1).wrapping_mul(VALUE_FACTOR)) >> (64 - bits)
+        self.spread_value(spread(value), bits)
+    }
+
+    /// h of a value that was [`spread`] before.
+    #[inline]
+    pub const fn spread_value(self, spread: u64, bits: u32) -> u64 {
+        mix(self.0 ^ spread) >> (64 - bits)
     }
 
     /// r: the coin of the `hop`-th hop, in units of 2^-32.
