@@ -19,6 +19,12 @@
 use crate::fixed::{Arithmetic, log2};
 use crate::hash::Word;
 
+/// A number below 2^63: signed ones convert in one instruction.
+#[inline]
+const fn as_float(v: u64) -> f64 {
+    v as i64 as f64
+}
+
 /// Which packets count, and with which size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Law {
@@ -33,9 +39,10 @@ pub const LOAD_BITS: u32 = 20;
 
 /// The number that is encoded for a load: 512 U rounded up, at least 1; 512 is the largest number of flows that U is shared by.
 pub fn scaled(load: f64) -> u64 {
-    // Saturates, and is 0 for NaN.
-    let whole = (load * 512.0) as u64;
-    whole.saturating_add(u64::from((whole as f64) < load * 512.0)).max(1)
+    // Signed numbers convert in one instruction. Saturates, and is 0 for NaN.
+    let whole = (load * 512.0) as i64;
+    let up = whole.saturating_add(i64::from((whole as f64) < load * 512.0));
+    up.max(1) as u64
 }
 
 /// As [`scaled`], of a load in units of 2^-20.
@@ -60,7 +67,7 @@ pub struct Exact {
 impl Exact {
     /// For a port of this rate and the base RTT T; zeros count as 1.
     pub fn new(law: Law, bits_per_second: u64, horizon_ps: u64) -> Exact {
-        let horizon_ps = horizon_ps.max(1);
+        let horizon_ps = horizon_ps.clamp(1, i64::MAX as u64);
         let per_horizon = 1.0 / horizon_ps as f64;
         let per_byte = 8e12 / bits_per_second.max(1) as f64 * per_horizon;
         Exact { law, horizon_ps, per_horizon, per_byte, load: 0.0, last_ps: 0, last_bytes: 0 }
@@ -74,9 +81,10 @@ impl Exact {
     /// A data packet leaves with `queue_bytes` behind it; U after it.
     #[inline]
     pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
-        let gap = now_ps.saturating_sub(self.last_ps).min(self.horizon_ps) as f64 * self.per_horizon;
+        let gap = as_float(now_ps.saturating_sub(self.last_ps).min(self.horizon_ps)) * self.per_horizon;
         let bytes = if self.law == Law::Code { self.last_bytes } else { packet_bytes };
-        self.load = self.load * (1.0 - gap) + (gap * queue_bytes as f64 + f64::from(bytes)) * self.per_byte;
+        let queue = gap * as_float(queue_bytes);
+        self.load = self.load * (1.0 - gap) + (queue + f64::from(bytes)) * self.per_byte;
         self.last_ps = now_ps;
         self.last_bytes = packet_bytes;
         self.load
@@ -341,7 +349,7 @@ mod tests {
             (scaled_integer(1 << 20), scaled_integer(0), scaled_integer((1 << 20) + 1)),
             (512, 1, 513)
         );
-        assert_eq!((scaled(f64::NAN), scaled(f64::INFINITY)), (1, u64::MAX));
+        assert_eq!((scaled(f64::NAN), scaled(f64::INFINITY)), (1, i64::MAX as u64));
     }
 
     /// Mean of the absolute error and of the error, against exact U, in loads above 0.05.
