@@ -11,10 +11,10 @@ pub use step::{Observed, block};
 
 use crate::code::{Code, MAX_HOPS};
 use crate::counting::Counter;
-use crate::hash::Key;
+use crate::hash::{Key, Mixed};
 use crate::loops::LoopDetection;
 use crate::value::Approximation;
-use step::{Thresholds, step};
+use step::{Ready, hybrid, step};
 
 /// Queries that an encoder may have.
 pub const MAX_QUERIES: usize = 16;
@@ -164,7 +164,7 @@ pub struct Encoder {
     selector: Key,
     tasks: [Task; MAX_QUERIES],
     /// Of the queries that trace paths.
-    layers: [Option<Thresholds>; MAX_QUERIES],
+    ready: [Ready; MAX_QUERIES],
     /// Cumulative shares; 0 beyond the last set.
     until: [u32; MAX_SETS],
     /// Each set's first field and the one after its last.
@@ -187,7 +187,7 @@ impl Encoder {
         let mut encoder = Encoder {
             selector,
             tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
-            layers: [None; MAX_QUERIES],
+            ready: [Ready::No; MAX_QUERIES],
             until: [0; MAX_SETS],
             ranges: [(0, 0); MAX_SETS],
             fields: [nothing; MAX_FIELDS],
@@ -195,11 +195,7 @@ impl Encoder {
             sets: sets.len(),
         };
         encoder.tasks[..tasks.len()].copy_from_slice(tasks);
-        for (layers, task) in encoder.layers.iter_mut().zip(tasks) {
-            if let Task::Path { code, .. } = task {
-                *layers = Thresholds::of(code);
-            }
-        }
+        encoder.ready.iter_mut().zip(tasks).for_each(|(ready, task)| *ready = Ready::of(task));
         let (mut place, mut before) = (0, 0);
         for (index, set) in sets.iter().enumerate() {
             if set.until < before || set.until > 1 << 16 {
@@ -254,7 +250,12 @@ impl Encoder {
     /// Which set a packet belongs to; None if it carries nothing.
     #[inline]
     pub fn set(&self, packet: u64) -> Option<usize> {
-        let place = u32::from(self.selector.word(packet).share());
+        self.set_of(Mixed::new(packet))
+    }
+
+    #[inline]
+    fn set_of(&self, packet: Mixed) -> Option<usize> {
+        let place = u32::from(self.selector.word_of(packet).share());
         (0..self.sets.min(MAX_SETS)).find(|&set| place < self.until[set])
     }
 
@@ -286,8 +287,9 @@ impl Encoder {
     /// As [`Encoder::encode_and_report`], where a query's value is only asked for if the packet serves it.
     #[inline]
     pub fn encode_from(&self, digest: u64, packet: u64, hop: u32, observed: impl Observed) -> (u64, bool) {
+        let mixed = Mixed::new(packet);
         let digest = if hop <= 1 { 0 } else { digest };
-        self.set(packet).map_or((digest, false), |set| self.encode_set(set, digest, packet, hop, observed))
+        self.set_of(mixed).map_or((digest, false), |set| self.encode_mixed(set, digest, mixed, hop, observed))
     }
 
     /// As [`Encoder::encode_from`], for one who keeps which set the packet belongs to.
@@ -298,25 +300,43 @@ impl Encoder {
         digest: u64,
         packet: u64,
         hop: u32,
+        observed: impl Observed,
+    ) -> (u64, bool) {
+        let digest = if hop <= 1 { 0 } else { digest };
+        self.encode_mixed(set, digest, Mixed::new(packet), hop, observed)
+    }
+
+    #[inline(always)]
+    fn encode_mixed(
+        &self,
+        set: usize,
+        mut digest: u64,
+        packet: Mixed,
+        hop: u32,
         mut observed: impl Observed,
     ) -> (u64, bool) {
         let hop = hop.clamp(1, MAX_HOPS);
-        let mut digest = if hop == 1 { 0 } else { digest };
         let mut looped = false;
         for field in self.fields_of(set) {
-            let query = usize::from(field.query);
-            // There are as many tasks as a field's query can name.
-            let (Some(value), Some(task)) = (observed.value(query), self.tasks.get(query)) else { continue };
-            let word = field.key.word(packet);
+            // There are as many queries as a field can name.
+            let query = usize::from(field.query) % MAX_QUERIES;
+            let Some(value) = observed.value(query) else { continue };
+            let word = field.key.word_of(packet);
             let now = field.read(digest);
-            let (now, report) = match (task, &self.layers[query]) {
-                (Task::Path { blocks, .. }, Some(layers)) => {
-                    (layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now), false)
+            let next = match (&self.ready[query], &self.tasks[query]) {
+                (&Ready::Hybrid { start, threshold }, _) => {
+                    hybrid(start, threshold, word, hop, word.value(value, u32::from(field.bits)), now)
                 }
-                _ => step(task, field, now, word, hop, value, &mut observed),
+                (Ready::Layers(layers), Task::Path { blocks, .. }) => {
+                    layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now)
+                }
+                (_, task) => {
+                    let (next, report) = step(task, field, now, word, hop, value, &mut observed);
+                    looped |= report;
+                    next
+                }
             };
-            digest = field.write(digest, now);
-            looped |= report;
+            digest = field.write(digest, next);
         }
         (digest, looped)
     }

@@ -103,7 +103,40 @@ pub(super) fn choose(condition: bool, yes: u64, no: u64) -> u64 {
     no ^ ((yes ^ no) & u64::from(condition).wrapping_neg())
 }
 
-/// A code whose layers all select by threshold, so that a hop compares and does not divide or branch.
+/// A path's code, made ready for one field: thresholds only, so that a hop compares and does not divide or branch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Ready {
+    /// Not a path, or a code that selects by words.
+    No,
+    /// One XOR layer, and hashed blocks.
+    Hybrid { start: u64, threshold: u64 },
+    /// Several.
+    Layers(Thresholds),
+}
+
+impl Ready {
+    pub fn of(task: &Task) -> Ready {
+        let Task::Path { code, blocks } = task else { return Ready::No };
+        match Thresholds::of(code) {
+            None => Ready::No,
+            Some(all) if all.count == 1 && *blocks == Blocks::Hashed => {
+                Ready::Hybrid { start: all.starts[0], threshold: all.thresholds[0] }
+            }
+            Some(all) => Ready::Layers(all),
+        }
+    }
+}
+
+/// One hop of a code with one XOR layer from `start` on.
+#[inline(always)]
+pub(super) fn hybrid(start: u64, threshold: u64, word: Word, hop: u32, block: u64, now: u64) -> u64 {
+    let xors = u64::from(word.layer()) >= start;
+    let threshold = choose(xors, threshold, reservoir_threshold(hop));
+    let kept = now & u64::from(xors).wrapping_neg();
+    choose(u64::from(word.hop(hop)) < threshold, kept ^ block, now)
+}
+
+/// Layers that all select by threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Thresholds {
     /// H from which each layer on has the packets.

@@ -1,6 +1,6 @@
 //! Encoders by hand-worked paths, and by laws.
 
-use super::step::choose;
+use super::step::{Thresholds, choose};
 use super::*;
 use crate::code::{Layer, Selection, reservoir_acts, survivor};
 use crate::hash::Word;
@@ -140,6 +140,11 @@ proptest! {
                 Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ 5, now),
             };
             prop_assert_eq!(thresholds.step(word, hop, 5, now), expected);
+            if let Ready::Hybrid { start, threshold } = Ready::of(&Task::Path { code, blocks: Blocks::Hashed }) {
+                prop_assert_eq!(hybrid(start, threshold, word, hop, 5, now), expected);
+            } else {
+                prop_assert!(count > 1);
+            }
         }
     }
 
