@@ -232,6 +232,15 @@ impl PintSwitch {
         stacks.set_digest(stack, self.encoder.encode_from(digest, packet, hop, value_of).0);
     }
 
+    /// Packets that went through the pipeline twice, and their bytes.
+    pub fn recirculated(&self) -> (u64, u64) {
+        let of_port = |load: &PortLoad| match load {
+            PortLoad::Recirculated(load) => load.recirculated(),
+            _ => (0, 0),
+        };
+        self.loads.iter().map(of_port).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
     /// Any other packet leaves: it is part of the port's load.
     pub fn other(&mut self, leaving: Leaving) {
         if let Some(load) = self.loads.get_mut(usize::from(leaving.egress)) {
