@@ -275,6 +275,43 @@ def against_number(
     return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
 
 
+def trend(
+    title: str,
+    labels: Sequence[str],
+    points: Sequence[tuple[str, float, float]],
+    published: Sequence[tuple[str, float, float]],
+    *,
+    axes: tuple[str, str],
+    log: str = "",
+    caption: str = "",
+) -> Figure:
+    """Return lines of (line, x, y) over a number, published points as hollow markers.
+
+    Parameters
+    ----------
+    axes : (str, str)
+        Titles of x and y, with their units.
+    log : {"", "x", "y", "xy"}
+        Logarithmic axes.
+    """
+    rows = [_row(line, x, y) for line, x, y in points]
+    rows += [_row(line, x, y, published=True) for line, x, y in published]
+    ticks = sorted({row["x"] for row in rows})
+    x = {"field": "x", "type": "quantitative", "title": axes[0]}
+    x |= {"scale": {"zero": False, "nice": False, "padding": 12}, "axis": {"values": ticks, "format": ",~r"}}
+    y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
+    for name, channel in (("x", x), ("y", y)):
+        if name in log:
+            channel["scale"] = {"type": "log", "nice": False, "padding": 12}
+    if "x" in log and ticks:
+        x["axis"]["values"] = _apart(ticks)
+    spec = _base(rows, list(labels), marks=True)
+    layers = _layers(x, y, bool(published))
+    spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
+    note = "Lines are measured here, hollow markers are published." if published else ""
+    return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip())
+
+
 def _apart(ticks: Sequence[float]) -> list[float]:
     """Those of the ticks of a logarithmic axis that have room for their labels."""
     chosen: list[float] = []

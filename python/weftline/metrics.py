@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Flows:
+    """Which flows of a run a number is about: sizes in bytes, ends included, and one group or all."""
+
+    least: int = 0
+    most: int | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """A named number of a run."""
 
@@ -25,6 +34,12 @@ class Metric:
     """Title of an axis, with the unit; the plain title without it."""
     scale: float = 1.0
     """From the stored value to that of the axis."""
+    of_flows: Callable[[Run, Flows], float | None] | None = None
+    """How it is read where only some flows count; without it all of them do."""
+
+    def value(self, run: Run, flows: Flows) -> float | None:
+        """Return the number of a run, over the flows that count where they can be chosen."""
+        return self.of_flows(run, flows) if self.of_flows else self.read(run)
 
 
 def _total(key: str) -> Callable[[Run], float | None]:
@@ -49,11 +64,29 @@ def _unfinished(run: Run) -> float | None:
     return flows - done if flows is not None and done is not None else None
 
 
+def _completion(what: str, key: str) -> dict[str, Callable]:
+    """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
+
+    def read(run: Run, flows: Flows = Flows()) -> float | None:
+        found = run.completion(least=flows.least, most=flows.most, group=flows.group)
+        return (found[what] or {}).get(key)
+
+    return {"read": read, "of_flows": read}
+
+
 METRICS: dict[str, Metric] = {
     "slowdown_p50": Metric(title="slowdown, median", read=_slowdown("p50"), text=quantities.digits),
     "slowdown_p95": Metric(title="slowdown, p95", read=_slowdown("p95"), text=quantities.digits),
     "slowdown_p99": Metric(title="slowdown, p99", read=_slowdown("p99"), text=quantities.digits),
     "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
+    "fct_mean": Metric(title="FCT, mean", text=quantities.time_text, **_completion("fct_ns", "mean")),
+    "goodput": Metric(
+        title="goodput of a flow, mean",
+        text=quantities.rate_text,
+        axis="goodput of a flow, mean (Gb/s)",
+        scale=1e-9,
+        **_completion("goodput_bps", "mean"),
+    ),
     "queue_p50": Metric(
         title="queue, median",
         read=_queue("p50"),
@@ -76,6 +109,13 @@ METRICS: dict[str, Metric] = {
         read=_total("paused_share"),
         text=quantities.share_text,
         axis="share of port time paused (%)",
+        scale=100,
+    ),
+    "recirculated_share": Metric(
+        title="recirculated (share of bytes switched)",
+        read=_total("recirculated_share"),
+        text=quantities.share_text,
+        axis="recirculated bytes (% of all that switches sent)",
         scale=100,
     ),
     "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),

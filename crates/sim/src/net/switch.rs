@@ -193,6 +193,14 @@ impl Switch {
         }
     }
 
+    /// Packets that went through the pipeline twice, and their bytes.
+    pub fn recirculated(&self) -> (u64, u64) {
+        match &self.telemetry {
+            SwitchTelemetry::Pint(pint) => pint.recirculated(),
+            SwitchTelemetry::Int => (0, 0),
+        }
+    }
+
     /// A pause or resume frame leaves: it is part of the port's load.
     #[cold]
     fn count_pause(&mut self, port: &Port, frame: &Packet, now: Time) {

@@ -253,6 +253,15 @@ impl PintSwitch {
         });
     }
 
+    /// Packets that went through the pipeline twice, and their bytes.
+    pub fn recirculated(&self) -> (u64, u64) {
+        let of_port = |load: &PortLoad| match load {
+            PortLoad::Recirculated(load) => load.recirculated(),
+            _ => (0, 0),
+        };
+        self.loads.iter().map(of_port).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
     /// Any other packet of `size` bytes leaves with `queue_bytes` behind it: it is part of the port's load.
     #[inline]
     pub fn other(&mut self, egress: u16, now: Time, queue_bytes: u64, size: u32) {
