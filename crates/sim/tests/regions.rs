@@ -74,6 +74,8 @@ struct Transport {
     selective: bool,
     pacing: bool,
     all_int: bool,
+    /// How PINT computes the load, where it is what packets carry.
+    pint: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -233,10 +235,16 @@ impl World {
 
     /// What it says of everything but the network, read as if that were a star with as many hosts.
     fn on_a_star(&self, hosts: usize) -> Config {
-        let Transport { controller, window, selective, pacing, all_int } = self.transport;
+        let Transport { controller, window, selective, pacing, all_int, pint } = self.transport;
         let Switch { buffer_kb, pfc, cut_through, balancer, queue } = self.switch;
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
+        let telemetry = match (controller, pint) {
+            ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
+            ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
+            (_, "") => "kind = \"none\"".to_string(),
+            _ => format!("kind = \"pint\"\nrecord = 0.25\n{pint}"),
+        };
         let recovery = if selective { "selective-repeat" } else { "go-back-n" };
         let forwarding = if cut_through { "cut-through" } else { "store-and-forward" };
         // With PFC, headroom and reserves come on top of what is shared.
@@ -252,7 +260,7 @@ impl World {
              balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
              [transport]\ncontroller = {{ kind = \"{controller}\"{window} }}\nrecovery = \"{recovery}\"\n\
              pacing = {pacing}\nrto = \"200us\"\nnack_interval = \"5us\"\n\
-             [telemetry]\nkind = \"int\"\nall = {all_int}\n\
+             [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
         );
         let scenario =
@@ -320,14 +328,22 @@ fn switch() -> impl Strategy<Value = Switch> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    let controllers = prop::sample::select(vec!["hpcc", "dctcp", "dcqcn", "timely", "none"]);
-    (controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(controller, window, selective, pacing, all_int)| Transport {
+    let controllers = prop::sample::select(vec!["hpcc", "hpcc-pint", "dctcp", "dcqcn", "timely", "none"]);
+    let pints = prop::sample::select(vec![
+        "",
+        "law = \"paper\"",
+        "arithmetic = \"tables\"",
+        "arithmetic = \"recirculated\"\nregisters = 3",
+        "share = 0.2",
+    ]);
+    (controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), pints).prop_map(
+        |(controller, window, selective, pacing, all_int, pint)| Transport {
             controller,
             window,
             selective,
             pacing,
             all_int,
+            pint,
         },
     )
 }
@@ -376,6 +392,7 @@ fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
         assert_eq!(outcome, outcome_cut, "{how}");
         assert_eq!(whole.flows, cut.flows, "{how}");
         assert_eq!(whole.samples, cut.samples, "{how}");
+        assert_eq!(whole.digests, cut.digests, "{how}");
     }
 }
 
