@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import quantities
+from weftline import quantities, sharing
 from weftline.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -87,6 +87,14 @@ METRICS: dict[str, Metric] = {
         scale=1e-9,
         **_completion("goodput_bps", "mean"),
     ),
+    "convergence": Metric(
+        title="time until shares are fair",
+        read=sharing.convergence_ns,
+        text=quantities.time_text,
+        axis="time until shares are fair (ms)",
+        scale=1e-6,
+    ),
+    "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",
         read=_queue("p50"),
