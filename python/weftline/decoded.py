@@ -1,12 +1,12 @@
-"""What the recorded digests of a run tell, as numbers: packets until paths are known, errors of latency quantiles.
+"""What a run's digests tell, as numbers: packets until paths are known, errors of latency quantiles.
 
 The numbers of a run are computed once and kept in its folder, by what the collector knows of the network:
 
-    ids        which switches there are; any may follow any (it is given a network in which all are neighbours)
+    ids        which switches there are; any may follow any (its network has all of them as neighbours)
     network    which are neighbours
 
-Latency is held against a query called "reference" of the same plan on the same value, which has more bits and copies and therefore
-nearly every value: its own quantiles are off by sampling too, so the errors are an upper bound.
+Latency is held against a query called "reference" of the same plan on the same value, which has more bits and
+copies and so more of the values. What it misses is part of the errors: they are upper bounds.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
     from weftline.runs import Run
 
 LEAST_PACKETS = 200
-"""Packets from which a flow counts: short ones end before their path is known, which would leave the lucky ones."""
+"""Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
 LEAST_SAMPLES = 100
 """Samples of a hop from which its quantiles count."""
-LEAST_TAIL_NS = 100.0
-"""Tail of a hop's latency from which it counts: an idle port delays nothing, and any estimate of 0 is right."""
+LEAST_NS = 100.0
+"""Quantile of a hop's latency from which it counts, about a packet at 100 Gb/s: idle ports delay nothing."""
 
 
 def path_packets(run: Run, known: str) -> float | None:
-    """Return the mean number of packets until the path of a flow is known, over the longest paths that occur."""
+    """Return the mean number of packets until a flow's path is known, over the longest paths that occur."""
     return _numbers(run, known).get("path_packets")
 
 
 def latency_error(run: Run, quantile: str) -> float | None:
     """Return the mean relative error of a quantile ("0.5", "0.99") of hop latency."""
-    return _numbers(run, "network").get("latency_errors", {}).get(quantile)
+    found = _numbers(run, "network").get("latency_errors", {}).get(quantile)
+    return found["mean"] if found else None
 
 
 def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -49,15 +50,14 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
     Returns
     -------
     dict
-        ``path_packets`` with ``path_hops``, ``path_flows`` that count and ``path_open`` of them that stayed open;
-        ``latency_errors`` by quantile, ``latency_hops`` that count. What the plan does not ask is not there.
+        ``path_packets`` with ``path_hops``, ``path_flows`` that count and ``path_open`` that stayed open;
+        ``latency_errors``: ``mean`` and ``hops`` that count, by quantile. What is not asked is not there.
     """
     path = next((q["name"] for q in queries if q["aggregation"] == "path"), None)
     quantiles = [q["name"] for q in queries if q["aggregation"] == "quantiles"]
     estimated = next((name for name in quantiles if name != "reference"), None)
     decoded: dict[int, list[int | None]] = {}
     errors: dict[str, list[float]] = {}
-    hops = 0
     for report in reports:
         if report["digests"] < LEAST_PACKETS:
             continue
@@ -67,29 +67,31 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
             decoded.setdefault(len(found["hops"]), []).append(found["decoded_after"])
         if estimated in told and "reference" in told:
             for mine, true in zip(told[estimated]["hops"], told["reference"]["hops"], strict=False):
-                hops += _add_errors(errors, mine, true)
+                _add_errors(errors, mine, true)
     result: dict[str, Any] = {}
     if decoded:
         longest = max(decoded)
         known = [packets for packets in decoded[longest] if packets is not None]
-        result |= {"path_hops": longest, "path_flows": len(known), "path_open": len(decoded[longest]) - len(known)}
+        still_open = len(decoded[longest]) - len(known)
+        result |= {"path_hops": longest, "path_flows": len(known), "path_open": still_open}
         result["path_packets"] = math.fsum(known) / len(known) if known else None
     if errors:
-        result["latency_errors"] = {q: math.fsum(found) / len(found) for q, found in errors.items()}
-        result["latency_hops"] = hops
+        result["latency_errors"] = {
+            quantile: {"mean": math.fsum(found) / len(found), "hops": len(found)}
+            for quantile, found in errors.items()
+        }
     return result
 
 
-def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> bool:
-    """Add the relative errors of a hop's quantiles; whether it counts."""
+def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> None:
+    """Add the relative errors of a hop's quantiles, those that count."""
     truth = {str(q["quantile"]): q["value"] for q in true["quantiles"]}
-    if mine["samples"] < LEAST_SAMPLES or max(truth.values(), default=0) < LEAST_TAIL_NS:
-        return False
+    if mine["samples"] < LEAST_SAMPLES:
+        return
     for estimate in mine["quantiles"]:
         quantile = str(estimate["quantile"])
-        if truth.get(quantile):
+        if truth.get(quantile, 0) >= LEAST_NS:
             errors.setdefault(quantile, []).append(abs(estimate["value"] / truth[quantile] - 1))
-    return True
 
 
 def _numbers(run: Run, known: str) -> dict[str, Any]:
@@ -136,7 +138,7 @@ def _switches(run: Run) -> list[int]:
 
 
 def all_neighbours(switches: list[int]) -> str:
-    """Return a network in the text format of the HPCC simulator in which every switch is every other's neighbour.
+    """Return a network of which every switch is every other's neighbour, in the HPCC simulator's text format.
 
     Nodes below the first switch are hosts; they hang on it.
     """

@@ -1,10 +1,10 @@
 """How flows that join a link come to share it: from their goodput over time (`[measure] goodput` by flow).
 
-Jain's index of n goodputs x is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything. It is taken over spans of
-1 ms in the time that all flows share, from the last one's start to the first one's end.
+Jain's index of n goodputs x is (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything. It is
+taken over spans of 1 ms in the time that all flows share, from the last one's start to the first one's end.
 
-Source: Jain, Chiu and Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared computer
-systems", DEC TR-301, 1984.
+Source: Jain, Chiu and Hawe, "A quantitative measure of fairness and discrimination for resource allocation in
+shared computer systems", DEC TR-301, 1984.
 """
 
 from __future__ import annotations
