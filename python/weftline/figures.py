@@ -283,6 +283,7 @@ def trend(
     *,
     axes: tuple[str, str],
     log: str = "",
+    zero: bool = True,
     caption: str = "",
 ) -> Figure:
     """Return lines of (line, x, y) over a number, published points as hollow markers.
@@ -293,13 +294,19 @@ def trend(
         Titles of x and y, with their units.
     log : {"", "x", "y", "xy"}
         Logarithmic axes.
+    zero : bool
+        Whether a linear axis of y begins at 0.
     """
     rows = [_row(line, x, y) for line, x, y in points]
     rows += [_row(line, x, y, published=True) for line, x, y in published]
     ticks = sorted({row["x"] for row in rows})
     x = {"field": "x", "type": "quantitative", "title": axes[0]}
-    x |= {"scale": {"zero": False, "nice": False, "padding": 12}, "axis": {"values": ticks, "format": ",~r"}}
+    x |= {
+        "scale": {"zero": False, "nice": False, "padding": 12},
+        "axis": {"values": ticks, "format": ",.4~r"},
+    }
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
+    y["scale"] = {"zero": zero}
     for name, channel in (("x", x), ("y", y)):
         if name in log:
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
