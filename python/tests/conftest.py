@@ -132,7 +132,8 @@ class Engine:
         factor = SPEED[document["transport"]["controller"]["kind"]]
         load = document["workload"][0].get("load", 0.5)
         goodput = {"mean": 1e11 * (1 - load) / factor}
-        return json.dumps({"count": 7 if least else 1000, "goodput_bps": goodput, "fct_ns": None})
+        count, slowdown = 7 if least else 1000, self._bin(1e7, factor, 0)
+        return json.dumps({"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown})
 
     def queues(self, directory) -> str:
         cdf = [[0, 0.6], [1000, 0.9], [20_000, 0.99], [200_000, 1.0]]

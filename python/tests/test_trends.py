@@ -107,6 +107,23 @@ def test_claims_compare_lines_and_places(folder, capsys):
     assert {point["load"] for point in found["points"].values()} == {"20", "60"}
 
 
+def test_slowdowns_can_be_drawn_over_those_of_one_line(folder, tmp_path):
+    figure = '[[figure]]\nname = "s"\ntitle = "S"\nkind = "slowdown"\nlines = "scheme"\nover = "one"\n'
+    text = EXPERIMENT[: EXPERIMENT.index("[[figure]]")] + figure + 'only = { load = ["20"] }\n'
+    (folder / "experiment.toml").write_text(text)
+    assert main(["reproduce", str(folder), "--quiet"]) == 0
+    page = (tmp_path / "out/experiments/mine/report.html").read_text()
+    (spec,) = json.loads(re.search(r'id="figures">(.*?)</script>', page)[1])
+    drawn = {(row["line"], round(row["y"], 3)) for row in spec["data"]["values"]}
+    # The stand-in's medians are 1.1 and 1.2, and a noise that both share.
+    assert {line for line, _ in drawn} == {"one", "other"}
+    assert {ratio for line, ratio in drawn if line == "one"} == {1.0}
+    assert all(1.05 < ratio < 1.1 for line, ratio in drawn if line == "other")
+    (folder / "experiment.toml").write_text(text.replace('over = "one"', 'over = "onee"'))
+    with pytest.raises(InputError, match='did you mean "one"'):
+        experiments.load(str(folder))
+
+
 def test_over_draws_the_ratio_to_one_place(folder, capsys):
     text = EXPERIMENT.replace('published = "goodput"', 'over = "20"')
     (folder / "experiment.toml").write_text(text)

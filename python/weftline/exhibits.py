@@ -86,7 +86,8 @@ def _draw_slowdown(p: Panel, title: str) -> figures.Figure:
     ]
     percentiles = p.figure.options.get("percentiles", PERCENTILES)
     finished = [line for line in p.lines if line.has_flows]
-    return figures.slowdown(title, finished, percentiles=percentiles, published=curves)
+    over = p.figure.options.get("over", "")
+    return figures.slowdown(title, finished, percentiles=percentiles, published=curves, over=over)
 
 
 def _draw_queues(p: Panel, title: str) -> figures.Figure:

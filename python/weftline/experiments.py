@@ -244,6 +244,8 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         for axis, variants in figure.only.items():
             for variant in variants:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+        if figure.kind == "slowdown" and "over" in figure.options:
+            known("line", figure.options["over"], experiment.variants(figure, figure.lines))
         if figure.kind == "trend":
             trends.check(figure, experiment.variants(figure, figure.along), path)
     _check_cost(experiment, path)

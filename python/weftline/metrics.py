@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import quantities
+from weftline import decoded, quantities, sharing
 from weftline.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -50,10 +50,6 @@ def _queue(percentile: str) -> Callable[[Run], float | None]:
     return lambda run: run.queues["percentiles"].get(percentile) if run.queues else None
 
 
-def _slowdown(key: str) -> Callable[[Run], float | None]:
-    return lambda run: run.slowdown(bins=1)["overall"].get(key)
-
-
 def _small_p95(run: Run) -> float | None:
     bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
     return min(bins, key=lambda row: row["size_bytes"])["p95"] if bins else None
@@ -62,6 +58,14 @@ def _small_p95(run: Run) -> float | None:
 def _unfinished(run: Run) -> float | None:
     flows, done = run.summary.get("flows"), run.summary.get("flows_done")
     return flows - done if flows is not None and done is not None else None
+
+
+def _path_packets(known: str) -> Callable[[Run], float | None]:
+    return lambda run: decoded.path_packets(run, known)
+
+
+def _latency_error(quantile: str) -> Callable[[Run], float | None]:
+    return lambda run: decoded.latency_error(run, quantile)
 
 
 def _completion(what: str, key: str) -> dict[str, Callable]:
@@ -75,9 +79,11 @@ def _completion(what: str, key: str) -> dict[str, Callable]:
 
 
 METRICS: dict[str, Metric] = {
-    "slowdown_p50": Metric(title="slowdown, median", read=_slowdown("p50"), text=quantities.digits),
-    "slowdown_p95": Metric(title="slowdown, p95", read=_slowdown("p95"), text=quantities.digits),
-    "slowdown_p99": Metric(title="slowdown, p99", read=_slowdown("p99"), text=quantities.digits),
+    "slowdown_p50": Metric(
+        title="slowdown, median", text=quantities.digits, **_completion("slowdown", "p50")
+    ),
+    "slowdown_p95": Metric(title="slowdown, p95", text=quantities.digits, **_completion("slowdown", "p95")),
+    "slowdown_p99": Metric(title="slowdown, p99", text=quantities.digits, **_completion("slowdown", "p99")),
     "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
     "fct_mean": Metric(title="FCT, mean", text=quantities.time_text, **_completion("fct_ns", "mean")),
     "goodput": Metric(
@@ -87,6 +93,14 @@ METRICS: dict[str, Metric] = {
         scale=1e-9,
         **_completion("goodput_bps", "mean"),
     ),
+    "convergence": Metric(
+        title="time until shares are fair",
+        read=sharing.convergence_ns,
+        text=quantities.time_text,
+        axis="time until shares are fair (ms)",
+        scale=1e-6,
+    ),
+    "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",
         read=_queue("p50"),
@@ -102,6 +116,28 @@ METRICS: dict[str, Metric] = {
     ),
     "queue_max": Metric(
         title="queue max", read=_queue("max"), text=quantities.bytes_text, axis="queue max (KB)", scale=1e-3
+    ),
+    "path_packets": Metric(
+        title="packets until a path is known", read=_path_packets("ids"), text=quantities.digits
+    ),
+    "path_packets_network": Metric(
+        title="packets until a path is known, with the network",
+        read=_path_packets("network"),
+        text=quantities.digits,
+    ),
+    "latency_median_error": Metric(
+        title="relative error of median latency",
+        read=_latency_error("0.5"),
+        text=quantities.share_text,
+        axis="relative error of median latency (%)",
+        scale=100,
+    ),
+    "latency_tail_error": Metric(
+        title="relative error of p99 latency",
+        read=_latency_error("0.99"),
+        text=quantities.share_text,
+        axis="relative error of p99 latency (%)",
+        scale=100,
     ),
     "pauses": Metric(title="pauses", read=_total("pauses"), text=quantities.count_text),
     "paused_share": Metric(

@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -222,8 +223,17 @@ def plan_points(
 def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path, place: str) -> Point:
     settings = scenarios.settings(changes)
     resolved = runs.resolve(source, settings, seed=seed)
-    folder = out / "points" / runs.content_hash(resolved)
+    folder = out / "points" / runs.content_hash(resolved + _asked(source, resolved))
     return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder, place=place)
+
+
+def _asked(source: scenarios.Scenario, resolved: str) -> str:
+    """Return the text of the file of queries that a scenario names: results depend on it too."""
+    telemetry = tomllib.loads(resolved).get("telemetry", {})
+    file = telemetry.get("queries") if isinstance(telemetry, dict) else None
+    if not isinstance(file, str):
+        return ""
+    return scenarios.read_text(Path(source.base_dir) / file, "a file of queries")
 
 
 def is_finished(point: Point) -> bool:

@@ -89,14 +89,18 @@ def draw(p: Panel, title: str) -> figures.Figure:
         for place, mean in places.items()
     ]
     published = [(e["line"], x, y) for e in p.published if e["line"] in measured for x, y in e["points"]]
-    axis = found.axis or found.title
+    over = options.get("over")
     drawn = figures.trend(
         title,
         list(measured),
         points,
         published,
-        axes=(options.get("axis", p.figure.along), f"{axis}, relative" if options.get("over") else axis),
+        axes=(
+            options.get("axis", p.figure.along),
+            f"{found.title}, relative" if over else found.axis or found.title,
+        ),
         log=options.get("log", ""),
+        zero=not over,
     )
     drawn.tables = [table(p, "")]
     return drawn

@@ -11,7 +11,8 @@
 //! Three ways to compute it: [`Exact`]; [`Tabled`], integers with tables of logarithms as a switch must ([`crate::fixed`]), whose
 //! dropped bits are rounded at random because an average that feeds on itself turns any bias b of one step into b T / tau; and
 //! [`Recirculated`], for a pipeline that cannot read and write U in one pass: n registers take the packets' shares in turn, each
-//! n-th packet collects them, computes U and goes through the pipeline once more to store it.
+//! n-th packet collects them, computes U and goes through the pipeline once more to store it. One value is on its way at a time: until
+//! it is stored a round goes on beyond n packets.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1, appendix B and C; the authors' simulator (law code, arithmetic).
 //! Differs from the source: it names n stored copies and recirculation but no protocol; the one above is ours.
@@ -218,7 +219,7 @@ pub struct Recirculated {
     /// Registers: packets a round.
     registers: u32,
     delay_ps: u64,
-    /// Packets of this round so far, their queue times gap (in units of T) and bytes.
+    /// Packets of this round so far (more than `registers` while a value is on its way), their queue times gap (in units of T) and bytes.
     filled: u32,
     queue: f64,
     bytes: f64,
@@ -232,7 +233,7 @@ pub struct Recirculated {
 }
 
 impl Recirculated {
-    /// `registers` packets a round (0 counts as 1); a second pass stores its value `delay_ps` after the packet left.
+    /// `registers` packets a round at least (0 counts as 1); a second pass stores its value `delay_ps` after the packet left.
     pub fn new(
         law: Law,
         bits_per_second: u64,
@@ -278,7 +279,8 @@ impl Recirculated {
         self.bytes += f64::from(if port.law == Law::Code { port.last_bytes } else { packet_bytes });
         (port.last_ps, port.last_bytes) = (now_ps, packet_bytes);
         self.filled += 1;
-        if self.filled < self.registers {
+        // A value computed beside one that is on its way would start from an old U and take its place.
+        if self.filled < self.registers || self.on_its_way.is_some() {
             return self.stored;
         }
         let round = now_ps.saturating_sub(self.round_ps).min(port.horizon_ps) as f64 * port.per_horizon;
@@ -398,6 +400,20 @@ mod tests {
             assert!(registers > 1 || absolute < 1e-9, "{absolute}");
             before = absolute;
         }
+    }
+
+    #[test]
+    fn a_round_that_is_shorter_than_the_second_pass_waits_for_it() {
+        // Full packets come every 84 ns, a second pass takes 1 us: no packet sooner than the 12th after is recirculated.
+        let mut port = Recirculated::new(Law::Paper, RATE, HORIZON, 1, 1_000_000);
+        let (absolute, _) = errors(|now, queue, bytes, _| port.update(now, queue, bytes));
+        assert!(absolute < 0.1, "{absolute}");
+        let mut busy = Recirculated::new(Law::Paper, RATE, HORIZON, 1, 1_000_000);
+        for packet in 1..=1_200u64 {
+            busy.update(packet * 84_000, 0, 1_050);
+        }
+        assert_eq!(busy.recirculated().0, 100);
+        assert!((busy.load() - 1.0).abs() < 0.03, "{}", busy.load());
     }
 
     proptest::proptest! {

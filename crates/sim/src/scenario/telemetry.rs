@@ -133,7 +133,8 @@ fn arithmetic(section: &mut Section) -> Computed {
     let mut keys = section.parameters();
     let help = "how a switch computes a port's load";
     let arithmetic = keys.choice("arithmetic", "exact", ARITHMETICS, help);
-    let help = "recirculated: copies of the load, used in turn; every so-manyth packet is recirculated";
+    let help = "recirculated: copies of the load, used in turn; every so-manyth packet is recirculated, or the first one after that \
+                once no load is on its way";
     let registers = keys.integer("registers", 4, (1, 1_000_000), help) as u32;
     let help = "recirculated: how long after a packet the load that it takes round is stored";
     let delay = keys.time("recirculation_delay", Time::from_us(1), help);
