@@ -55,6 +55,21 @@ pub enum Forwarding {
     CutThrough {
         header: u32,
     },
+    /// The same, but it does not wait for its tail where the outgoing link is the faster one: a port may send bytes that
+    /// have not come (the pHost authors' simulator).
+    IdealCutThrough {
+        header: u32,
+    },
+}
+
+impl Forwarding {
+    /// Bytes after which a switch forwards; none: all.
+    pub fn header(self) -> Option<u32> {
+        match self {
+            Forwarding::StoreAndForward => None,
+            Forwarding::CutThrough { header } | Forwarding::IdealCutThrough { header } => Some(header),
+        }
+    }
 }
 
 /// Marking thresholds for the ports of one rate.
@@ -85,8 +100,17 @@ pub struct PfcConfig {
 pub enum QueueConfig {
     /// Eight classes, class 0 first, the others round robin; first come first served within a class.
     Fifo,
-    /// Eight classes, lower number first.
-    Priority,
+    /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
+    Priority { limit: Option<Bytes>, drop: DropRule },
+}
+
+/// Which packet a full queue of classes drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropRule {
+    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
+    Lowest,
+    /// The new one.
+    Tail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,11 +121,32 @@ pub enum BalancerConfig {
     Spray,
     /// The destination's number chooses, one digit a tier.
     Destination,
+    /// The packet's own label chooses, one digit a tier.
+    Label,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransportConfig {
     Rdma(RdmaConfig),
+}
+
+impl TransportConfig {
+    pub fn name(&self) -> &'static str {
+        match self {
+            TransportConfig::Rdma(_) => "rdma",
+        }
+    }
+
+    pub fn rdma(&self) -> Option<&RdmaConfig> {
+        match self {
+            TransportConfig::Rdma(rdma) => Some(rdma),
+        }
+    }
+
+    /// None where the transport has no controllers.
+    pub fn controller(&self) -> Option<&ControllerConfig> {
+        self.rdma().map(|rdma| &rdma.controller)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -219,7 +264,7 @@ pub enum IdealFct {
     Alone,
     /// The HPCC authors': base RTT (payload only, one direction) plus all bytes with 48 B headers at the bottleneck.
     Hpcc,
-    /// The pHost authors' OPT (without the last acknowledgement).
+    /// The pHost authors' OPT.
     Phost,
 }
 

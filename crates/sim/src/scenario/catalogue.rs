@@ -35,8 +35,8 @@ pub fn sections() -> &'static [SectionKeys] {
             network::link_override(section);
         }));
         all.push(keys("switch", None, |section| {
-            let ecn_defaults = switch::EcnDefaults::Ramp;
-            let cx = switch::SwitchContext { compat: Compat::None, ecn_defaults, rates: &[] };
+            let defaults = switch::SwitchDefaults::RDMA;
+            let cx = switch::SwitchContext { compat: Compat::None, defaults, rates: &[] };
             switch::read(section, &cx);
         }));
         let mut own = keys("transport", None, |section| {

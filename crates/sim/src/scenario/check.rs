@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
+use super::Scenario;
 use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
-use super::{Scenario, controller_of};
 use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -98,7 +98,13 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
     edges.map(|n| down[n] as f64 / up[n] as f64).max_by(f64::total_cmp)
 }
 
-fn transport_facts(scenario: &Scenario, TransportConfig::Rdma(rdma): &TransportConfig) -> Value {
+fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
+    match transport {
+        TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
+    }
+}
+
+fn rdma_facts(scenario: &Scenario, rdma: &RdmaConfig) -> Value {
     let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
     let telemetry = telemetry_bytes(rdma, &scenario.telemetry);
     json!({
@@ -190,7 +196,11 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = Vec::new();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
-        let needed = scenario.transports.iter().any(|t| controller_of(t).needs_int());
+        let needed = scenario
+            .transports
+            .iter()
+            .filter_map(|t| t.controller())
+            .any(|controller| controller.needs_int());
         if needed && switches > *max_hops {
             warnings.push(format!(
                 "telemetry.max_hops: paths have up to {switches} switches, the INT header has room for {max_hops}: \

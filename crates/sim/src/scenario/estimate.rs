@@ -147,8 +147,8 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
 
 /// The dearest of the scenario's controllers.
 fn ns_per_hop(scenario: &Scenario) -> f64 {
-    let cost = |TransportConfig::Rdma(rdma): &TransportConfig| {
-        let name = rdma.controller.name();
+    let cost = |transport: &TransportConfig| {
+        let name = transport.controller().map_or(transport.name(), |controller| controller.name());
         NS_PER_HOP.iter().find(|(known, _)| *known == name).map_or(NS_PER_HOP_PYTHON, |(_, ns)| *ns)
     };
     scenario.transports.iter().map(cost).fold(0.0, f64::max)
@@ -206,7 +206,7 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
 
 /// Share of the flows whose retransmission timer has not come up when the run ends.
 fn timers_left(scenario: &Scenario, end: Time) -> f64 {
-    let timeouts = scenario.transports.iter().filter_map(|TransportConfig::Rdma(rdma)| rdma.rto);
+    let timeouts = scenario.transports.iter().filter_map(|transport| transport.rdma()?.rto);
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     (longest.as_seconds() / end.as_seconds().max(1e-12)).min(1.0)
 }

@@ -42,7 +42,6 @@ pub use schema::schema;
 use crate::config::{
     Compat, Config, Failures, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
 };
-use crate::congestion::ControllerConfig;
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
 use crate::units::{Bytes, Rate, Time};
@@ -179,8 +178,8 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let failures = within(root, "failures", |section| failures::read(section, net));
     let switch = within(root, "switch", |section| {
         let rates = rates(net, &failures);
-        let ecn_defaults = transport::ecn_defaults(transports.first());
-        let cx = switch::SwitchContext { compat, ecn_defaults, rates: &rates };
+        let defaults = transport::switch_defaults(transports.first());
+        let cx = switch::SwitchContext { compat, defaults, rates: &rates };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
         config
@@ -251,11 +250,6 @@ fn seed(root: &mut Section) -> u64 {
     root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
 }
 
-fn controller_of(transport: &TransportConfig) -> &ControllerConfig {
-    let TransportConfig::Rdma(rdma) = transport;
-    &rdma.controller
-}
-
 /// No timeout needs to be longer.
 const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
 
@@ -284,7 +278,7 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 
 /// Long enough that no retransmission is pending: ten timeouts, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
-    let timeouts = transports.iter().filter_map(|TransportConfig::Rdma(rdma)| rdma.rto);
+    let timeouts = transports.iter().filter_map(|transport| transport.rdma()?.rto);
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
 }

@@ -8,7 +8,7 @@ use super::section::Section;
 use super::transport::{self, TransportContext};
 use crate::config::{Compat, TelemetryConfig, TransportConfig};
 use crate::parameters::Source;
-use crate::settings::telemetry_bytes;
+use crate::settings::Framing;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
@@ -135,26 +135,8 @@ impl Hosts {
     }
 }
 
-/// Bytes of a transport's packets, telemetry included.
-struct Packet {
-    mtu: u64,
-    header: u64,
-    ack: u64,
-}
-
-impl Packet {
-    /// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
-    const PLAIN: Packet = Packet { mtu: 1000, header: 0, ack: 0 };
-
-    fn of(TransportConfig::Rdma(rdma): &TransportConfig, telemetry: &TelemetryConfig) -> Packet {
-        let telemetry = telemetry_bytes(rdma, telemetry);
-        Packet {
-            mtu: u64::from(rdma.mtu),
-            header: u64::from(rdma.header + telemetry),
-            ack: u64::from((rdma.ack_header + telemetry).max(rdma.ack_least)),
-        }
-    }
-}
+/// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
+const PLAIN: Framing = Framing { payload: 1000, header: 0, ack: 0, acks_each: true };
 
 fn add_source(
     traffic: &mut Traffic,
@@ -168,10 +150,10 @@ fn add_source(
     let groups = RefCell::new(std::mem::take(&mut traffic.groups));
     let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
     let warnings = RefCell::new(Vec::new());
-    let packet = cx
+    let framing = cx
         .transports
         .get(usize::from(transport))
-        .map_or(Packet::PLAIN, |transport| Packet::of(transport, cx.telemetry));
+        .map_or(PLAIN, |transport| Framing::of(transport, cx.telemetry));
     let context = WorkloadContext {
         seed: cx.seed,
         index,
@@ -183,9 +165,9 @@ fn add_source(
         group: group_named(&spec.group),
         group_named: &group_named,
         transport,
-        header: packet.header,
-        ack: packet.ack,
-        mtu: packet.mtu,
+        header: framing.header,
+        ack: framing.ack,
+        mtu: framing.payload,
         whole_ns: cx.compat == Compat::HpccNs3,
         read_parquet: cx.read_parquet,
         warn: &|message| warnings.borrow_mut().push(message),

@@ -4,7 +4,7 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use super::switch::EcnDefaults;
+use super::switch::{EcnDefaults, SwitchDefaults};
 use crate::config::{Compat, RdmaConfig, Recovery, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::{self, ControllerConfig};
@@ -196,12 +196,12 @@ fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32
     rto
 }
 
-/// The thresholds that were published with this transport's controller.
-pub fn ecn_defaults(transport: Option<&TransportConfig>) -> EcnDefaults {
+/// How switches were set where this transport was published, with its controller.
+pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
     match transport {
         Some(TransportConfig::Rdma(RdmaConfig { controller: ControllerConfig::Dctcp(_), .. })) => {
-            EcnDefaults::Step
+            SwitchDefaults { ecn: EcnDefaults::Step, ..SwitchDefaults::RDMA }
         }
-        _ => EcnDefaults::Ramp,
+        _ => SwitchDefaults::RDMA,
     }
 }

@@ -25,7 +25,7 @@ use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{RdmaSettings, Settings};
+use crate::settings::{RdmaSettings, Settings, TransportSettings};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
@@ -37,8 +37,6 @@ use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use std::sync::Arc;
 
-/// Place of the RDMA stack among a host's transports.
-const RDMA: u8 = 0;
 const MOST_NODES: usize = 1 << 24;
 const MOST_PORTS: usize = u16::MAX as usize;
 
@@ -61,7 +59,8 @@ impl Simulation {
             map: &map,
             split: &split,
             windows: execution.windows,
-            horizon: settings.rdma.iter().map(|rdma| rdma.base_rtt).max().unwrap_or(Time::ZERO),
+            horizon: settings.longest_base_rtt(),
+            kinds: kinds(&config.transports),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -129,13 +128,8 @@ pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, compat: Compa
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
-    let mut rdma = Vec::new();
-    for TransportConfig::Rdma(transport) in &config.transports {
-        let (rtt, bdp) = base_rtt_of(&config.topology, routes, transport.mtu, config.compat);
-        let mut transport = transport.clone();
-        transport.controller.set_eager_timers(config.compat == Compat::HpccNs3);
-        rdma.push(RdmaSettings::new(&transport, &config.telemetry, config.compat, rtt, bdp));
-    }
+    let kinds = kinds(&config.transports);
+    let place = |transport: &TransportConfig| kinds.iter().position(|kind| *kind == transport.name());
     let (int_hops, path_ids, pint) = match &config.telemetry {
         TelemetryConfig::None => (0, false, None),
         TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
@@ -145,8 +139,8 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         compat: config.compat,
-        transport_of: vec![RDMA; rdma.len()],
-        rdma,
+        transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
+        transports: config.transports.iter().map(|t| transport_settings(config, routes, t)).collect(),
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
         path_ids,
@@ -158,6 +152,28 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
+    }
+}
+
+/// The kinds of transport that a run has, each once, in the order in which the transports name them.
+fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for transport in transports {
+        if !kinds.contains(&transport.name()) {
+            kinds.push(transport.name());
+        }
+    }
+    kinds
+}
+
+fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
+    match transport {
+        TransportConfig::Rdma(rdma) => {
+            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, config.compat);
+            let mut rdma = rdma.clone();
+            rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
+            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
+        }
     }
 }
 
@@ -187,6 +203,7 @@ fn map(config: &Config) -> Map {
             ends[link as usize][side] = first_port[node] + local as u32;
         }
     }
+    let forwarding = config.switch.forwarding;
     let mut sides = Vec::with_capacity(total as usize);
     for (node, list) in lists.iter().enumerate() {
         for &(link, neighbour) in list {
@@ -198,7 +215,7 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through),
+                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding),
             });
         }
     }
@@ -208,10 +225,7 @@ fn map(config: &Config) -> Map {
 
 /// Bytes after which a switch forwards; 0: all.
 fn cut_through_header(config: &Config) -> u16 {
-    match config.switch.forwarding {
-        Forwarding::StoreAndForward => 0,
-        Forwarding::CutThrough { header } => header.min(u32::from(u16::MAX)) as u16,
-    }
+    config.switch.forwarding.header().map_or(0, |header| header.min(u32::from(u16::MAX)) as u16)
 }
 
 /// Numbers hosts, switches and ports within their regions, in the order of the nodes.
@@ -248,6 +262,8 @@ struct Builder<'a> {
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
+    /// The transports of every host.
+    kinds: Vec<&'static str>,
 }
 
 impl Builder<'_> {
@@ -272,7 +288,8 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
-                    transports: vec![TransportState::Rdma(Rdma::new(own.len()))],
+                    transports: self.transports(own.len()),
+                    turn: 0,
                 }),
             }
         }
@@ -296,6 +313,12 @@ impl Builder<'_> {
             links_fail: !self.config.failures.events.is_empty(),
         });
         (net, switches, hosts)
+    }
+
+    /// The transports of a host with so many ports.
+    fn transports(&self, ports: usize) -> Vec<TransportState> {
+        let state = |_: &&str| TransportState::Rdma(Rdma::new(ports));
+        self.kinds.iter().map(state).collect()
     }
 
     /// What a switch writes into packets.
@@ -386,6 +409,7 @@ fn switch(
         first_port,
         telemetry,
         cuts_through: cut_through_header(config),
+        waits_for_tails: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
