@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use std::io::Read;
 use std::path::Path;
-use weftline_sim::config::Config;
+use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -155,4 +155,66 @@ fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
     slowdowns.sort_by(f64::total_cmp);
     let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
     (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
+}
+
+/// A small network of two racks, on which links lose packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let small = [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
+    let sets: Vec<(&str, &str)> = small.iter().chain(sets).copied().collect();
+    let mut config = Config { seed, ..paper(&sets, random_flows(6, 60, seed)) };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    let (request, token) = (LinkLoss::control(0), LinkLoss::control(1));
+    let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, request, token, LinkLoss::ALL];
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for free in ["short", "every"] {
+            for share in [0.02, 0.2] {
+                // A flow whose acknowledgement is lost again and again has no more payload to deliver.
+                let sets = [("transport.free_tokens_for", free), ("run.stall", "10s")];
+                let (kept, outcome) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, free tokens for {free}");
+                let lost = sum_of(&outcome, |port| port.packets_lost);
+                assert!(lost > 0, "nothing of kind {number} was lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_flow_is_delivered_once_though_packets_are_sent_again() {
+    let (kept, _) = run(lossy(LinkLoss::ALL, 0.1, 7, &[]));
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert!(again > 0);
+    for flow in &kept.flows {
+        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_flow_with_free_tokens_for_all_does_not_stall() {
+    // The paper's free tokens save the round trip that the released code pays: all packets leave back to back.
+    let flows: Vec<FlowSpec> =
+        [9, 12, 13, 100, 1000].iter().zip(0..).map(|(&n, at)| packets(0, 17, n, Time::from_ms(at))).collect();
+    let found = fct_ns(&[("transport.free_tokens_for", "every")], flows);
+    // 1.728 us, 1.2 us a packet, and the request before them.
+    assert_eq!(found, [9, 12, 13, 100, 1000].map(|n| 1728 + 1200 * n + 32));
+}
+
+#[test]
+fn links_of_another_age_need_no_other_settings() {
+    // 100 Gb/s and 1 us: a round trip takes 70 packets, not 4. Free tokens, window and timers follow.
+    let modern = [
+        ("topology.host_link", "{ rate = \"100Gbps\", delay = \"1us\" }"),
+        ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
+    ];
+    let flows = vec![packets(0, 17, 2000, Time::ZERO), packets(0, 17, 20, Time::from_ms(1))];
+    let found = fct_ns(&modern, flows);
+    let request_and_token = 8_000 + 2 * (2 * 3 + 2);
+    assert!(found[0].abs_diff(8_000 + 120 * 2000 + request_and_token) < 200, "{found:?}");
+    assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
 }
