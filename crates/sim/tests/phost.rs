@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use std::io::Read;
 use std::path::Path;
-use weftline_sim::config::{Config, LinkLoss};
+use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -217,4 +217,97 @@ fn links_of_another_age_need_no_other_settings() {
     let request_and_token = 8_000 + 2 * (2 * 3 + 2);
     assert!(found[0].abs_diff(8_000 + 120 * 2000 + request_and_token) < 200, "{found:?}");
     assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
+}
+
+/// What is wrong with the paper's scenario when these settings are changed.
+fn problems(sets: &[(&str, &str)]) -> String {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+        Ok(_) => panic!("{sets:?} was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_reason() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("transport.window", "0")], "a window of 0 tokens would let nothing be sent"),
+        (&[("transport.token_life", "0.5")], "tokens that live 0.5 packet times expire while"),
+        (
+            &[("switch.queue.kind", "fifo")],
+            "pHost sends short flows above long ones: set kind = \"priority\"",
+        ),
+        (&[("transport.class", "6")], "expected a whole number from 1 to 5, found 6"),
+        (&[("transport.request_timeout", "1ns")], "expected a time from 1us"),
+        (&[("transport.free_tokens_for", "all")], "known: short, every"),
+        (&[("transport.controller.kind", "hpcc")], "controller"),
+        (&[("transport.polici", "tenant")], "did you mean \"policy\"?"),
+        (&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA"),
+    ];
+    for (sets, reason) in cases {
+        let problems = problems(sets);
+        assert!(problems.contains(reason), "{sets:?}: {problems}");
+    }
+}
+
+#[test]
+fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
+    let load = |text: &str| {
+        Scenario::load(text, "paper.toml", Path::new("."), &[], None, Hooks::default())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let first = load(PAPER);
+    let text = first.resolved();
+    for line in [
+        "free_tokens = 8",
+        "window = 8",
+        "token_life = 1.5",
+        "retoken = 9.0",
+        "downgrade = 25.0",
+        "short_flow = 8",
+        "request_timeout = \"120us\"",
+        "policy = \"shortest-remaining\"",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "balancer = { kind = \"label\" }",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let again = load(text);
+    assert_eq!(again.resolved(), text);
+    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
+}
+
+#[test]
+fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
+    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
+        deadline: Some(Time::from_us(deadline_us)),
+        group,
+        ..flow
+    };
+    // To one destination: a long flow that is due soon, a shorter one that is due later.
+    let start = Time::ZERO;
+    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
+    let times = |policy| {
+        let mut config = paper(&[("transport.policy", policy)], flows.clone());
+        config.traffic.groups = vec!["a".into(), "b".into()];
+        completion_times(&run(config).0)
+    };
+    let [shortest, earliest, in_turn, least_recent] =
+        ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(times);
+    assert!(shortest[1] < Time::from_us(80) && shortest[0] > Time::from_us(190), "{shortest:?}");
+    assert!(earliest[0] < Time::from_us(130) && earliest[1] > Time::from_us(190), "{earliest:?}");
+    // Each has half of the link until the shorter one is done.
+    assert!(in_turn[1] > Time::from_us(140) && in_turn[1] < Time::from_us(160), "{in_turn:?}");
+    assert_eq!(in_turn, least_recent);
+}
+
+#[test]
+fn flows_over_rdma_and_phost_share_hosts_and_all_end() {
+    let mut config = paper(&[], random_flows(144, 300, 3));
+    let other = TransportConfig::Rdma(RdmaConfig { rto: Some(Time::from_ms(1)), ..rdma(controller("none")) });
+    config.transports.push(other);
+    let flows = random_flows(144, 300, 3).into_iter().zip(0..);
+    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
+    let (kept, _) = run(config);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
 }
