@@ -4,9 +4,11 @@
 mod common;
 
 use common::*;
+use proptest::prelude::*;
 use std::io::Read;
 use std::path::Path;
 use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
+use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -310,4 +312,96 @@ fn flows_over_rdma_and_phost_share_hosts_and_all_end() {
     config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
     let (kept, _) = run(config);
     assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+#[test]
+fn incast_requests_take_the_authors_times() {
+    for protocol in ["phost", "phost8"] {
+        let Some((flows, times, _)) = authors("incast_N32_10MB", protocol) else { return };
+        let starts: Vec<f64> = flows.iter().map(|flow| flow.start.as_ns()).collect();
+        let (mut kept, outcome) = run_in(1, paper(&settings_of(protocol), flows));
+        kept.flows.sort_by_key(|flow| flow.flow);
+        assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+        let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+        let (ours, theirs) = (fct_and_rct(&starts, &found), fct_and_rct(&starts, &times));
+        println!("{protocol}: FCT, RCT {ours:?}, authors {theirs:?}");
+        assert!((ours.0 / theirs.0 - 1.0).abs() < 0.01, "FCT {ours:?} {theirs:?}");
+        assert!((ours.1 / theirs.1 - 1.0).abs() < 0.01, "RCT {ours:?} {theirs:?}");
+    }
+}
+
+/// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
+fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let requests = starts.chunks(32).zip(times.chunks(32)).map(|(starts, times)| {
+        let end = starts.iter().zip(times).map(|(start, time)| start + time).fold(0.0, f64::max);
+        end - starts.iter().copied().fold(f64::MAX, f64::min)
+    });
+    (mean(times), mean(&requests.collect::<Vec<f64>>()))
+}
+
+/// Settings drawn from what may be given, as `--set` takes them.
+fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
+    let of = |random: &mut RandomStream, values: &[&str]| {
+        values[random.below(values.len() as u64) as usize].to_string()
+    };
+    let queue = of(random, &["priority", "priority", "fifo"]);
+    let short = if queue == "fifo" { "0".to_string() } else { of(random, &["0", "3", "8"]) };
+    let limit = of(random, &["0B", "3KB", "6200B", "36KiB"]);
+    let mut sets = vec![
+        ("topology.leaves", of(random, &["1", "2", "3"])),
+        ("topology.spines", of(random, &["1", "2", "3"])),
+        ("topology.hosts_per_leaf", of(random, &["2", "3"])),
+        ("switch.queue.kind", queue.clone()),
+        ("switch.balancer.kind", of(random, &["label", "ecmp", "spray", "destination"])),
+        ("switch.pfc.enabled", of(random, &["true", "false", "false"])),
+        ("switch.forwarding", of(random, &["cut-through", "ideal-cut-through"])),
+        ("transport.free_tokens", of(random, &["0", "1", "8", "30"])),
+        ("transport.free_tokens_for", of(random, &["short", "every"])),
+        ("transport.window", of(random, &["1", "2", "8", "40"])),
+        ("transport.token_life", of(random, &["1.0", "1.5", "20.0"])),
+        ("transport.token_interval", of(random, &["0.5", "1.0", "1.03"])),
+        ("transport.hold", of(random, &["true", "false"])),
+        ("transport.first_wait", of(random, &["0.0", "2.0"])),
+        ("transport.retoken", of(random, &["0.0", "9.0", "100.0"])),
+        ("transport.downgrade", of(random, &["0.0", "15.0", "25.0"])),
+        ("transport.wake_on_data", of(random, &["true", "false"])),
+        ("transport.spray", of(random, &["true", "false"])),
+        ("transport.request_timeout", of(random, &["10us", "120us"])),
+        ("transport.policy", of(random, &["shortest-remaining", "earliest-deadline", "tenant-round-robin"])),
+        ("transport.short_flow", short),
+        ("run.stall", "10s".to_string()),
+    ];
+    if queue == "priority" {
+        sets.push(("switch.queue.limit", limit));
+        sets.push(("switch.queue.drop", of(random, &["lowest", "tail"])));
+    }
+    sets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_flow_ends_under_any_settings_that_are_taken_though_links_lose_packets_of_any_kind(
+        seed in 0u64..1 << 32,
+        kinds in prop_oneof![Just(LinkLoss::ALL), 1u32..16],
+        percent in 0u32..12,
+    ) {
+        let mut random = RandomStream::new(seed, "settings");
+        let sets = drawn(&mut random);
+        let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (*key, &value[..])).collect();
+        let hosts = |config: &Config| config.topology.hosts().len() as u32;
+        let mut config = Config { seed, ..paper(&sets, Vec::new()) };
+        let flows = random_flows(hosts(&config), 1 + random.below(25) as usize, seed);
+        config.traffic = traffic(flows.clone());
+        config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
+        let (kept, _) = run_in(1 + (seed % 3) as usize, config);
+        let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+        prop_assert_eq!(ended, flows.len(), "{:?}", sets);
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
 }
