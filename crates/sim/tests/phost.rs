@@ -340,6 +340,27 @@ fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
     (mean(times), mean(&requests.collect::<Vec<f64>>()))
 }
 
+#[test]
+fn a_workload_may_run_over_another_transport_than_the_scenario() {
+    let over = |transport: &str, own: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\n\
+             size = \"9KB\"\ntransport = {own}\n"
+        );
+        let scenario = Scenario::load(&text, "two.toml", Path::new("."), &[], None, Hooks::default());
+        let config =
+            scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).config().expect("a configuration");
+        let (kept, _) = run(config.clone());
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.transport == 1));
+        (config.transports[0].name(), config.transports[1].name())
+    };
+    // Nothing is taken from a transport of another kind: `controller` means nothing to pHost, `policy` nothing to RDMA.
+    let phost = "{ kind = \"phost\", short_flow = 0 }";
+    assert_eq!(over("controller = { kind = \"dctcp\" }", phost), ("rdma", "phost"));
+    let rdma = "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }";
+    assert_eq!(over("kind = \"phost\"\npolicy = \"earliest-deadline\"", rdma), ("phost", "rdma"));
+}
+
 /// Settings drawn from what may be given, as `--set` takes them.
 fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
     let of = |random: &mut RandomStream, values: &[&str]| {

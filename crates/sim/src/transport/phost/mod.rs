@@ -548,6 +548,6 @@ impl Transport for Phost {
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
         let internals = vec![("tokens", flow.tokens() as f64), ("packets_sent", flow.sent as f64)];
-        Some(FlowView { rate_bps: 0.0, cwnd_bytes: None, internals })
+        Some(FlowView { rate_bps: None, cwnd_bytes: None, internals })
     }
 }

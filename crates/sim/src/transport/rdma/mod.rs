@@ -479,7 +479,7 @@ impl Transport for Rdma {
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
         let mut view = FlowView {
-            rate_bps: pair.control.rate.0 as f64,
+            rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
             internals: Vec::new(),
         };
