@@ -31,6 +31,8 @@ pub struct Switch {
     pub path_id: u16,
     /// Packets may be forwarded once this many bytes of them have come; 0: once all have.
     pub cuts_through: u16,
+    /// They are held back until their tails can follow without a gap.
+    pub waits_for_tails: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// What it writes into packets.
@@ -73,7 +75,7 @@ impl Switch {
             NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
-        if self.cuts_through > 0 {
+        if self.waits_for_tails {
             if let Some(at) = must_wait_for_tail(net, port, out, packet, self.cuts_through) {
                 // It is in no queue yet, so there is room to remember the port.
                 net.packets[id].next = out;
@@ -142,8 +144,12 @@ impl Switch {
         let port = &mut net.ports[out as usize];
         if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
             let gone = &net.packets[dropped];
-            self.buffer.release(gone.ingress, gone.class, u64::from(gone.size));
+            let (ingress, class) = (gone.ingress, gone.class);
+            self.buffer.release(ingress, class, u64::from(gone.size));
             net.drop_packet(out, dropped);
+            if self.buffer.may_resume(ingress, class) {
+                self.send_pfc(net, ingress, class, PacketKind::Resume);
+            }
         }
         self.kick(net, out);
     }

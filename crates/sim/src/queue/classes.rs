@@ -51,6 +51,27 @@ impl ClassLists {
         self.tail[class] = id;
     }
 
+    /// Takes the youngest packet of a class that holds one. Walks through the class: it is for full queues, not for every
+    /// packet.
+    #[cold]
+    pub fn pop_last(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
+        debug_assert!(self.occupied & (1 << class) != 0);
+        let last = self.tail[class];
+        if self.head[class] == last {
+            return self.pop(class, packets);
+        }
+        let mut before = self.head[class];
+        while packets[before].next != last {
+            before = packets[before].next;
+        }
+        packets[before].next = NONE;
+        self.tail[class] = before;
+        let size = u32::from(packets[last].size);
+        self.total -= size;
+        self.bytes[class] -= size;
+        last
+    }
+
     /// Takes the oldest packet of a class that holds one.
     #[inline]
     pub fn pop(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {

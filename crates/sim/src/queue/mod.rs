@@ -4,8 +4,10 @@ mod classes;
 mod fifo;
 mod priority;
 
-use crate::config::QueueConfig;
+use crate::config::{DropRule, QueueConfig};
 use crate::packet::{PacketId, PacketSlab};
+use crate::parameters::Parameters;
+use crate::units::Bytes;
 
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
@@ -50,11 +52,27 @@ pub const KINDS: &[(&str, &str)] = &[
     ("priority", "eight classes, the lower number first; first come, first served within a class"),
 ];
 
-/// The discipline named `kind`; none where [`KINDS`] has no such name.
-pub fn read(kind: &str) -> Option<QueueConfig> {
+/// Which packet a full queue drops.
+pub const DROPS: &[(&str, &str)] = &[
+    ("lowest", "the youngest packet of the least urgent class that waits, the new one among them"),
+    ("tail", "the new one"),
+];
+
+/// Reads the settings of the discipline named `kind`; none where [`KINDS`] has no such name. `limit` is what a port holds
+/// where nothing is said, if it has a limit of its own.
+pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
     match kind {
         "fifo" => Some(QueueConfig::Fifo),
-        "priority" => Some(QueueConfig::Priority),
+        "priority" => {
+            let help = "bytes that may wait at a port, beside the limits of the shared buffer; 0B: no limit of its own";
+            let limit = p.bytes("limit", limit.unwrap_or(Bytes(0)), help);
+            let help = "which packet a port that has reached its limit drops";
+            let drop = match p.choice("drop", "lowest", DROPS, help) {
+                "tail" => DropRule::Tail,
+                _ => DropRule::Lowest,
+            };
+            Some(QueueConfig::Priority { limit: (limit.0 > 0).then_some(limit), drop })
+        }
         _ => None,
     }
 }
@@ -72,7 +90,7 @@ impl Queue {
     pub fn new(config: QueueConfig) -> Queue {
         match config {
             QueueConfig::Fifo => Queue::Fifo(Fifo::default()),
-            QueueConfig::Priority => Queue::Priority(Priority::default()),
+            QueueConfig::Priority { limit, drop } => Queue::Priority(Priority::new(limit, drop)),
         }
     }
 }

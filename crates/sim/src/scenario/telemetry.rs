@@ -52,7 +52,7 @@ pub struct TelemetryContext<'a> {
 pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
     let help = "what packets carry";
     let given = section.kind("telemetry", Some("auto"), TELEMETRIES, help).unwrap_or("none");
-    let controllers = || cx.transports.iter().map(|TransportConfig::Rdma(rdma)| &rdma.controller);
+    let controllers = || cx.transports.iter().filter_map(TransportConfig::controller);
     let int_for = controllers().find(|controller| controller.needs_int()).map(|found| found.name());
     let pint_for = controllers().find(|controller| controller.needs_load()).map(|found| found.name());
     let kind = match given {

@@ -236,8 +236,10 @@ pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -
 
 /// The first transport's settings.
 pub fn rdma_of(config: &mut Config) -> &mut RdmaConfig {
-    let TransportConfig::Rdma(rdma) = &mut config.transports[0];
-    rdma
+    match &mut config.transports[0] {
+        TransportConfig::Rdma(rdma) => rdma,
+        other => panic!("the transport is {}", other.name()),
+    }
 }
 
 pub fn flow(src: u32, dst: u32, size: u64, start: Time) -> FlowSpec {

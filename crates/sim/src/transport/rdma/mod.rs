@@ -78,7 +78,7 @@ impl Rdma {
     /// The next data packet of a queue pair.
     fn build(&mut self, slot: u32, cx: &mut HostContext) -> PacketId {
         let pair = &mut self.pairs[slot as usize];
-        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let settings = cx.settings.rdma(pair.transport);
         let now = cx.net.now;
         let (seq, payload) = pair.take_next(settings.config.mtu);
         let size = settings.data_bytes(u64::from(payload)) as u16;
@@ -200,7 +200,7 @@ impl Rdma {
             return None;
         }
         let now = cx.net.now;
-        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let settings = cx.settings.rdma(pair.transport);
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
             pair.progress(now, settings.config.rto);
@@ -295,7 +295,7 @@ impl Rdma {
         if pair.done || !pair.rto_armed || pair.rto_event != now {
             return None;
         }
-        let rto = cx.settings.rdma[usize::from(pair.transport)].config.rto?;
+        let rto = cx.settings.rdma(pair.transport).config.rto?;
         if pair.in_flight() == 0 && !pair.has_data() {
             pair.rto_armed = false;
             return None;
@@ -372,14 +372,14 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &HostContext) -> Option<Pat
 }
 
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
-    &cx.settings.rdma[usize::from(profile)]
+    cx.settings.rdma(profile)
 }
 
 impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
-        let settings = &cx.settings.rdma[usize::from(spec.transport)];
-        let ideal = ideal_fct(cx.settings, settings, cx.map, spec);
+        let settings = cx.settings.rdma(spec.transport);
+        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
@@ -481,7 +481,7 @@ impl Transport for Rdma {
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
         let mut view = FlowView {
-            rate_bps: pair.control.rate.0 as f64,
+            rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
             internals: Vec::new(),
         };
