@@ -100,6 +100,8 @@ pub struct PfcConfig {
 pub enum QueueConfig {
     /// Eight classes, class 0 first, the others round robin; first come first served within a class.
     Fifo,
+    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
+    Pfabric { limit: Bytes },
     /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
     Priority { limit: Option<Bytes>, drop: DropRule },
 }
