@@ -1,6 +1,6 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
-use crate::config::{Compat, IdealFct, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::config::{Compat, IdealFct, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
 use crate::telemetry::pint::PintConfig;
@@ -32,6 +32,15 @@ pub struct Settings {
 /// Settings of one transport, with all that is derived from them.
 pub enum TransportSettings {
     Rdma(RdmaSettings),
+    Phost(PhostSettings),
+}
+
+/// pHost settings with what is derived from the network.
+pub struct PhostSettings {
+    pub config: PhostConfig,
+    pub base_rtt: Time,
+    /// The longest round trip of two control packets.
+    pub control_rtt: Time,
 }
 
 /// How a transport cuts a flow into packets, and what it sends back: bytes on the wire, telemetry included.
@@ -58,6 +67,16 @@ impl Framing {
                     acks_each: true,
                 }
             }
+            TransportConfig::Phost(phost) => Framing::of_phost(phost),
+        }
+    }
+
+    fn of_phost(phost: &PhostConfig) -> Framing {
+        Framing {
+            payload: u64::from(phost.mtu),
+            header: u64::from(phost.header),
+            ack: u64::from(phost.control),
+            acks_each: false,
         }
     }
 
@@ -141,6 +160,12 @@ impl RdmaSettings {
     }
 }
 
+impl PhostSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_phost(&self.config)
+    }
+}
+
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
@@ -153,6 +178,16 @@ impl Settings {
     pub fn rdma(&self, index: impl Into<usize>) -> &RdmaSettings {
         match &self.transports[index.into()] {
             TransportSettings::Rdma(settings) => settings,
+            TransportSettings::Phost(_) => unreachable!("a flow of another transport came to RDMA"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pHost.
+    #[inline(always)]
+    pub fn phost(&self, index: impl Into<usize>) -> &PhostSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Phost(settings) => settings,
+            TransportSettings::Rdma(_) => unreachable!("a flow of another transport came to pHost"),
         }
     }
 
@@ -160,6 +195,7 @@ impl Settings {
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
             TransportSettings::Rdma(rdma) => rdma.base_rtt,
+            TransportSettings::Phost(phost) => phost.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

@@ -60,8 +60,15 @@ fn by_kind(path: &str, required: bool) -> Value {
 }
 
 fn transport() -> Value {
-    let mut schema = object(&keys_of("transport"));
-    add(&mut schema, "controller", by_kind("transport.controller", false));
+    let mut schema = by_kind("transport", false);
+    for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
+        let of_kind = kind["title"].clone();
+        if of_kind == "rdma" {
+            add(kind, "controller", by_kind("transport.controller", false));
+        } else {
+            kind["required"] = json!(["kind"]);
+        }
+    }
     schema
 }
 

@@ -25,13 +25,14 @@ use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{RdmaSettings, Settings, TransportSettings};
+use crate::settings::{PhostSettings, RdmaSettings, Settings, TransportSettings};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
+use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
@@ -174,6 +175,14 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
             TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
         }
+        TransportConfig::Phost(phost) => {
+            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, config.compat).0;
+            TransportSettings::Phost(PhostSettings {
+                config: phost.clone(),
+                base_rtt: rtt(phost.packet()),
+                control_rtt: rtt(phost.control),
+            })
+        }
     }
 }
 
@@ -288,7 +297,7 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
-                    transports: self.transports(own.len()),
+                    transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
                 }),
             }
@@ -316,8 +325,14 @@ impl Builder<'_> {
     }
 
     /// The transports of a host with so many ports.
-    fn transports(&self, ports: usize) -> Vec<TransportState> {
-        let state = |_: &&str| TransportState::Rdma(Rdma::new(ports));
+    fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
+        let state = |kind: &&'static str| match self.config.transports.iter().find(|t| t.name() == *kind) {
+            Some(TransportConfig::Phost(phost)) => {
+                let state = Phost::new(ports, phost.policy, self.config.seed, host);
+                TransportState::Phost(Box::new(state))
+            }
+            _ => TransportState::Rdma(Rdma::new(ports)),
+        };
         self.kinds.iter().map(state).collect()
     }
 

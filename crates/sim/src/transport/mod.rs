@@ -4,6 +4,7 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+pub mod phost;
 pub mod rdma;
 
 use crate::config::Compat;
@@ -131,18 +132,26 @@ pub trait Transport {
 /// A transport's state at one host; one line per kind.
 pub enum TransportState {
     Rdma(rdma::Rdma),
+    Phost(Box<phost::Phost>),
 }
 
 /// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] = &[(
-    "rdma",
-    "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
-)];
+pub const KINDS: &[(&str, &str)] = &[
+    (
+        "rdma",
+        "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
+    ),
+    (
+        "phost",
+        "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
+    ),
+];
 
 macro_rules! each {
     ($state:expr, $t:ident => $call:expr) => {
         match $state {
             TransportState::Rdma($t) => $call,
+            TransportState::Phost($t) => $call,
         }
     };
 }

@@ -232,6 +232,7 @@ pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -
 pub fn rdma_of(config: &mut Config) -> &mut RdmaConfig {
     match &mut config.transports[0] {
         TransportConfig::Rdma(rdma) => rdma,
+        other => panic!("the transport is {}", other.name()),
     }
 }
 
