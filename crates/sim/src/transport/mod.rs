@@ -4,6 +4,7 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+pub mod pfabric;
 pub mod phost;
 pub mod rdma;
 
@@ -133,6 +134,7 @@ pub trait Transport {
 pub enum TransportState {
     Rdma(rdma::Rdma),
     Phost(Box<phost::Phost>),
+    Pfabric(Box<pfabric::Pfabric>),
 }
 
 /// Names that a scenario may use, with what they are.
@@ -145,6 +147,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "phost",
         "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
     ),
+    (
+        "pfabric",
+        "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
+    ),
 ];
 
 macro_rules! each {
@@ -152,6 +158,7 @@ macro_rules! each {
         match $state {
             TransportState::Rdma($t) => $call,
             TransportState::Phost($t) => $call,
+            TransportState::Pfabric($t) => $call,
         }
     };
 }

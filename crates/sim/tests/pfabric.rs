@@ -1,0 +1,176 @@
+//! pFabric on the pHost paper's network: 144 hosts, nine racks, four cores, 10 and 40 Gb/s, against the exact unit cases and
+//! the flows of the authors' simulator; and flows that end whatever is lost.
+
+mod common;
+
+use common::*;
+use std::io::Read;
+use std::path::Path;
+use weftline_sim::config::Config;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::workload::FlowSpec;
+
+const PAPER: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 9
+spines = 4
+hosts_per_leaf = 16
+host_link = { rate = "10Gbps", delay = "200ns" }
+fabric_link = { rate = "40Gbps", delay = "200ns" }
+
+[switch]
+forwarding = "ideal-cut-through"
+cut_through_header = "40B"
+
+[transport]
+kind = "pfabric"
+
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
+fn load(sets: &[(&str, &str)]) -> Scenario {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let scenario = Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default());
+    scenario.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The paper's network with some settings changed, and these flows on it.
+fn paper(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
+    Config { traffic: traffic(flows), ..load(sets).config().expect("a configuration") }
+}
+
+fn packets(src: u32, dst: u32, count: u64, start: Time) -> FlowSpec {
+    flow(src, dst, count * 1460, start)
+}
+
+/// Completion times in nanoseconds, in the order of the flows.
+fn fct_ns(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Vec<u64> {
+    let (kept, _) = run(paper(sets, flows));
+    completion_times(&kept).iter().map(|fct| (fct.0 + 500) / 1000).collect()
+}
+
+#[test]
+fn the_published_network_has_the_published_windows_queues_and_timeout() {
+    let resolved = load(&[]).resolved().to_string();
+    for line in [
+        "initial_window = 12",
+        "max_window = 15",
+        "rto = \"45us\"",
+        "queue_limit = \"36.864KB\"",
+        "probe_after = 0",
+        "kind = \"pfabric\", limit = \"36.864KB\"",
+    ] {
+        assert!(resolved.contains(line), "{line}\n{resolved}");
+    }
+}
+
+#[test]
+fn single_flows_take_the_authors_times() {
+    let cases = [
+        (0, 1, 1, 2_096),
+        (0, 17, 1, 2_928),
+        (0, 17, 2, 4_128),
+        (0, 17, 8, 11_328),
+        (0, 17, 9, 12_528),
+        (0, 17, 12, 16_128),
+        (0, 17, 13, 17_328),
+        (0, 1, 8, 10_496),
+        (0, 1, 9, 11_696),
+        (0, 1, 100, 120_896),
+        (0, 143, 100, 121_728),
+        (5, 77, 1000, 1_201_728),
+    ];
+    let start = |at: usize| Time::from_ms(10 * at as u64);
+    let flows = cases.iter().enumerate().map(|(at, &(src, dst, n, _))| packets(src, dst, n, start(at)));
+    let expected = cases.map(|case| case.3);
+    let found = fct_ns(&[], flows.collect());
+    assert!(found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 1), "{found:?}\n{expected:?}");
+}
+
+/// Within 2 %: the authors' bursts leave in a scrambled order, which changes when acknowledgements come.
+fn near(found: &[u64], expected: &[f64]) {
+    let close = |(a, b): (&u64, &f64)| (*a as f64 / b - 1.0).abs() < 0.02;
+    assert!(found.len() == expected.len() && found.iter().zip(expected).all(close), "{found:?}\n{expected:?}");
+}
+
+#[test]
+fn two_senders_share_a_receiver_shortest_first() {
+    let flows = vec![packets(0, 40, 100, Time::ZERO), packets(20, 40, 20, Time::from_us(1))];
+    let found = fct_ns(&[], flows);
+    println!("{found:?}");
+    near(&found, &[145_728.0, 25_928.0]);
+}
+
+#[test]
+fn a_sender_serves_its_shorter_flow_first() {
+    let flows = vec![packets(0, 40, 100, Time::ZERO), packets(0, 60, 20, Time::from_us(1))];
+    let found = fct_ns(&[], flows);
+    println!("{found:?}");
+    near(&found, &[145_728.0, 25_928.0]);
+}
+
+/// Flows of a reference case, and the authors' completion and ideal times in nanoseconds.
+fn authors(case: &str) -> Option<(Vec<FlowSpec>, Vec<f64>, Vec<f64>)> {
+    let folder = reference()?.join("phost").join(case);
+    let flows = decimals(&folder.join("flows.csv.gz"));
+    let flow = |row: &Vec<f64>| {
+        let start = Time((row[4] * 1000.0).round() as u64);
+        common::flow(row[1] as u32, row[2] as u32, row[3] as u64, start)
+    };
+    let times = decimals(&folder.join("fct_pfabric.csv.gz"));
+    let column = |at: usize| times.iter().map(|row| row[at]).collect();
+    Some((flows.iter().map(flow).collect(), column(1), column(2)))
+}
+
+/// Rows of a gzipped CSV of numbers, without its header.
+fn decimals(path: &Path) -> Vec<Vec<f64>> {
+    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("{}: {field}", path.display()));
+    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
+}
+
+#[test]
+fn short_flows_beside_a_long_one_take_the_authors_times() {
+    let Some((flows, times, _)) = authors("unit_short_vs_long") else { return };
+    let found = fct_ns(&[], flows);
+    println!("{found:?}\n{times:?}");
+    near(&found, &times);
+}
+
+/// Slowdowns by the authors' definition, over 20 seeds of the label counters.
+#[test]
+#[ignore = "20 runs of 2000 flows"]
+fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
+    let Some((flows, times, ideal)) = authors("small_aditya") else { return };
+    let of = |times: &[f64]| summary(times.iter().zip(&ideal).map(|(fct, opt)| fct / opt).collect());
+    let (mean, p99) = of(&times);
+    let mut drops = 0;
+    let runs: Vec<(f64, f64)> = (1..=20u64)
+        .map(|seed| {
+            let config = Config { seed, ..paper(&[], flows.clone()) };
+            let (mut kept, outcome) = run_in(1, config);
+            kept.flows.sort_by_key(|flow| flow.flow);
+            drops += sum_of(&outcome, |port| port.packets_dropped);
+            let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+            of(&found)
+        })
+        .collect();
+    let average = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    let (our_mean, our_p99) = (average(|run| run.0), average(|run| run.1));
+    println!("mean {our_mean:.4} (authors {mean:.4}), p99 {our_p99:.3} ({p99:.3}), {} drops (4715)", drops / 20);
+    assert!((our_mean / mean - 1.0).abs() < 0.015, "mean {our_mean} against {mean}");
+    assert!((our_p99 / p99 - 1.0).abs() < 0.10, "p99 {our_p99} against {p99}");
+}
+
+/// Mean and 99th percentile.
+fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
+    slowdowns.sort_by(f64::total_cmp);
+    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
+    (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
+}
