@@ -94,23 +94,26 @@ fn single_flows_take_the_authors_times() {
 /// Within 2 %: the authors' bursts leave in a scrambled order, which changes when acknowledgements come.
 fn near(found: &[u64], expected: &[f64]) {
     let close = |(a, b): (&u64, &f64)| (*a as f64 / b - 1.0).abs() < 0.02;
-    assert!(found.len() == expected.len() && found.iter().zip(expected).all(close), "{found:?}\n{expected:?}");
+    assert!(
+        found.len() == expected.len() && found.iter().zip(expected).all(close),
+        "{found:?}\n{expected:?}"
+    );
 }
 
 #[test]
 fn two_senders_share_a_receiver_shortest_first() {
     let flows = vec![packets(0, 40, 100, Time::ZERO), packets(20, 40, 20, Time::from_us(1))];
-    let found = fct_ns(&[], flows);
-    println!("{found:?}");
-    near(&found, &[145_728.0, 25_928.0]);
+    equal(&fct_ns(&[], flows), &[145_728.0, 25_928.0]);
 }
 
 #[test]
 fn a_sender_serves_its_shorter_flow_first() {
     let flows = vec![packets(0, 40, 100, Time::ZERO), packets(0, 60, 20, Time::from_us(1))];
     let found = fct_ns(&[], flows);
-    println!("{found:?}");
-    near(&found, &[145_728.0, 25_928.0]);
+    // The long flow 0.4 % later than the authors' 145 728 ns: their first window leaves the NIC in a scrambled order, and
+    // the short flow's burst pushes other packets of it out. The spec allows 2 % for that.
+    assert_eq!(found[1], 25_928);
+    assert!((found[0] as f64 / 145_728.0 - 1.0).abs() < 0.02, "{found:?}");
 }
 
 /// Flows of a reference case, and the authors' completion and ideal times in nanoseconds.
@@ -138,9 +141,7 @@ fn decimals(path: &Path) -> Vec<Vec<f64>> {
 #[test]
 fn short_flows_beside_a_long_one_take_the_authors_times() {
     let Some((flows, times, _)) = authors("unit_short_vs_long") else { return };
-    let found = fct_ns(&[], flows);
-    println!("{found:?}\n{times:?}");
-    near(&found, &times);
+    equal(&fct_ns(&[], flows), &times);
 }
 
 /// Slowdowns by the authors' definition, over 20 seeds of the label counters.
@@ -163,7 +164,10 @@ fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
         .collect();
     let average = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let (our_mean, our_p99) = (average(|run| run.0), average(|run| run.1));
-    println!("mean {our_mean:.4} (authors {mean:.4}), p99 {our_p99:.3} ({p99:.3}), {} drops (4715)", drops / 20);
+    println!(
+        "mean {our_mean:.4} (authors {mean:.4}), p99 {our_p99:.3} ({p99:.3}), {} drops (4715)",
+        drops / 20
+    );
     assert!((our_mean / mean - 1.0).abs() < 0.015, "mean {our_mean} against {mean}");
     assert!((our_p99 / p99 - 1.0).abs() < 0.10, "p99 {our_p99} against {p99}");
 }
@@ -173,4 +177,24 @@ fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
     slowdowns.sort_by(f64::total_cmp);
     let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
     (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
+}
+
+#[test]
+#[ignore = "a run of 320 flows of 10 MB in all to each of ten receivers"]
+fn an_incast_takes_as_long_as_in_the_authors_simulator() {
+    let Some((flows, times, _)) = authors("incast_N32_10MB") else { return };
+    let of = |times: &[f64]| {
+        let requests = times.chunks(32).map(|request| request.iter().copied().fold(0.0, f64::max));
+        (times.iter().sum::<f64>() / times.len() as f64, requests.sum::<f64>() / 10.0)
+    };
+    let (mut kept, outcome) = run_in(1, paper(&[], flows));
+    kept.flows.sort_by_key(|flow| flow.flow);
+    let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+    let ((mean, request), (their_mean, their_request)) = (of(&found), of(&times));
+    let drops = sum_of(&outcome, |port| port.packets_dropped);
+    println!(
+        "mean {mean:.0} ({their_mean:.0}), request {request:.0} ({their_request:.0}), {drops} drops (37852)"
+    );
+    assert!((mean / their_mean - 1.0).abs() < 0.01, "mean {mean} against {their_mean}");
+    assert!((request / their_request - 1.0).abs() < 0.01, "requests {request} against {their_request}");
 }

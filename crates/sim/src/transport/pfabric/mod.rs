@@ -393,3 +393,6 @@ impl Transport for Pfabric {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
