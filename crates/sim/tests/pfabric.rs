@@ -91,9 +91,9 @@ fn single_flows_take_the_authors_times() {
     assert!(found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 1), "{found:?}\n{expected:?}");
 }
 
-/// Within 2 %: the authors' bursts leave in a scrambled order, which changes when acknowledgements come.
-fn near(found: &[u64], expected: &[f64]) {
-    let close = |(a, b): (&u64, &f64)| (*a as f64 / b - 1.0).abs() < 0.02;
+/// To the nanosecond.
+fn equal(found: &[u64], expected: &[f64]) {
+    let close = |(a, b): (&u64, &f64)| (*a as f64 - b).abs() <= 1.0;
     assert!(
         found.len() == expected.len() && found.iter().zip(expected).all(close),
         "{found:?}\n{expected:?}"
