@@ -338,6 +338,27 @@ pub struct Failures {
     pub detection: Time,
     /// In order of time.
     pub events: Vec<Failure>,
+    pub loss: Option<LinkLoss>,
+}
+
+/// What every link loses at random.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkLoss {
+    /// Of the packets of these kinds.
+    pub share: f64,
+    /// A bit for each kind.
+    pub kinds: u32,
+}
+
+impl LinkLoss {
+    pub const DATA: u32 = 1;
+    pub const ACKNOWLEDGEMENTS: u32 = 2;
+    pub const ALL: u32 = u32::MAX;
+
+    /// Control packets with this code of their transport.
+    pub fn control(code: u8) -> u32 {
+        4 << (code & 15)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

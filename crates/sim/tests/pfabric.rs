@@ -198,3 +198,57 @@ fn an_incast_takes_as_long_as_in_the_authors_simulator() {
     assert!((mean / their_mean - 1.0).abs() < 0.01, "mean {mean} against {their_mean}");
     assert!((request / their_request - 1.0).abs() < 0.01, "requests {request} against {their_request}");
 }
+
+fn problems(sets: &[(&str, &str)]) -> String {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+        Err(error) => error.to_string(),
+        Ok(scenario) => panic!("{sets:?} is accepted: {}", scenario.resolved()),
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_reason() {
+    let cases = [
+        ("transport.initial_window", "0", "a window of 0 would never send"),
+        ("transport.max_window", "5", "5 is less than initial_window, which is 12"),
+        ("transport.rto", "4us", "4us ends before an answer can come: the longest base RTT is 4.52us"),
+        ("transport.rto", "0s", "expected a time from 1us"),
+        ("transport.queue_limit", "1KB", "expected room for a packet, 1.5KB"),
+        ("transport.mtu", "20KB", "out of range"),
+        ("transport.priority", "urgent", "unknown value \"urgent\""),
+        ("transport.intial_window", "3", "did you mean \"initial_window\"?"),
+        ("transport.window", "12KB", "window"),
+        ("switch.queue.limit", "0B", "0B is no limit"),
+        ("compat.like", "hpcc-ns3", "repeats a simulator that has only RDMA"),
+    ];
+    for (key, value, reason) in cases {
+        let found = problems(&[(key, value)]);
+        assert!(found.contains(reason), "{key} = {value}: {found}");
+    }
+}
+
+#[test]
+fn another_queue_deserves_a_look_and_no_more() {
+    let scenario = load(&[("switch.queue", "{ kind = \"fifo\" }")]);
+    assert!(scenario.warnings.iter().any(|warning| warning.contains("kind = \"pfabric\"")), "{:?}", scenario.warnings);
+    assert!(load(&[]).warnings.is_empty());
+}
+
+#[test]
+fn faster_and_longer_links_have_larger_windows_and_queues_by_default() {
+    // 100 Gb/s and 1 us: a base RTT of 8 us and 2 * (116.8 + 29.2) ns, 1.83 times the published; ten times the rate.
+    let modern = [
+        ("topology.host_link", "{ rate = \"100Gbps\", delay = \"1us\" }"),
+        ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
+    ];
+    let resolved = load(&modern).resolved().to_string();
+    let lines = ["initial_window = 220", "max_window = 275", "queue_limit = \"676.247KB\"", "rto = \"82.552212us\""];
+    for line in lines {
+        assert!(resolved.contains(line), "{line}\n{resolved}");
+    }
+    let config = load(&modern).config().expect("a configuration");
+    assert!(config.switch.queue == weftline_sim::config::QueueConfig::Pfabric { limit: weftline_sim::units::Bytes(676_247) });
+    let (kept, _) = run(paper(&modern, vec![packets(0, 17, 2000, Time::ZERO)]));
+    assert!(kept.flows[0].finish.unwrap() - kept.flows[0].start == kept.flows[0].ideal);
+}

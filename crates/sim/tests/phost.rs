@@ -4,9 +4,11 @@
 mod common;
 
 use common::*;
+use proptest::prelude::*;
 use std::io::Read;
 use std::path::Path;
-use weftline_sim::config::Config;
+use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
+use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
@@ -155,4 +157,251 @@ fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
     slowdowns.sort_by(f64::total_cmp);
     let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
     (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
+}
+
+/// A small network of two racks, on which links lose packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let small = [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
+    let sets: Vec<(&str, &str)> = small.iter().chain(sets).copied().collect();
+    let mut config = Config { seed, ..paper(&sets, random_flows(6, 60, seed)) };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    let (request, token) = (LinkLoss::control(0), LinkLoss::control(1));
+    let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, request, token, LinkLoss::ALL];
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for free in ["short", "every"] {
+            for share in [0.02, 0.2] {
+                // A flow whose acknowledgement is lost again and again has no more payload to deliver.
+                let sets = [("transport.free_tokens_for", free), ("run.stall", "10s")];
+                let (kept, outcome) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, free tokens for {free}");
+                let lost = sum_of(&outcome, |port| port.packets_lost);
+                assert!(lost > 0, "nothing of kind {number} was lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_flow_is_delivered_once_though_packets_are_sent_again() {
+    let (kept, _) = run(lossy(LinkLoss::ALL, 0.1, 7, &[]));
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert!(again > 0);
+    for flow in &kept.flows {
+        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_flow_with_free_tokens_for_all_does_not_stall() {
+    // The paper's free tokens save the round trip that the released code pays: all packets leave back to back.
+    let flows: Vec<FlowSpec> =
+        [9, 12, 13, 100, 1000].iter().zip(0..).map(|(&n, at)| packets(0, 17, n, Time::from_ms(at))).collect();
+    let found = fct_ns(&[("transport.free_tokens_for", "every")], flows);
+    // 1.728 us, 1.2 us a packet, and the request before them.
+    assert_eq!(found, [9, 12, 13, 100, 1000].map(|n| 1728 + 1200 * n + 32));
+}
+
+#[test]
+fn links_of_another_age_need_no_other_settings() {
+    // 100 Gb/s and 1 us: a round trip takes 70 packets, not 4. Free tokens, window and timers follow.
+    let modern = [
+        ("topology.host_link", "{ rate = \"100Gbps\", delay = \"1us\" }"),
+        ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
+    ];
+    let flows = vec![packets(0, 17, 2000, Time::ZERO), packets(0, 17, 20, Time::from_ms(1))];
+    let found = fct_ns(&modern, flows);
+    let request_and_token = 8_000 + 2 * (2 * 3 + 2);
+    assert!(found[0].abs_diff(8_000 + 120 * 2000 + request_and_token) < 200, "{found:?}");
+    assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
+}
+
+/// What is wrong with the paper's scenario when these settings are changed.
+fn problems(sets: &[(&str, &str)]) -> String {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+        Ok(_) => panic!("{sets:?} was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_reason() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("transport.window", "0")], "a window of 0 tokens would let nothing be sent"),
+        (&[("transport.token_life", "0.5")], "tokens that live 0.5 packet times expire while"),
+        (
+            &[("switch.queue.kind", "fifo")],
+            "pHost sends short flows above long ones: set kind = \"priority\"",
+        ),
+        (&[("transport.class", "6")], "expected a whole number from 1 to 5, found 6"),
+        (&[("transport.request_timeout", "1ns")], "expected a time from 1us"),
+        (&[("transport.free_tokens_for", "all")], "known: short, every"),
+        (&[("transport.controller.kind", "hpcc")], "controller"),
+        (&[("transport.polici", "tenant")], "did you mean \"policy\"?"),
+        (&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA"),
+    ];
+    for (sets, reason) in cases {
+        let problems = problems(sets);
+        assert!(problems.contains(reason), "{sets:?}: {problems}");
+    }
+}
+
+#[test]
+fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
+    let load = |text: &str| {
+        Scenario::load(text, "paper.toml", Path::new("."), &[], None, Hooks::default())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let first = load(PAPER);
+    let text = first.resolved();
+    for line in [
+        "free_tokens = 8",
+        "window = 8",
+        "token_life = 1.5",
+        "retoken = 9.0",
+        "downgrade = 25.0",
+        "short_flow = 8",
+        "request_timeout = \"120us\"",
+        "policy = \"shortest-remaining\"",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "balancer = { kind = \"label\" }",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let again = load(text);
+    assert_eq!(again.resolved(), text);
+    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
+}
+
+#[test]
+fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
+    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
+        deadline: Some(Time::from_us(deadline_us)),
+        group,
+        ..flow
+    };
+    // To one destination: a long flow that is due soon, a shorter one that is due later.
+    let start = Time::ZERO;
+    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
+    let times = |policy| {
+        let mut config = paper(&[("transport.policy", policy)], flows.clone());
+        config.traffic.groups = vec!["a".into(), "b".into()];
+        completion_times(&run(config).0)
+    };
+    let [shortest, earliest, in_turn, least_recent] =
+        ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(times);
+    assert!(shortest[1] < Time::from_us(80) && shortest[0] > Time::from_us(190), "{shortest:?}");
+    assert!(earliest[0] < Time::from_us(130) && earliest[1] > Time::from_us(190), "{earliest:?}");
+    // Each has half of the link until the shorter one is done.
+    assert!(in_turn[1] > Time::from_us(140) && in_turn[1] < Time::from_us(160), "{in_turn:?}");
+    assert_eq!(in_turn, least_recent);
+}
+
+#[test]
+fn flows_over_rdma_and_phost_share_hosts_and_all_end() {
+    let mut config = paper(&[], random_flows(144, 300, 3));
+    let other = TransportConfig::Rdma(RdmaConfig { rto: Some(Time::from_ms(1)), ..rdma(controller("none")) });
+    config.transports.push(other);
+    let flows = random_flows(144, 300, 3).into_iter().zip(0..);
+    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
+    let (kept, _) = run(config);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+#[test]
+fn incast_requests_take_the_authors_times() {
+    for protocol in ["phost", "phost8"] {
+        let Some((flows, times, _)) = authors("incast_N32_10MB", protocol) else { return };
+        let starts: Vec<f64> = flows.iter().map(|flow| flow.start.as_ns()).collect();
+        let (mut kept, outcome) = run_in(1, paper(&settings_of(protocol), flows));
+        kept.flows.sort_by_key(|flow| flow.flow);
+        assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+        let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+        let (ours, theirs) = (fct_and_rct(&starts, &found), fct_and_rct(&starts, &times));
+        println!("{protocol}: FCT, RCT {ours:?}, authors {theirs:?}");
+        assert!((ours.0 / theirs.0 - 1.0).abs() < 0.01, "FCT {ours:?} {theirs:?}");
+        assert!((ours.1 / theirs.1 - 1.0).abs() < 0.01, "RCT {ours:?} {theirs:?}");
+    }
+}
+
+/// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
+fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let requests = starts.chunks(32).zip(times.chunks(32)).map(|(starts, times)| {
+        let end = starts.iter().zip(times).map(|(start, time)| start + time).fold(0.0, f64::max);
+        end - starts.iter().copied().fold(f64::MAX, f64::min)
+    });
+    (mean(times), mean(&requests.collect::<Vec<f64>>()))
+}
+
+/// Settings drawn from what may be given, as `--set` takes them.
+fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
+    let of = |random: &mut RandomStream, values: &[&str]| {
+        values[random.below(values.len() as u64) as usize].to_string()
+    };
+    let queue = of(random, &["priority", "priority", "fifo"]);
+    let short = if queue == "fifo" { "0".to_string() } else { of(random, &["0", "3", "8"]) };
+    let limit = of(random, &["0B", "3KB", "6200B", "36KiB"]);
+    let mut sets = vec![
+        ("topology.leaves", of(random, &["1", "2", "3"])),
+        ("topology.spines", of(random, &["1", "2", "3"])),
+        ("topology.hosts_per_leaf", of(random, &["2", "3"])),
+        ("switch.queue.kind", queue.clone()),
+        ("switch.balancer.kind", of(random, &["label", "ecmp", "spray", "destination"])),
+        ("switch.pfc.enabled", of(random, &["true", "false", "false"])),
+        ("switch.forwarding", of(random, &["cut-through", "ideal-cut-through"])),
+        ("transport.free_tokens", of(random, &["0", "1", "8", "30"])),
+        ("transport.free_tokens_for", of(random, &["short", "every"])),
+        ("transport.window", of(random, &["1", "2", "8", "40"])),
+        ("transport.token_life", of(random, &["1.0", "1.5", "20.0"])),
+        ("transport.token_interval", of(random, &["0.5", "1.0", "1.03"])),
+        ("transport.hold", of(random, &["true", "false"])),
+        ("transport.first_wait", of(random, &["0.0", "2.0"])),
+        ("transport.retoken", of(random, &["0.0", "9.0", "100.0"])),
+        ("transport.downgrade", of(random, &["0.0", "15.0", "25.0"])),
+        ("transport.wake_on_data", of(random, &["true", "false"])),
+        ("transport.spray", of(random, &["true", "false"])),
+        ("transport.request_timeout", of(random, &["10us", "120us"])),
+        ("transport.policy", of(random, &["shortest-remaining", "earliest-deadline", "tenant-round-robin"])),
+        ("transport.short_flow", short),
+        ("run.stall", "10s".to_string()),
+    ];
+    if queue == "priority" {
+        sets.push(("switch.queue.limit", limit));
+        sets.push(("switch.queue.drop", of(random, &["lowest", "tail"])));
+    }
+    sets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_flow_ends_under_any_settings_that_are_taken_though_links_lose_packets_of_any_kind(
+        seed in 0u64..1 << 32,
+        kinds in prop_oneof![Just(LinkLoss::ALL), 1u32..16],
+        percent in 0u32..12,
+    ) {
+        let mut random = RandomStream::new(seed, "settings");
+        let sets = drawn(&mut random);
+        let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (*key, &value[..])).collect();
+        let hosts = |config: &Config| config.topology.hosts().len() as u32;
+        let mut config = Config { seed, ..paper(&sets, Vec::new()) };
+        let flows = random_flows(hosts(&config), 1 + random.below(25) as usize, seed);
+        config.traffic = traffic(flows.clone());
+        config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
+        let (kept, _) = run_in(1 + (seed % 3) as usize, config);
+        let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+        prop_assert_eq!(ended, flows.len(), "{:?}", sets);
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
 }

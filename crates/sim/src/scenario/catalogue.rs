@@ -12,7 +12,7 @@ use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
 
-use crate::{congestion, topology, workload};
+use crate::{congestion, queue, topology, workload};
 
 /// The keys of one section, for one kind of it.
 pub struct SectionKeys {
@@ -38,6 +38,11 @@ pub fn sections() -> &'static [SectionKeys] {
             let defaults = switch::SwitchDefaults::RDMA;
             let cx = switch::SwitchContext { compat: Compat::None, defaults, rates: &[] };
             switch::read(section, &cx);
+            for (kind, _) in switch::QUEUES {
+                let mut queue = section.child("queue");
+                queue::read(kind, None, &mut queue.parameters());
+                section.absorb("queue", queue);
+            }
         }));
         all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
             let mut own = keys("transport", Some(kind), |section| {

@@ -44,6 +44,7 @@ use crate::config::{
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
+use crate::transport::phost;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -287,7 +288,7 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 fn auto_stall(transports: &[TransportConfig]) -> Time {
     let timeouts = transports.iter().filter_map(|transport| match transport {
         TransportConfig::Rdma(rdma) => rdma.rto,
-        TransportConfig::Phost(phost) => Some(phost.request_timeout),
+        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
         TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);

@@ -176,8 +176,14 @@ mod tests {
         {
             assert!(sections.iter().any(|section| *section == name), "{name} is missing");
         }
-        let controllers =
-            schema["$defs"]["transport"]["properties"]["controller"]["anyOf"].as_array().unwrap();
+        let transports = schema["$defs"]["transport"]["anyOf"].as_array().unwrap();
+        let transport = |name| transports.iter().find(|t| t["properties"]["kind"]["const"] == name).unwrap();
+        assert_eq!(transport("phost")["properties"]["window"]["type"], "integer");
+        assert_eq!(
+            schema["properties"]["switch"]["properties"]["queue"]["properties"]["drop"]["enum"][1],
+            "tail"
+        );
+        let controllers = transport("rdma")["properties"]["controller"]["anyOf"].as_array().unwrap();
         let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
         assert_eq!(hpcc["properties"]["eta"]["type"], "number");
         let topologies = schema["properties"]["topology"]["anyOf"].as_array().unwrap();

@@ -19,6 +19,7 @@ use crate::net::agenda::AgendaKind;
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
+use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
@@ -313,6 +314,7 @@ impl Builder<'_> {
             measure.flow_goodput.as_ref().map_or(Vec::new(), |m| m.what.clone()),
             measure.pauses,
         );
+        let losses = self.config.failures.loss.map(|loss| Losses::new(loss, self.config.seed, ports.len()));
         let net = Partition::new(PartitionPlan {
             number,
             partitions: self.split.parts,
@@ -325,6 +327,7 @@ impl Builder<'_> {
             layout,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
+            losses,
         });
         (net, switches, hosts)
     }

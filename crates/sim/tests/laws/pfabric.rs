@@ -3,7 +3,7 @@
 use crate::common::*;
 use proptest::prelude::*;
 use std::path::Path;
-use weftline_sim::config::{Config, Failures};
+use weftline_sim::config::{Config, Failures, LinkLoss};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::Topology;
 use weftline_sim::units::Time;
@@ -113,7 +113,7 @@ fn failing(topology: &Topology, drawn: &[(u64, u8, u32)]) -> Failures {
     let up = |link| failure((400, 2, link), links, &switches);
     let switches_up = (0..switches.len() as u32).map(|which| failure((400, 5, which), links, &switches));
     events.extend((0..links).map(up).chain(switches_up));
-    Failures { detection: Time::from_us(5), events }
+    Failures { detection: Time::from_us(5), events, loss: None }
 }
 
 proptest! {
@@ -125,12 +125,26 @@ proptest! {
         limit in 3u64..60,
         buffer in 5u64..500,
         probe_after in 0u32..4,
+        loss in 0u32..80,
     ) {
         let transport = format!("probe_after = {probe_after}\nqueue_limit = \"{limit}KB\"");
         let mut config = racks(&transport, &format!("buffer = \"{buffer}KB\""), random_flows(12, 30, seed));
         config.seed = seed;
         config.failures = failing(&config.topology, &drawn);
+        config.failures.loss = Some(LinkLoss { share: f64::from(loss) / 1000.0, kinds: LinkLoss::ALL });
         finished(config);
+    }
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    for kinds in [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, LinkLoss::ALL] {
+        for (share, probe_after) in [(0.02, 0), (0.15, 0), (0.15, 2)] {
+            let mut config = racks(&format!("probe_after = {probe_after}"), "", random_flows(12, 40, 9));
+            config.failures.loss = Some(LinkLoss { share, kinds });
+            let kept = finished(config);
+            assert!(again(&kept) > 0, "nothing was lost at {share}");
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod ranking;
 mod source;
 
 pub use parameters::{Network, POLICIES, read};
+pub use source::MOST_DOUBLINGS;
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;
@@ -270,7 +271,7 @@ impl Phost {
         }
         self.slots.insert(packet.flow, slot);
         self.clock.rank(&mut self.flows[slot as usize], slot);
-        if config.hold {
+        if config.hold && config.free_tokens_of(packets) > 0 {
             let control_rtt = cx.settings.phost(packet.profile).control_rtt;
             let ticks = reserved(config, packets, control_rtt, pace.interval);
             self.clock.reserve(ticks, pace.interval);

@@ -78,7 +78,7 @@ pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
     let downgrade = p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MOST_PACKET_TIMES), help);
     let help = "a sleeping token clock looks again when data open a window (released code: false)";
     let wake_on_data = p.flag("wake_on_data", false, help);
-    let (class, short) = classes(p, free_tokens);
+    let (class, short) = classes(p, PUBLISHED_ROUND_TRIP.max(round_trip));
     let help = "every packet with a choice of paths is labelled anew, counting up, so that balancers spread it; false: a \
                 flow keeps its path";
     let spray = p.flag("spray", true, help);
@@ -167,12 +167,12 @@ fn token_life(p: &mut Parameters) -> f64 {
 }
 
 /// The class of control packets, and up to how many packets a flow is short.
-fn classes(p: &mut Parameters, free_tokens: u32) -> (u8, u32) {
+fn classes(p: &mut Parameters, round_trip: u32) -> (u8, u32) {
     let help =
         "traffic class of requests, tokens and acknowledgements; data are in the next one, or the next two";
     let class = p.integer("class", 1, (1, 5), help) as u8;
     let help = "flows of at most so many packets go above longer ones (published: 8; the released configuration leaves it \
                 out, which means 0: all data in one class)";
-    let short = p.integer("short_flow", i64::from(free_tokens), (0, MOST_PACKETS), help) as u32;
+    let short = p.integer("short_flow", i64::from(round_trip), (0, MOST_PACKETS), help) as u32;
     (class, short)
 }

@@ -64,7 +64,7 @@ pub struct Silence {
 }
 
 /// A patience is doubled at most so many times.
-const MOST_DOUBLINGS: u32 = 6;
+pub const MOST_DOUBLINGS: u32 = 4;
 
 impl Silence {
     pub fn starting(now: Time, patience: Time) -> Silence {
@@ -188,6 +188,6 @@ mod tests {
             let at = silence.event;
             assert!(silence.over(at, us(10)));
         }
-        assert_eq!(silence.patience, us(640));
+        assert_eq!(silence.patience, us(160));
     }
 }
