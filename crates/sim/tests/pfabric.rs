@@ -231,7 +231,11 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
 #[test]
 fn another_queue_deserves_a_look_and_no_more() {
     let scenario = load(&[("switch.queue", "{ kind = \"fifo\" }")]);
-    assert!(scenario.warnings.iter().any(|warning| warning.contains("kind = \"pfabric\"")), "{:?}", scenario.warnings);
+    assert!(
+        scenario.warnings.iter().any(|warning| warning.contains("kind = \"pfabric\"")),
+        "{:?}",
+        scenario.warnings
+    );
     assert!(load(&[]).warnings.is_empty());
 }
 
@@ -243,12 +247,16 @@ fn faster_and_longer_links_have_larger_windows_and_queues_by_default() {
         ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
     ];
     let resolved = load(&modern).resolved().to_string();
-    let lines = ["initial_window = 220", "max_window = 275", "queue_limit = \"676.247KB\"", "rto = \"82.552212us\""];
+    let lines =
+        ["initial_window = 220", "max_window = 275", "queue_limit = \"676.275KB\"", "rto = \"82.553097us\""];
     for line in lines {
         assert!(resolved.contains(line), "{line}\n{resolved}");
     }
     let config = load(&modern).config().expect("a configuration");
-    assert!(config.switch.queue == weftline_sim::config::QueueConfig::Pfabric { limit: weftline_sim::units::Bytes(676_247) });
+    assert!(
+        config.switch.queue
+            == weftline_sim::config::QueueConfig::Pfabric { limit: weftline_sim::units::Bytes(676_275) }
+    );
     let (kept, _) = run(paper(&modern, vec![packets(0, 17, 2000, Time::ZERO)]));
     assert!(kept.flows[0].finish.unwrap() - kept.flows[0].start == kept.flows[0].ideal);
 }
