@@ -2,6 +2,7 @@
 
 use super::candidates::{Candidates, Left};
 use super::network::Work;
+use super::scan::Wanted;
 use super::{
     Contradiction, MOST_KEPT, PathDecoder, Traced, contains, hops_of, insert, intersection, remove, size,
     unknown,
@@ -149,13 +150,15 @@ impl KnownPath {
         let Some(hop) = hops_of(left).next() else {
             return if value == 0 { Ok(()) } else { Err(Contradiction) };
         };
-        match print.blocks {
-            Blocks::Hashed => {
-                let writes = |id: u32| print.word.spread_value(decoder.spread[id as usize], print.bits);
-                self.keep(hop, |id| writes(id) == value, decoder, work)
-            }
-            _ => self.keep(hop, |id| print.of(decoder, id) == value, decoder, work),
+        if print.blocks != Blocks::Hashed {
+            return self.keep(hop, |id| print.of(decoder, id) == value, decoder, work);
         }
+        let wanted = Wanted::new(print.word, print.bits, value);
+        if self.hops[hop] == Candidates::All {
+            let left = self.hops[hop].narrow(decoder.spread.len(), wanted.places(&decoder.spread));
+            return self.note(hop, 0, left, work);
+        }
+        self.keep(hop, |id| wanted.has(decoder.spread[id as usize]), decoder, work)
     }
 
     /// Strikes out ids of a hop.

@@ -18,6 +18,7 @@ mod candidates;
 mod known;
 mod network;
 mod raw;
+mod scan;
 
 use crate::code::{Code, HOP_WORDS, HopSet, MAX_HOPS};
 use crate::collector::{PathFindings, Paths, Step};
