@@ -151,8 +151,11 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def scheme_name(run: Run) -> str:
-    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``."""
-    controller = run.scenario.get("transport", {}).get("controller", {})
+    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``; without one, the transport."""
+    transport = run.scenario.get("transport", {})
+    if transport.get("kind", "rdma") != "rdma":
+        return str(transport["kind"])
+    controller = transport.get("controller", {})
     kind = str(controller.get("kind", "none"))
     return f"{kind}+w" if kind in ("dcqcn", "timely") and controller.get("window") is True else kind
 

@@ -330,6 +330,15 @@ fn incast_requests_take_the_authors_times() {
     }
 }
 
+#[test]
+fn the_time_that_a_flow_takes_alone_is_the_authors_opt() {
+    let Some((flows, _, ideal)) = authors("unit_single", "phost8") else { return };
+    let (mut kept, _) = run_in(1, paper(&[], flows));
+    kept.flows.sort_by_key(|flow| flow.flow);
+    let found: Vec<f64> = kept.flows.iter().map(|flow| flow.ideal.as_ns()).collect();
+    assert_eq!(found, ideal);
+}
+
 /// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
 fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
