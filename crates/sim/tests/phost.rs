@@ -330,6 +330,15 @@ fn incast_requests_take_the_authors_times() {
     }
 }
 
+#[test]
+fn the_time_that_a_flow_takes_alone_is_the_authors_opt() {
+    let Some((flows, _, ideal)) = authors("unit_single", "phost8") else { return };
+    let (mut kept, _) = run_in(1, paper(&[], flows));
+    kept.flows.sort_by_key(|flow| flow.flow);
+    let found: Vec<f64> = kept.flows.iter().map(|flow| flow.ideal.as_ns()).collect();
+    assert_eq!(found, ideal);
+}
+
 /// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
 fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -338,6 +347,27 @@ fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
         end - starts.iter().copied().fold(f64::MAX, f64::min)
     });
     (mean(times), mean(&requests.collect::<Vec<f64>>()))
+}
+
+#[test]
+fn a_workload_may_run_over_another_transport_than_the_scenario() {
+    let over = |transport: &str, own: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\n\
+             size = \"9KB\"\ntransport = {own}\n"
+        );
+        let scenario = Scenario::load(&text, "two.toml", Path::new("."), &[], None, Hooks::default());
+        let config =
+            scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).config().expect("a configuration");
+        let (kept, _) = run(config.clone());
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.transport == 1));
+        (config.transports[0].name(), config.transports[1].name())
+    };
+    // Nothing is taken from a transport of another kind: `controller` means nothing to pHost, `policy` nothing to RDMA.
+    let phost = "{ kind = \"phost\", short_flow = 0 }";
+    assert_eq!(over("controller = { kind = \"dctcp\" }", phost), ("rdma", "phost"));
+    let rdma = "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }";
+    assert_eq!(over("kind = \"phost\"\npolicy = \"earliest-deadline\"", rdma), ("phost", "rdma"));
 }
 
 /// Settings drawn from what may be given, as `--set` takes them.

@@ -71,7 +71,7 @@ struct Switch {
 
 #[derive(Debug, Clone, Copy)]
 struct Transport {
-    /// Mixed: one workload of two runs over pHost.
+    /// Mixed: of three workloads one runs over pHost and one over pFabric.
     kind: &'static str,
     /// pHost: its policy, and who has free tokens.
     policy: &'static str,
@@ -81,6 +81,8 @@ struct Transport {
     selective: bool,
     pacing: bool,
     all_int: bool,
+    /// How PINT computes the load, where it is what packets carry.
+    pint: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -244,10 +246,18 @@ impl World {
 
     /// What it says of everything but the network, read as if that were a star with as many hosts.
     fn on_a_star(&self, hosts: usize) -> Config {
-        let Transport { kind, policy, free, controller, window, selective, pacing, all_int } = self.transport;
+        let Transport { kind, policy, free, controller, window, selective, pacing, all_int, pint } =
+            self.transport;
         let Switch { buffer_kb, pfc, forwarding, balancer, queue } = self.switch;
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
+        let telemetry = match (controller, pint) {
+            _ if kind == "phost" => "kind = \"none\"".to_string(),
+            ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
+            ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
+            (_, "") => "kind = \"none\"".to_string(),
+            _ => format!("kind = \"pint\"\nrecord = 0.25\n{pint}"),
+        };
         let recovery = if selective { "selective-repeat" } else { "go-back-n" };
         // With PFC, headroom and reserves come on top of what is shared.
         let buffer = buffer_kb + if pfc { 20_000 } else { 0 };
@@ -284,7 +294,7 @@ impl World {
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
              balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
              [transport]\n{transport}\
-             [telemetry]\nkind = \"int\"\nall = {all_int}\n\
+             [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
         );
         let scenario =
@@ -353,13 +363,20 @@ fn switch() -> impl Strategy<Value = Switch> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    let controllers = prop::sample::select(vec!["hpcc", "dctcp", "dcqcn", "timely", "none"]);
+    let controllers = prop::sample::select(vec!["hpcc", "hpcc-pint", "dctcp", "dcqcn", "timely", "none"]);
+    let pints = prop::sample::select(vec![
+        "",
+        "law = \"paper\"",
+        "arithmetic = \"tables\"",
+        "arithmetic = \"recirculated\"\nregisters = 3",
+        "share = 0.2",
+    ]);
     let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "mixed"]);
     let policies =
         vec!["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"];
     let phost = (prop::sample::select(policies), prop::sample::select(vec!["short", "every"]));
-    (kinds, phost, controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(kind, (policy, free), controller, window, selective, pacing, all_int)| Transport {
+    (kinds, phost, controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), pints).prop_map(
+        |(kind, (policy, free), controller, window, selective, pacing, all_int, pint)| Transport {
             kind,
             policy,
             free,
@@ -368,6 +385,7 @@ fn transport() -> impl Strategy<Value = Transport> {
             selective,
             pacing,
             all_int,
+            pint,
         },
     )
 }
@@ -427,6 +445,7 @@ fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
         assert_eq!(outcome, outcome_cut, "{how}");
         assert_eq!(whole.flows, cut.flows, "{how}");
         assert_eq!(whole.samples, cut.samples, "{how}");
+        assert_eq!(whole.digests, cut.digests, "{how}");
     }
 }
 

@@ -101,7 +101,8 @@ pub enum Look {
 /// Internals of one flow, for those who watch it.
 #[derive(Debug, Clone, Default)]
 pub struct FlowView {
-    pub rate_bps: f64,
+    /// None where nothing sets a rate.
+    pub rate_bps: Option<f64>,
     /// Bytes allowed in flight; none without a window.
     pub cwnd_bytes: Option<f64>,
     pub internals: Vec<(&'static str, f64)>,
@@ -135,6 +136,14 @@ pub enum TransportState {
     Rdma(rdma::Rdma),
     Phost(Box<phost::Phost>),
     Pfabric(Box<pfabric::Pfabric>),
+}
+
+/// Where a transport was published; none where its settings have a source of their own.
+pub fn source(kind: &str) -> Option<&'static str> {
+    (kind == "phost").then_some(
+        "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, and \
+         its authors' simulator",
+    )
 }
 
 /// Names that a scenario may use, with what they are.

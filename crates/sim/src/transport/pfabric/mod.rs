@@ -384,7 +384,7 @@ impl Transport for Pfabric {
         let threshold = flow.sender.threshold();
         let threshold = if threshold == u32::MAX { f64::INFINITY } else { f64::from(threshold) };
         Some(FlowView {
-            rate_bps: 0.0,
+            rate_bps: None,
             cwnd_bytes: Some(f64::from(flow.sender.cwnd()) * flow.sender.mtu() as f64),
             internals: vec![
                 ("ssthresh_packets", threshold),

@@ -74,9 +74,10 @@ impl Pace {
     }
 }
 
-/// So many times a packet's time, to the nearest picosecond.
+/// So many times a packet's time, to the nearest picosecond; 53 days at most, so that no sum of times wraps.
 pub fn scaled(packet_time: Time, factor: f64) -> Time {
-    Time((packet_time.0 as f64 * factor).round() as u64)
+    const MOST: u64 = 1 << 62;
+    Time(((packet_time.0 as f64 * factor).round() as u64).min(MOST))
 }
 
 impl DestinationFlow {

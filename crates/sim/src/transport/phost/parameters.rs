@@ -30,7 +30,7 @@ pub const POLICIES: &[(&str, &str)] = &[
 const PUBLISHED_ROUND_TRIP: u32 = 8;
 const MOST_PACKETS: i64 = 1 << 20;
 /// Beyond any use; keeps times within the clock.
-const MOST_PACKET_TIMES: f64 = 1e6;
+const MOST_PACKET_TIMES: f64 = 1e7;
 
 /// What defaults follow from.
 #[derive(Clone, Copy)]
