@@ -71,7 +71,7 @@ struct Switch {
 
 #[derive(Debug, Clone, Copy)]
 struct Transport {
-    /// Mixed: one workload of two runs over pHost.
+    /// Mixed: of three workloads one runs over pHost and one over pFabric.
     kind: &'static str,
     /// pHost: its policy, and who has free tokens.
     policy: &'static str,
