@@ -79,7 +79,11 @@ def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
 
 
 def tried(points: Sequence[Point], folder: Path) -> list[dict]:
-    """Return the numbers of points on one run: `mean_relative_error`, `streams`, `left_out`, `truth_ns`."""
+    """Return the numbers of points on one run.
+
+    These are `mean_relative_error` and `median_relative_error` (over the estimates), `streams` (hops of flows
+    that are looked at), `left_out` (those whose quantile is too small) and `truth_ns` (median over streams).
+    """
     digests = str(points[0].recorded.folder / "telemetry.parquet")
     found: dict[int, dict] = {}
     groups: dict[tuple, list[int]] = {}
@@ -106,8 +110,7 @@ def tried(points: Sequence[Point], folder: Path) -> list[dict]:
         )
         for place, (number, settings) in enumerate(zip(numbers, chosen, strict=True)):
             of = told["quantiles"][quantiles.index(settings["quantile"])]
-            found[number] = {
-                "mean_relative_error": of["errors"][place],
+            found[number] = (of["errors"][place] or {}) | {
                 "streams": of["streams"],
                 "left_out": of["left_out"],
                 "truth_ns": of["truth_median"],

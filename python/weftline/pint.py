@@ -285,9 +285,9 @@ def accuracy(
     """
     lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
     if topology is None and (ids_only or ends or shortest):
-        raise InputError("what is known of the topology needs a topology")
+        raise InputError("ids only, ends, shortest: what is known of a topology needs --topology")
     if ids_only and (ends or shortest):
-        raise InputError("ids alone: then neither ends nor shortest paths are known")
+        raise InputError("ids only: then neither ends nor shortest paths are known")
     file = None if topology is None else str(topology)
     return json.loads(
         _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest)

@@ -50,7 +50,10 @@ METRICS: dict[str, TrialMetric] = {
     "mean": TrialMetric(title="packets until the path is known, mean", key="mean_packets", log=True),
     "p99": TrialMetric(title="packets until the path is known, p99", key="p99_packets", log=True),
     "error": TrialMetric(
-        title="relative error (%)", key="mean_relative_error", text=quantities.share_text, scale=100
+        title="relative error, mean (%)", key="mean_relative_error", text=quantities.share_text, scale=100
+    ),
+    "typical": TrialMetric(
+        title="relative error, median (%)", key="median_relative_error", text=quantities.share_text, scale=100
     ),
 }
 

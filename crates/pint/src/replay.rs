@@ -128,15 +128,23 @@ impl Estimate {
     }
 }
 
-/// Mean of |estimate / truth - 1| over `trials` streams, drawn with repetition from those whose quantile is at least `least`; None if there is none such.
-pub fn mean_error(
+/// How far estimates are off: |estimate / truth - 1|.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Errors {
+    pub mean: f64,
+    /// Of the errors: half of the estimates are off by less.
+    pub median: f64,
+}
+
+/// Of `trials` estimates, each of a stream drawn from those whose quantile is at least `least`; None if there is none such.
+pub fn errors(
     streams: &[Stream],
     share: f64,
     estimate: &Estimate,
     least: f64,
     trials: u32,
     seed: u64,
-) -> Option<f64> {
+) -> Option<Errors> {
     let truths: Vec<(&Stream, f64)> = streams
         .iter()
         .filter(|stream| estimate.independent || stream.samples() >= estimate.samples)
@@ -144,15 +152,14 @@ pub fn mean_error(
         .filter(|&(_, truth)| truth >= least && truth > 0.0)
         .collect();
     let mut draws = Draws::new(seed);
-    let (mut sum, mut count) = (0.0, 0u32);
+    let mut found = Vec::with_capacity(trials as usize);
     for _ in 0..if truths.is_empty() { 0 } else { trials } {
         let (stream, truth) = truths[draws.below(truths.len() as u64) as usize];
-        if let Some(found) = estimate.of(stream, share, &mut draws) {
-            sum += (found / truth - 1.0).abs();
-            count += 1;
-        }
+        found.extend(estimate.of(stream, share, &mut draws).map(|told| (told / truth - 1.0).abs()));
     }
-    (count > 0).then(|| sum / f64::from(count))
+    found.sort_unstable_by(f64::total_cmp);
+    let median = *found.get(found.len() / 2)?;
+    Some(Errors { mean: found.iter().sum::<f64>() / found.len() as f64, median })
 }
 
 /// The smallest value that a share of these, ascending, does not exceed.
@@ -170,6 +177,17 @@ fn ascending(mut values: Vec<f32>) -> Vec<f32> {
 mod tests {
     use super::*;
 
+    fn mean(
+        streams: &[Stream],
+        share: f64,
+        estimate: &Estimate,
+        least: f64,
+        trials: u32,
+        seed: u64,
+    ) -> Option<f64> {
+        errors(streams, share, estimate, least, trials, seed).map(|errors| errors.mean)
+    }
+
     fn exact(samples: usize, independent: bool) -> Estimate {
         Estimate { samples, values: None, room: None, independent }
     }
@@ -181,9 +199,9 @@ mod tests {
             (stream.quantile(0.5), stream.quantile(0.8), stream.quantile(1.0)),
             (Some(3.0), Some(4.0), Some(5.0))
         );
-        assert_eq!(mean_error(&[stream.clone()], 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
-        assert_eq!(mean_error(&[stream.clone()], 0.5, &exact(6, false), 1.0, 10, 1), None, "too few samples");
-        assert_eq!(mean_error(&[stream], 0.5, &exact(5, false), 4.0, 10, 1), None, "the truth is below");
+        assert_eq!(mean(&[stream.clone()], 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
+        assert_eq!(mean(&[stream.clone()], 0.5, &exact(6, false), 1.0, 10, 1), None, "too few samples");
+        assert_eq!(mean(&[stream], 0.5, &exact(5, false), 4.0, 10, 1), None, "the truth is below");
         assert_eq!(Stream::default().quantile(0.5), None);
     }
 
@@ -192,7 +210,7 @@ mod tests {
     fn samples_in_a_row_say_less_than_independent_ones() {
         let stream = Stream::of(&(0..2_000).map(|n| f64::from(1_000 + n)).collect::<Vec<f64>>());
         let error = |independent| {
-            mean_error(std::slice::from_ref(&stream), 0.5, &exact(200, independent), 1.0, 4_000, 3).unwrap()
+            mean(std::slice::from_ref(&stream), 0.5, &exact(200, independent), 1.0, 4_000, 3).unwrap()
         };
         // In a row: the middle of the window is uniform over 1 100 to 2 900, so off by 450 of 2 000 on average.
         assert!((error(false) - 0.225).abs() < 0.01, "{}", error(false));
@@ -238,7 +256,7 @@ mod tests {
         ];
         for (law, streams) in laws {
             let coded = Estimate { values: Estimate::approximation(8, EPSILON), ..exact(1_000, true) };
-            let error = |estimate| mean_error(&streams, 0.5, &estimate, 1.0, 10_000, 7).unwrap();
+            let error = |estimate| mean(&streams, 0.5, &estimate, 1.0, 10_000, 7).unwrap();
             let (many, few) = (error(coded), error(Estimate { samples: 100, ..coded }));
             println!(
                 "{law}: {many:.4} of 1 000 samples, {few:.4} of 100, {:.4} without codes",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pint::recorded::{Flow, Recorded};
-use pint::replay::{Estimate, Stream, Streams, mean_error};
+use pint::replay::{Estimate, Stream, Streams, errors};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use weftline_results::ResultsError;
@@ -40,8 +40,10 @@ pub fn pint_replay(
                 let truths: Vec<f64> =
                     streams.iter().filter_map(|stream| stream.quantile(quantile)).collect();
                 let used: Vec<f64> = truths.iter().copied().filter(|&truth| truth >= smallest).collect();
-                let errors =
-                    ways.iter().map(|way| mean_error(&streams, quantile, way, smallest, trials, seed));
+                let errors = ways.iter().map(|way| {
+                    let found = errors(&streams, quantile, way, smallest, trials, seed)?;
+                    Some(json!({ "mean_relative_error": found.mean, "median_relative_error": found.median }))
+                });
                 json!({
                     "quantile": quantile,
                     "streams": used.len(),
