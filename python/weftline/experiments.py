@@ -10,8 +10,8 @@
                             full = settings on top with --full, size = "full": then only, threads }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
                             published = its key in published.json, and the options of its kind;
-                            kinds "cost" and "trend" have along = the axis of x, whose variants are named by
-                            numbers; those of "trend" are in `trends`
+                            kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
+                            named by numbers; what else they take is in `trends` and `trials`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
@@ -31,7 +31,7 @@ from pathlib import Path
 from weftline import scenarios, trends
 from weftline.errors import InputError, nearest
 
-KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost")
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
     " repeats",
@@ -89,6 +89,11 @@ class Experiment:
     def measures_cost(self) -> bool:
         """Whether it is what runs cost that counts, not what they find."""
         return any(figure.kind == "cost" for figure in self.figures)
+
+    @property
+    def tries(self) -> bool:
+        """Whether its points are tried many times, with or without a run of a fabric."""
+        return any(figure.kind == "trials" for figure in self.figures)
 
     def variants(self, figure: FigureDefinition, axis: str, *, full: bool = True) -> list[str]:
         """Return the variants of an axis that a figure shows, at the full size or at the small one."""
@@ -186,7 +191,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         title=data["title"],
         source=data.get("source", ""),
         text=data.get("text", "").strip(),
-        scenario=folder / data["scenario"],
+        scenario=folder / data["scenario"] if "scenario" in data else _none(data, folder),
         out=data.get("folder", f"experiments/{name}"),
         sizes={size: data.get(size, {}) for size in ("small", "full")},
         duration_keys=list(data.get("duration_keys", [])),
@@ -202,6 +207,13 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         claims=list(data.get("claim", [])),
         repeats=data.get("repeats", 3),
     )
+
+
+def _none(data: dict, folder: Path) -> Path:
+    """Where the scenario would be of an experiment that may have none."""
+    if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
+        raise KeyError("scenario")
+    return folder / "scenario.toml"
 
 
 def _variants(axis: dict, path: Path) -> dict[str, dict]:
@@ -238,7 +250,7 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     figures = {figure.name: figure for figure in experiment.figures}
     for figure in experiment.figures:
         known("kind of figure", figure.kind, list(KINDS))
-        along = [figure.along] if figure.along or figure.kind in ("cost", "trend") else []
+        along = [figure.along] if figure.along or figure.kind in ("cost", "trend", "trials") else []
         for axis in [figure.lines, *along, *figure.panels, *figure.only]:
             known("axis", axis, list(experiment.axes))
         for axis, variants in figure.only.items():
@@ -249,6 +261,7 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         if figure.kind == "trend":
             trends.check(figure, experiment.variants(figure, figure.along), path)
     _check_cost(experiment, path)
+    _check_trials(experiment, path)
     for claim in experiment.claims:
         known("figure", claim.get("figure", ""), list(figures))
         figure = figures[claim["figure"]]
@@ -283,4 +296,20 @@ def _check_cost(experiment: Experiment, path: Path) -> None:
             if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
                 raise InputError(
                     f"{path}: axis {figure.lines}: {variant}: threads: expected 1 to 65535, found {threads!r}"
+                )
+
+
+def _check_trials(experiment: Experiment, path: Path) -> None:
+    """What is asked of figures of kind "trials": no others beside them, and numbers along them."""
+    if not experiment.tries:
+        return
+    for figure in experiment.figures:
+        if figure.kind != "trials":
+            raise InputError(
+                f'{path}: figure "{figure.name}": one of kind "trials" stands beside its like alone'
+            )
+        for variant in experiment.variants(figure, figure.along):
+            if not variant.replace(" ", "").isdecimal():
+                raise InputError(
+                    f'{path}: axis {figure.along}: expected a number such as "59", found "{variant}"'
                 )

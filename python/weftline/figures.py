@@ -57,6 +57,7 @@ class Diagram:
     values: list[tuple[str, float, float]]
     log: bool = False
     """Whether the axis of y is logarithmic."""
+    published: Sequence[tuple[str, float, float]] = ()
 
 
 def slowdown(
@@ -254,20 +255,29 @@ def bars(
 
 
 def against_number(
-    title: str, labels: Sequence[str], diagrams: Sequence[Diagram], *, axis: str, caption: str = ""
+    title: str,
+    labels: Sequence[str],
+    diagrams: Sequence[Diagram],
+    *,
+    axis: str,
+    caption: str = "",
+    log_x: bool = True,
 ) -> Figure:
-    """Return diagrams side by side over one logarithmic axis of x, the same lines in each."""
+    """Return diagrams side by side over one axis of x, the same lines in each; hollow is published."""
     rows = [_row(line, x, y, panel=diagram.title) for diagram in diagrams for line, x, y in diagram.values]
-    base = _base(rows, list(labels), marks=True)
+    said = [
+        _row(line, x, y, panel=diagram.title, published=True)
+        for diagram in diagrams
+        for line, x, y in diagram.published
+    ]
+    if said:
+        caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
+    base = _base(rows + said, list(labels), marks=True)
     encoding = base.pop("encoding")
-    ticks = sorted({row["x"] for row in rows})
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"type": "log", "nice": False, "padding": 8},
-        "axis": {"values": _apart(ticks), "format": ",~r", "grid": False},
-    }
+    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
+    x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
+    if log_x:
+        x["axis"]["values"] = _apart(sorted({row["x"] for row in rows}))
     units = []
     for diagram in diagrams:
         scale = {"type": "log", "nice": False, "padding": 8} if diagram.log else {"zero": True}
@@ -279,7 +289,7 @@ def against_number(
                 "height": HEIGHT,
                 "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
                 "encoding": encoding,
-                "layer": _layers(x, y, False),
+                "layer": _layers(x, y, bool(diagram.published)),
             }
         )
     return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)

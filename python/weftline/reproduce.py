@@ -28,6 +28,7 @@ from weftline import (
     quantities,
     report,
     reproduce_cost,
+    reproduce_trials,
     runs,
     scenarios,
     trends,
@@ -76,6 +77,8 @@ def command(options: argparse.Namespace) -> int:
     only = chosen_variants(experiment, options.only or [])
     if experiment.measures_cost:
         return reproduce_cost.command(experiment, size, out, only, options)
+    if experiment.tries:
+        return reproduce_trials.command(experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")

@@ -42,6 +42,10 @@ pub mod query;
 #[cfg(feature = "std")]
 pub mod recorded;
 #[cfg(feature = "std")]
+pub mod replay;
+#[cfg(feature = "std")]
+pub mod routes;
+#[cfg(feature = "std")]
 pub mod sketch;
 pub mod utilisation;
 pub mod value;

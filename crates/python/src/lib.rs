@@ -24,8 +24,8 @@ mod _native {
     use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
     use crate::pint::{
-        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_decode, pint_encode,
-        pint_vectors,
+        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,
+        pint_encode, pint_replay, pint_vectors,
     };
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
