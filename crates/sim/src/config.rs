@@ -100,6 +100,8 @@ pub struct PfcConfig {
 pub enum QueueConfig {
     /// Eight classes, class 0 first, the others round robin; first come first served within a class.
     Fifo,
+    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
+    Pfabric { limit: Bytes },
     /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
     Priority { limit: Option<Bytes>, drop: DropRule },
 }
@@ -129,6 +131,7 @@ pub enum BalancerConfig {
 pub enum TransportConfig {
     Rdma(RdmaConfig),
     Phost(PhostConfig),
+    Pfabric(PfabricConfig),
 }
 
 impl TransportConfig {
@@ -136,6 +139,7 @@ impl TransportConfig {
         match self {
             TransportConfig::Rdma(_) => "rdma",
             TransportConfig::Phost(_) => "phost",
+            TransportConfig::Pfabric(_) => "pfabric",
         }
     }
 
@@ -149,6 +153,13 @@ impl TransportConfig {
     pub fn phost(&self) -> Option<&PhostConfig> {
         match self {
             TransportConfig::Phost(phost) => Some(phost),
+            _ => None,
+        }
+    }
+
+    pub fn pfabric(&self) -> Option<&PfabricConfig> {
+        match self {
+            TransportConfig::Pfabric(pfabric) => Some(pfabric),
             _ => None,
         }
     }
@@ -272,6 +283,38 @@ pub enum Recovery {
     SelectiveRepeat {
         reordering: u32,
     },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PfabricConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of an acknowledgement.
+    pub ack_header: u32,
+    /// Traffic class of data and acknowledgements, 1 to 7.
+    pub class: u8,
+    /// Packets that a flow may have on the way when it starts, and at the most.
+    pub initial_window: u32,
+    pub max_window: u32,
+    /// Fixed retransmission timeout.
+    pub rto: Time,
+    /// Timeouts in a row after which a flow probes; 0: never.
+    pub probe_after: u32,
+    /// Bytes that may wait in a host's NIC.
+    pub queue_limit: Bytes,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+    pub priority: PfabricPriority,
+}
+
+/// What pFabric's queues order packets by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PfabricPriority {
+    /// Bytes that the flow had left when the packet was sent.
+    Remaining,
+    /// The flow's deadline in microseconds.
+    Deadline,
 }
 
 #[derive(Debug, Clone, PartialEq)]

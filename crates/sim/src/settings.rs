@@ -1,6 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
-use crate::config::{Compat, IdealFct, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::config::{
+    Compat, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig,
+};
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
 use crate::telemetry::pint::PintConfig;
@@ -33,6 +35,13 @@ pub struct Settings {
 pub enum TransportSettings {
     Rdma(RdmaSettings),
     Phost(PhostSettings),
+    Pfabric(PfabricSettings),
+}
+
+/// pFabric settings with what is derived from the network.
+pub struct PfabricSettings {
+    pub config: PfabricConfig,
+    pub base_rtt: Time,
 }
 
 /// pHost settings with what is derived from the network.
@@ -68,6 +77,7 @@ impl Framing {
                 }
             }
             TransportConfig::Phost(phost) => Framing::of_phost(phost),
+            TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
         }
     }
 
@@ -77,6 +87,15 @@ impl Framing {
             header: u64::from(phost.header),
             ack: u64::from(phost.control),
             acks_each: false,
+        }
+    }
+
+    fn of_pfabric(pfabric: &PfabricConfig) -> Framing {
+        Framing {
+            payload: u64::from(pfabric.mtu),
+            header: u64::from(pfabric.header),
+            ack: u64::from(pfabric.ack_header),
+            acks_each: true,
         }
     }
 
@@ -166,6 +185,12 @@ impl PhostSettings {
     }
 }
 
+impl PfabricSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_pfabric(&self.config)
+    }
+}
+
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
@@ -178,7 +203,7 @@ impl Settings {
     pub fn rdma(&self, index: impl Into<usize>) -> &RdmaSettings {
         match &self.transports[index.into()] {
             TransportSettings::Rdma(settings) => settings,
-            TransportSettings::Phost(_) => unreachable!("a flow of another transport came to RDMA"),
+            _ => unreachable!("a flow of another transport came to RDMA"),
         }
     }
 
@@ -187,7 +212,16 @@ impl Settings {
     pub fn phost(&self, index: impl Into<usize>) -> &PhostSettings {
         match &self.transports[index.into()] {
             TransportSettings::Phost(settings) => settings,
-            TransportSettings::Rdma(_) => unreachable!("a flow of another transport came to pHost"),
+            _ => unreachable!("a flow of another transport came to pHost"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pFabric.
+    #[inline(always)]
+    pub fn pfabric(&self, index: impl Into<usize>) -> &PfabricSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Pfabric(settings) => settings,
+            _ => unreachable!("a flow of another transport came to pFabric"),
         }
     }
 
@@ -196,6 +230,7 @@ impl Settings {
         let of = |transport: &TransportSettings| match transport {
             TransportSettings::Rdma(rdma) => rdma.base_rtt,
             TransportSettings::Phost(phost) => phost.base_rtt,
+            TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

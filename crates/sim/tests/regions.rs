@@ -252,7 +252,7 @@ impl World {
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
         let telemetry = match (controller, pint) {
-            _ if kind == "phost" => "kind = \"none\"".to_string(),
+            _ if matches!(kind, "phost" | "pfabric") => "kind = \"none\"".to_string(),
             ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
             ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
             (_, "") => "kind = \"none\"".to_string(),
@@ -271,8 +271,10 @@ impl World {
             "kind = \"phost\"\npolicy = \"{policy}\"\nfree_tokens_for = \"{free}\"\nshort_flow = {short}\n\
              request_timeout = \"30us\"\n"
         );
-        let own_transport = |number: usize| match (kind, number % 2) {
+        let pfabric = format!("kind = \"pfabric\"\nprobe_after = {}\nqueue_limit = \"9KB\"\n", short / 2);
+        let own_transport = |number: usize| match (kind, number % 3) {
             ("mixed", 1) => format!("[workload.transport]\n{phost}"),
+            ("mixed", 2) => format!("[workload.transport]\n{pfabric}"),
             _ => String::new(),
         };
         let workloads = self.workloads.iter().enumerate();
@@ -282,7 +284,11 @@ impl World {
             "controller = {{ kind = \"{controller}\"{window} }}\nrecovery = \"{recovery}\"\npacing = {pacing}\n\
              rto = \"200us\"\nnack_interval = \"5us\"\n"
         );
-        let transport = if kind == "phost" { phost } else { rdma };
+        let transport = match kind {
+            "phost" => phost,
+            "pfabric" => pfabric,
+            _ => rdma,
+        };
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
@@ -343,7 +349,7 @@ fn workload() -> impl Strategy<Value = Workload> {
 
 fn switch() -> impl Strategy<Value = Switch> {
     let balancers = prop::sample::select(vec!["ecmp", "spray", "destination", "label"]);
-    let queues = prop::sample::select(vec!["fifo", "priority"]);
+    let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
     let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);
     (20u64..2000, any::<bool>(), forwarding, balancers, queues).prop_map(
         |(buffer_kb, pfc, forwarding, balancer, queue)| Switch {
@@ -365,12 +371,13 @@ fn transport() -> impl Strategy<Value = Transport> {
         "arithmetic = \"recirculated\"\nregisters = 3",
         "share = 0.2",
     ]);
-    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "mixed"]);
+    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "mixed"]);
     let policies =
         vec!["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"];
     let phost = (prop::sample::select(policies), prop::sample::select(vec!["short", "every"]));
-    (kinds, phost, controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), pints).prop_map(
-        |(kind, (policy, free), controller, window, selective, pacing, all_int, pint)| Transport {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (kinds, phost, controllers, flags, pints).prop_map(
+        |(kind, (policy, free), controller, (window, selective, pacing, all_int), pint)| Transport {
             kind,
             policy,
             free,

@@ -8,7 +8,8 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
+    Compat, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig,
+    TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -104,7 +105,21 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
     match transport {
         TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
+        TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
     }
+}
+
+fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, scenario.compat);
+    json!({
+        "transport": "pfabric",
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": pfabric.mtu + pfabric.header,
+        "ack_bytes": pfabric.ack_header,
+        "window_packets": pfabric.initial_window,
+        "queue_limit_bytes": pfabric.queue_limit.0,
+        "rto_ns": pfabric.rto.as_ns(),
+    })
 }
 
 fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
@@ -227,9 +242,19 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
     }
 }
 
+/// pFabric over queues that know nothing of what flows have left is another scheme.
+fn other_queue(scenario: &Scenario) -> Option<String> {
+    let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
+    let other = !matches!(scenario.switch.queue, QueueConfig::Pfabric { .. });
+    (pfabric && other).then(|| {
+        "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
+            .to_string()
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

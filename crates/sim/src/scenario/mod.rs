@@ -289,6 +289,7 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
     let timeouts = transports.iter().filter_map(|transport| match transport {
         TransportConfig::Rdma(rdma) => rdma.rto,
         TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
+        TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))

@@ -9,7 +9,7 @@ use crate::config::{Compat, RdmaConfig, Recovery, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
-use crate::transport::phost;
+use crate::transport::{pfabric, phost};
 use crate::units::{Bytes, Rate, Time};
 
 pub use crate::transport::KINDS as TRANSPORTS;
@@ -63,15 +63,27 @@ pub fn declare(kind: &str, section: &mut Section, cx: &TransportContext) {
 fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     match kind {
         "phost" => phost(section, cx),
+        "pfabric" => pfabric(section, cx),
         _ => rdma(section, cx),
     }
 }
 
-fn phost(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+/// Says so if the compat mode is asked for with a transport that it does not have.
+fn only_rdma_has_compat(section: &mut Section, cx: &TransportContext) {
     if cx.compat == Compat::HpccNs3 {
         let message = "like = \"hpcc-ns3\" repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
         section.complain("kind", message.into());
     }
+}
+
+fn pfabric(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let network = pfabric::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate };
+    Some(TransportConfig::Pfabric(pfabric::read(&mut section.parameters(), &network)))
+}
+
+fn phost(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
     let network = phost::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate };
     Some(TransportConfig::Phost(phost::read(&mut section.parameters(), &network)))
 }
@@ -246,6 +258,14 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
                 ..SwitchDefaults::RDMA
             }
         }
+        Some(TransportConfig::Pfabric(pfabric)) => SwitchDefaults {
+            marks: false,
+            lossless: false,
+            queue: "pfabric",
+            limit: Some(pfabric.queue_limit),
+            balancer: "label",
+            ..SwitchDefaults::RDMA
+        },
         _ => SwitchDefaults::RDMA,
     }
 }

@@ -26,13 +26,14 @@ use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{PhostSettings, RdmaSettings, Settings, TransportSettings};
+use crate::settings::{PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
+use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
@@ -184,6 +185,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
                 control_rtt: rtt(phost.control),
             })
         }
+        TransportConfig::Pfabric(pfabric) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
+            TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
+        }
     }
 }
 
@@ -334,6 +339,9 @@ impl Builder<'_> {
                 let state = Phost::new(ports, phost.policy, self.config.seed, host);
                 TransportState::Phost(Box::new(state))
             }
+            Some(TransportConfig::Pfabric(_)) => {
+                TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
+            }
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()
@@ -383,7 +391,7 @@ impl Builder<'_> {
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let queue = match owner {
             NodeIndex::Switch(_) => self.config.switch.queue,
-            NodeIndex::Host(_) => QueueConfig::Fifo,
+            NodeIndex::Host(_) => nic_queue(&self.config.transports),
         };
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
@@ -404,6 +412,12 @@ impl Builder<'_> {
         };
         all.enumerate().map(port).collect()
     }
+}
+
+/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
+fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
+    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
+    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
 fn switch(

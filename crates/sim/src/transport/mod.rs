@@ -4,6 +4,7 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+pub mod pfabric;
 pub mod phost;
 pub mod rdma;
 
@@ -134,6 +135,7 @@ pub trait Transport {
 pub enum TransportState {
     Rdma(rdma::Rdma),
     Phost(Box<phost::Phost>),
+    Pfabric(Box<pfabric::Pfabric>),
 }
 
 /// Where a transport was published; none where its settings have a source of their own.
@@ -154,6 +156,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "phost",
         "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
     ),
+    (
+        "pfabric",
+        "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
+    ),
 ];
 
 macro_rules! each {
@@ -161,6 +167,7 @@ macro_rules! each {
         match $state {
             TransportState::Rdma($t) => $call,
             TransportState::Phost($t) => $call,
+            TransportState::Pfabric($t) => $call,
         }
     };
 }

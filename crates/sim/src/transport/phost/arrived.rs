@@ -47,6 +47,15 @@ impl Arrived {
         true
     }
 
+    /// Whether a packet has arrived.
+    pub fn has(&self, number: u32) -> bool {
+        let (word, bit) = (number / BITS, 1u64 << (number % BITS));
+        match word.checked_sub(self.first_word) {
+            None => true,
+            Some(at) => self.words.get(at as usize).is_some_and(|word| word & bit != 0),
+        }
+    }
+
     /// The first packet from `number` on that is missing; the first of all behind the last one. None: all are here.
     pub fn missing_from(&self, number: u32) -> Option<u32> {
         self.search(number).or_else(|| self.search(0))

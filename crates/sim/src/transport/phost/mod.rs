@@ -13,7 +13,7 @@
 //! (docs/schemes/phost.md).
 //! Validated by: tests/phost.rs.
 
-mod arrived;
+pub(in crate::transport) mod arrived;
 mod clock;
 mod destination;
 mod parameters;

@@ -93,6 +93,8 @@ impl Rdma {
             sender: slot,
             hash: pair.hash,
             telemetry,
+            // What pFabric's queues order by.
+            aux: u32::try_from(pair.size - pair.acknowledged).unwrap_or(u32::MAX),
             size,
             payload,
             group: pair.group,
