@@ -6,7 +6,7 @@
 //! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
 //! A flow whose number of hops changes, or whose digests contradict its path, is told of (route change, loop, wrong graph: the digest
-//! alone cannot say) and its record begins anew; single digests that do not fit are set aside ([`changes`]).
+//! alone cannot say) and its record begins anew; single digests that do not fit are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
