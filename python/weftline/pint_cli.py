@@ -237,6 +237,7 @@ def _print_decoded(found: dict[str, Any]) -> None:
             ("paths_decoded", "paths decoded"),
             ("paths_changed", "changed"),
             ("inconsistent", "inconsistent"),
+            ("strays", "digests set aside"),
             ("loops", "loops"),
             ("evicted", "flows evicted for want of memory"),
             ("idle", "flows idle"),
@@ -245,6 +246,12 @@ def _print_decoded(found: dict[str, Any]) -> None:
     ]
     if happened:
         print(", ".join(happened))
+    if incomplete := found["incomplete_paths"]:
+        known = found["complete_paths"]
+        print(
+            f"{known:,} of {known + incomplete:,} paths known; "
+            "the others had too few digests or changed before"
+        )
     packets = found["packets_to_decode"]
     if packets["mean"] is not None:
         print(

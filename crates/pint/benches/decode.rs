@@ -1,7 +1,8 @@
 //! What a digest costs the collector's decoder of paths: 2 x 8 bits, the packets of 1 000 flows in turns.
 //!
 //! *Until decoded* counts the digests of a flow up to the one that made its path known; *known* those that come after. *Collected* are
-//! both, as rows that the collector checks and finds the flow of: of each flow as many digests as make a path known on average, and ten.
+//! both, as rows that the collector checks and finds the flow of: of each flow as many digests as make a path known on average, and ten;
+//! *collected, known* are the same rows again.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use pint::code::{Code, Selection};
@@ -201,7 +202,10 @@ fn fat_tree_path(flow: u64) -> Vec<u64> {
     vec![switch(from, 4 + draw(5, 4)), switch(from, a), 4 * a + c, switch(to, a), switch(to, 4 + draw(6, 4))]
 }
 
-const SETTINGS: [(&str, fn() -> Flows); 4] = [
+/// A named way to make one.
+type Named<T> = (&'static str, fn() -> T);
+
+const SETTINGS: [Named<Flows>; 4] = [
     ("5 hops, 80 ids", Flows::of_80_ids),
     ("5 hops, fat tree", Flows::of_a_fat_tree),
     ("5 hops, 753 ids", Flows::of_753_ids),
@@ -229,7 +233,7 @@ fn known(bencher: Bencher, name: &str) {
     bencher.counter(ItemsCount::new(rows.len())).bench_local(|| flows.all(&mut states, &rows));
 }
 
-const COLLECTED: [(&str, fn() -> Rows); 3] = [
+const COLLECTED: [Named<Rows>; 3] = [
     ("5 hops, 80 ids", || Rows::new(ids(80), 5, 17, |flow| random_path(flow, 5, 80))),
     ("5 hops, 753 ids", || Rows::new(ids(753), 5, 20, |flow| random_path(flow, 5, 753))),
     ("59 hops, 753 ids", || Rows::new(ids(753), 59, 92, |flow| random_path(flow, 59, 753))),
@@ -247,4 +251,18 @@ fn collected(bencher: Bencher, name: &str) {
                 let _ = black_box(collector.take(row, &mut Silent));
             }
         });
+}
+
+#[divan::bench(args = COLLECTED.map(|(name, _)| name), sample_count = 30)]
+fn collected_known(bencher: Bencher, name: &str) {
+    let rows = COLLECTED.iter().find(|(known, _)| *known == name).unwrap().1();
+    let decoder = PathDecoder::new(&rows.plan, rows.knowledge).unwrap();
+    let mut collector = Collector::new(&rows.plan, Limits::default(), &decoder).unwrap();
+    let mut all = || {
+        for row in &rows.rows {
+            let _ = black_box(collector.take(row, &mut Silent));
+        }
+    };
+    all();
+    bencher.counter(ItemsCount::new(rows.rows.len())).bench_local(all);
 }

@@ -6,7 +6,7 @@
 //! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
 //! A flow whose number of hops changes, or whose digests contradict its path, is told of (route change, loop, wrong graph: the digest
-//! alone cannot say) and its record begins anew; single digests that do not fit are set aside ([`changes`]).
+//! alone cannot say) and its record begins anew; single digests that do not fit are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
@@ -16,6 +16,7 @@
 mod changes;
 mod events;
 mod flows;
+mod keyed;
 mod paths;
 mod recording;
 mod records;
@@ -172,14 +173,11 @@ impl<D: Paths> Collector<D> {
     /// Takes one digest in. What follows from it goes to `sink`.
     pub fn take(&mut self, row: &Recorded, sink: &mut impl Sink) -> Result<(), Refusal> {
         self.counts.digests += 1;
-        if let Err(refusal) = self.check(row) {
-            match refusal {
-                Refusal::OtherPlan { .. } => self.counts.other_plan += 1,
-                Refusal::Hops { .. } => self.counts.hops_refused += 1,
-                Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
-            }
-            return Err(refusal);
-        }
+        let set = self.check(row).inspect_err(|refusal| match refusal {
+            Refusal::OtherPlan { .. } => self.counts.other_plan += 1,
+            Refusal::Hops { .. } => self.counts.hops_refused += 1,
+            Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
+        })?;
         self.now_ns = self.now_ns.max(row.time_ns);
         if row.looped {
             self.counts.loops += 1;
@@ -187,7 +185,7 @@ impl<D: Paths> Collector<D> {
             sink.event(Event { time_ns: row.time_ns, flow: row.flow, query: None, kind });
             return Ok(());
         }
-        match self.encoder.set(row.packet) {
+        match set {
             Some(set) if !self.shares[set].is_empty() => {
                 for share in 0..self.shares[set].len() {
                     self.record(set, share, row, sink);
@@ -199,12 +197,13 @@ impl<D: Paths> Collector<D> {
         Ok(())
     }
 
-    fn check(&self, row: &Recorded) -> Result<(), Refusal> {
+    /// The query set of the packet, if it has one.
+    fn check(&self, row: &Recorded) -> Result<Option<usize>, Refusal> {
         if row.plan_version != self.version {
             return Err(Refusal::OtherPlan { found: row.plan_version, expected: self.version });
         }
         if row.looped {
-            return Ok(());
+            return Ok(None);
         }
         if row.hops == 0 || row.hops > self.most_hops {
             return Err(Refusal::Hops { hops: row.hops, most: self.most_hops });
@@ -212,7 +211,7 @@ impl<D: Paths> Collector<D> {
         if self.bits < 64 && row.digest >> self.bits != 0 {
             return Err(Refusal::Width { bits: self.bits });
         }
-        let Some(set) = self.encoder.set(row.packet) else { return Ok(()) };
+        let Some(set) = self.encoder.set(row.packet) else { return Ok(None) };
         let fields = self.encoder.fields_of(set);
         for share in &self.shares[set] {
             let queries = &self.groups[usize::from(share.group)].queries;
@@ -223,7 +222,7 @@ impl<D: Paths> Collector<D> {
                 }
             }
         }
-        Ok(())
+        Ok(Some(set))
     }
 
     /// One group's part of a digest.
