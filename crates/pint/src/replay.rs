@@ -199,8 +199,12 @@ mod tests {
             (stream.quantile(0.5), stream.quantile(0.8), stream.quantile(1.0)),
             (Some(3.0), Some(4.0), Some(5.0))
         );
-        assert_eq!(mean(&[stream.clone()], 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
-        assert_eq!(mean(&[stream.clone()], 0.5, &exact(6, false), 1.0, 10, 1), None, "too few samples");
+        assert_eq!(mean(std::slice::from_ref(&stream), 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
+        assert_eq!(
+            mean(std::slice::from_ref(&stream), 0.5, &exact(6, false), 1.0, 10, 1),
+            None,
+            "too few samples"
+        );
         assert_eq!(mean(&[stream], 0.5, &exact(5, false), 4.0, 10, 1), None, "the truth is below");
         assert_eq!(Stream::default().quantile(0.5), None);
     }
