@@ -10,8 +10,8 @@
                             full = settings on top with --full, size = "full": then only, threads }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
                             published = its key in published.json, and the options of its kind;
-                            kind "cost" has along = the axis of x, whose variants are named by numbers;
-                            so has kind "trials", whose settings are in `trials`
+                            kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
+                            named by numbers; what else they take is in `trends` and `trials`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
@@ -28,10 +28,10 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import scenarios
+from weftline import scenarios, trends
 from weftline.errors import InputError, nearest
 
-KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "cost", "trials")
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
     " repeats",
@@ -39,7 +39,7 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set full size threads",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log",
+    " scale combine entities group log sizes over",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
     " published",
 }
@@ -58,7 +58,7 @@ class FigureDefinition:
     panels: list[str] = field(default_factory=list)
     lines: str
     along: str = ""
-    """The axis of x, of a figure of kind "cost"."""
+    """The axis of x, of a figure of kind "cost" or "trend"."""
     only: dict[str, list[str]] = field(default_factory=dict)
     set: dict = field(default_factory=dict)
     published: str = ""
@@ -106,6 +106,11 @@ class Experiment:
         axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
         found = [[(axis, variant) for variant in self.variants(figure, axis, full=full)] for axis in axes]
         return list(itertools.product(*found))
+
+    def points(self, figure: FigureDefinition, *, full: bool = True) -> list[tuple[str, str]]:
+        """Return line and place on the axis of x ("" without one) of each point of a panel."""
+        places = self.variants(figure, figure.along, full=full) if figure.along else [""]
+        return list(itertools.product(self.variants(figure, figure.lines, full=full), places))
 
     def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
         """Return the settings that a choice stands for, later axes over earlier ones."""
@@ -245,12 +250,16 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     figures = {figure.name: figure for figure in experiment.figures}
     for figure in experiment.figures:
         known("kind of figure", figure.kind, list(KINDS))
-        along = [figure.along] if figure.along or figure.kind in ("cost", "trials") else []
+        along = [figure.along] if figure.along or figure.kind in ("cost", "trend", "trials") else []
         for axis in [figure.lines, *along, *figure.panels, *figure.only]:
             known("axis", axis, list(experiment.axes))
         for axis, variants in figure.only.items():
             for variant in variants:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+        if figure.kind == "slowdown" and "over" in figure.options:
+            known("line", figure.options["over"], experiment.variants(figure, figure.lines))
+        if figure.kind == "trend":
+            trends.check(figure, experiment.variants(figure, figure.along), path)
     _check_cost(experiment, path)
     _check_trials(experiment, path)
     for claim in experiment.claims:

@@ -34,6 +34,8 @@ pub mod observed;
 #[cfg(feature = "std")]
 pub mod path;
 #[cfg(feature = "std")]
+pub mod places;
+#[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;

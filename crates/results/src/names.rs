@@ -21,9 +21,11 @@ pub struct Names {
 impl Names {
     /// The names in a run's configuration.
     pub fn of(config: &Config) -> Names {
-        let transports = config.transports.iter().map(|transport| match transport {
-            TransportConfig::Rdma(rdma) => ("rdma".to_string(), rdma.controller.name().to_string()),
-        });
+        let names = |transport: &TransportConfig| {
+            let controller = transport.controller().map_or("", |controller| controller.name());
+            (transport.name().to_string(), controller.to_string())
+        };
+        let transports = config.transports.iter().map(names);
         Names {
             host_labels: config.topology.host_labels.clone(),
             nodes: config.topology.nodes.iter().map(|node| node.name.clone()).collect(),

@@ -8,7 +8,7 @@
 use crate::config::{Compat, IdealFct};
 use crate::net::map::{Map, Side};
 use crate::net::port::Line;
-use crate::settings::{RdmaSettings, Settings};
+use crate::settings::{Framing, Settings};
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 
@@ -17,15 +17,15 @@ const MOST_HOPS: usize = 256;
 
 /// Ideal completion time of a flow, by the definition that the settings name; along the first of its shortest paths.
 /// Zero where there is no path.
-pub fn ideal_fct(settings: &Settings, rdma: &RdmaSettings, map: &Map, spec: &FlowSpec) -> Time {
+pub fn ideal_fct(settings: &Settings, framing: &Framing, map: &Map, spec: &FlowSpec) -> Time {
     let path = walk(map, spec);
     if path.is_empty() {
         return Time::ZERO;
     }
     match settings.ideal {
-        IdealFct::Alone => alone(&path, map, rdma, spec.size, settings.compat),
-        IdealFct::Hpcc => hpcc(&path, rdma, spec.size),
-        IdealFct::Phost => phost(&path, rdma, spec.size),
+        IdealFct::Alone => alone(&path, map, framing, spec.size, settings.compat),
+        IdealFct::Hpcc => hpcc(&path, framing, spec.size),
+        IdealFct::Phost => phost(&path, spec.size),
     }
 }
 
@@ -43,17 +43,18 @@ fn walk<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
 }
 
 /// When the last byte of `size` payload bytes has been acknowledged, to the picosecond.
-fn alone(path: &[&Side], map: &Map, rdma: &RdmaSettings, size: u64, compat: Compat) -> Time {
-    let mtu = u64::from(rdma.config.mtu);
-    let packets = size.div_ceil(mtu);
-    let (full, last) = (rdma.data_bytes(mtu), rdma.data_bytes(size - (packets - 1) * mtu));
+fn alone(path: &[&Side], map: &Map, framing: &Framing, size: u64, compat: Compat) -> Time {
+    let packets = size.div_ceil(framing.payload);
+    let full = framing.data_bytes(framing.payload);
+    let last = framing.data_bytes(size - (packets - 1) * framing.payload);
     let mut train = Train { full_packets: packets - 1, ..Train::default() };
     for side in path {
         train = train.cross(&side.line, full, last, compat);
     }
-    // Every packet is acknowledged when all of it is there; acknowledgements too follow each other back to back.
-    let mut acks = Train { first: train.first.whole(), last: train.last.whole(), ..train };
-    let ack = u64::from(rdma.ack_bytes);
+    // Packets are acknowledged when all of them is there; acknowledgements too follow each other back to back.
+    let full_packets = if framing.acks_each { train.full_packets } else { 0 };
+    let mut acks = Train { first: train.first.whole(), last: train.last.whole(), full_packets, ..train };
+    let ack = framing.ack;
     for side in path.iter().rev() {
         acks = acks.cross(&map.opposite(side).line, ack, ack, compat);
     }
@@ -88,7 +89,10 @@ impl Train {
     fn cross(self, line: &Line, full: u64, last: u64, compat: Compat) -> Train {
         let tx = |bytes| line.transmission_time(bytes, compat);
         // Neither before its head has come, nor so early that its end would leave before it has come.
-        let earliest = |packet: Arrival, bytes| packet.head.max(packet.tail.saturating_sub(tx(bytes)));
+        let earliest = |packet: Arrival, bytes| match line.ideal {
+            true => packet.head,
+            false => packet.head.max(packet.tail.saturating_sub(tx(bytes))),
+        };
         let mut start = earliest(self.last, last);
         let mut next = Train { pace: self.pace.max(tx(full)), ..self };
         if self.full_packets > 0 {
@@ -112,9 +116,9 @@ fn reaches(line: &Line, start: Time, bytes: u64, compat: Compat) -> Arrival {
 }
 
 /// Base RTT (a full payload in one direction) and all bytes with plain headers at the slowest link, in whole ns.
-fn hpcc(path: &[&Side], rdma: &RdmaSettings, size: u64) -> Time {
+fn hpcc(path: &[&Side], framing: &Framing, size: u64) -> Time {
     const PLAIN_HEADER: u64 = 48;
-    let mtu = u64::from(rdma.config.mtu);
+    let mtu = framing.payload;
     let total = size + size.div_ceil(mtu) * PLAIN_HEADER;
     let ns = |bytes: u64, rate: Rate| u128::from(bytes) * 8_000_000_000 / u128::from(rate.0);
     let mut rtt = 0;
@@ -128,7 +132,7 @@ fn hpcc(path: &[&Side], rdma: &RdmaSettings, size: u64) -> Time {
 
 /// OPT of the pHost authors: whole packets of 1460 B payload and 40 B header at the host's rate, an acknowledgement, and
 /// the headers over the inner links (cut-through) or a packet more (store and forward).
-fn phost(path: &[&Side], _rdma: &RdmaSettings, size: u64) -> Time {
+fn phost(path: &[&Side], size: u64) -> Time {
     let packets = size.div_ceil(1460);
     let host = path[0].line.rate;
     let cut_through = path[0].line.cuts_through > 0;

@@ -23,6 +23,8 @@ pub enum PacketKind {
     /// PFC: the peer must not send `aux`'s class until a [`PacketKind::Resume`] comes.
     Pause,
     Resume,
+    /// A transport's own signal (a request, a token, a schedule): which, stands in [`Packet::code`].
+    Control,
 }
 
 /// Bits of [`Packet::flags`].
@@ -33,6 +35,8 @@ pub mod flag {
     pub const LAST: u8 = 2;
     /// Switches write telemetry records into it.
     pub const TELEMETRY: u8 = 4;
+    /// From this bit on: [`Packet::code`](super::Packet::code).
+    pub const CODE_SHIFT: u8 = 4;
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +58,8 @@ pub struct Packet {
     pub hash: u32,
     /// Records in the telemetry slab.
     pub telemetry: u32,
-    /// Selective acknowledgements: number of the packet that arrived. Pauses: the class.
+    /// Data: bytes that the flow had left, or what else pFabric's queues order by. Selective acknowledgements: number of the
+    /// packet that arrived. Pauses: the class.
     pub aux: u32,
     /// Bytes on the wire.
     pub size: u16,
@@ -83,6 +88,10 @@ impl Packet {
     }
     pub fn is_last(&self) -> bool {
         self.flags & flag::LAST != 0
+    }
+    /// Which of its transport's signals a [`PacketKind::Control`] is: 0 to 15, as the transport numbers them.
+    pub fn code(&self) -> u8 {
+        self.flags >> flag::CODE_SHIFT
     }
 }
 

@@ -1,6 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
-use crate::config::{Compat, IdealFct, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::config::{
+    Compat, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig,
+};
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
 use crate::telemetry::pint::PintConfig;
@@ -13,7 +15,7 @@ const TIMESTAMP_BYTES: u32 = 8;
 pub struct Settings {
     pub compat: Compat,
     /// By the index that flows carry.
-    pub rdma: Vec<RdmaSettings>,
+    pub transports: Vec<TransportSettings>,
     /// By the same index: which of a host's transports takes the flow.
     pub transport_of: Vec<u8>,
     pub int_layout: IntLayout,
@@ -27,6 +29,80 @@ pub struct Settings {
     pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
+}
+
+/// Settings of one transport, with all that is derived from them.
+pub enum TransportSettings {
+    Rdma(RdmaSettings),
+    Phost(PhostSettings),
+    Pfabric(PfabricSettings),
+}
+
+/// pFabric settings with what is derived from the network.
+pub struct PfabricSettings {
+    pub config: PfabricConfig,
+    pub base_rtt: Time,
+}
+
+/// pHost settings with what is derived from the network.
+pub struct PhostSettings {
+    pub config: PhostConfig,
+    pub base_rtt: Time,
+    /// The longest round trip of two control packets.
+    pub control_rtt: Time,
+}
+
+/// How a transport cuts a flow into packets, and what it sends back: bytes on the wire, telemetry included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framing {
+    /// Of a full packet.
+    pub payload: u64,
+    pub header: u64,
+    pub ack: u64,
+    /// Every data packet is acknowledged, not only the last one.
+    pub acks_each: bool,
+}
+
+impl Framing {
+    /// How a transport with these settings does it.
+    pub fn of(transport: &TransportConfig, telemetry: &TelemetryConfig) -> Framing {
+        match transport {
+            TransportConfig::Rdma(rdma) => {
+                let telemetry = telemetry_bytes(rdma, telemetry);
+                Framing {
+                    payload: u64::from(rdma.mtu),
+                    header: u64::from(rdma.header + telemetry),
+                    ack: u64::from((rdma.ack_header + telemetry).max(rdma.ack_least)),
+                    acks_each: true,
+                }
+            }
+            TransportConfig::Phost(phost) => Framing::of_phost(phost),
+            TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
+        }
+    }
+
+    fn of_phost(phost: &PhostConfig) -> Framing {
+        Framing {
+            payload: u64::from(phost.mtu),
+            header: u64::from(phost.header),
+            ack: u64::from(phost.control),
+            acks_each: false,
+        }
+    }
+
+    fn of_pfabric(pfabric: &PfabricConfig) -> Framing {
+        Framing {
+            payload: u64::from(pfabric.mtu),
+            header: u64::from(pfabric.header),
+            ack: u64::from(pfabric.ack_header),
+            acks_each: true,
+        }
+    }
+
+    /// Bytes on the wire of a data packet with this payload.
+    pub fn data_bytes(&self, payload: u64) -> u64 {
+        payload + self.header
+    }
 }
 
 /// RDMA settings with all that is derived from them.
@@ -92,15 +168,71 @@ impl RdmaSettings {
     pub fn data_bytes(&self, payload: u64) -> u64 {
         payload + u64::from(self.config.header + self.telemetry_bytes)
     }
+
+    pub fn framing(&self) -> Framing {
+        Framing {
+            payload: u64::from(self.config.mtu),
+            header: u64::from(self.config.header + self.telemetry_bytes),
+            ack: u64::from(self.ack_bytes),
+            acks_each: true,
+        }
+    }
+}
+
+impl PhostSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_phost(&self.config)
+    }
+}
+
+impl PfabricSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_pfabric(&self.config)
+    }
 }
 
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
-        let bytes = transports.iter().map(|TransportConfig::Rdma(rdma)| {
-            u64::from(rdma.mtu + rdma.header + telemetry_bytes(rdma, telemetry))
-        });
-        bytes.max().unwrap_or(0)
+        let framings = transports.iter().map(|transport| Framing::of(transport, telemetry));
+        framings.map(|framing| framing.data_bytes(framing.payload)).max().unwrap_or(0)
+    }
+
+    /// Those of a flow or packet that runs over RDMA.
+    #[inline(always)]
+    pub fn rdma(&self, index: impl Into<usize>) -> &RdmaSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Rdma(settings) => settings,
+            _ => unreachable!("a flow of another transport came to RDMA"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pHost.
+    #[inline(always)]
+    pub fn phost(&self, index: impl Into<usize>) -> &PhostSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Phost(settings) => settings,
+            _ => unreachable!("a flow of another transport came to pHost"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pFabric.
+    #[inline(always)]
+    pub fn pfabric(&self, index: impl Into<usize>) -> &PfabricSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Pfabric(settings) => settings,
+            _ => unreachable!("a flow of another transport came to pFabric"),
+        }
+    }
+
+    /// The longest base RTT that any transport reckons with.
+    pub fn longest_base_rtt(&self) -> Time {
+        let of = |transport: &TransportSettings| match transport {
+            TransportSettings::Rdma(rdma) => rdma.base_rtt,
+            TransportSettings::Phost(phost) => phost.base_rtt,
+            TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
+        };
+        self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }
 }
 

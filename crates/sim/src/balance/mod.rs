@@ -2,6 +2,7 @@
 
 mod destination;
 mod ecmp;
+mod label;
 mod spray;
 
 use crate::config::{BalancerConfig, Compat};
@@ -10,6 +11,7 @@ use crate::parameters::Parameters;
 
 pub use destination::Destination;
 pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use label::Label;
 pub use spray::Spray;
 
 /// Names that a scenario may use, with what they are.
@@ -18,6 +20,11 @@ pub const KINDS: &[(&str, &str)] = &[
     (
         "destination",
         "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide",
+    ),
+    (
+        "label",
+        "the packet's label modulo the number of paths, one digit a tier: its sender chooses (pHost counts up; elsewhere it \
+         is the flow's hash)",
     ),
     ("spray", "every packet takes a random one of the shortest paths"),
 ];
@@ -34,6 +41,7 @@ pub enum Balancer {
     Murmur(MurmurEcmp),
     Spray(Spray),
     Destination(Destination),
+    Label(Label),
 }
 
 /// Reads the settings of the balancer named `kind`; none where [`KINDS`] has no such name.
@@ -46,6 +54,7 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
         }
         "spray" => Some(BalancerConfig::Spray),
         "destination" => Some(BalancerConfig::Destination),
+        "label" => Some(BalancerConfig::Label),
         _ => None,
     }
 }
@@ -67,6 +76,7 @@ impl Balancer {
             (BalancerConfig::Ecmp { salt }, Compat::None) => Balancer::Ecmp(Ecmp::new(salt, at.node)),
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),
             (BalancerConfig::Destination, _) => Balancer::Destination(Destination::new(at.tier)),
+            (BalancerConfig::Label, _) => Balancer::Label(Label::new(at.tier)),
         }
     }
 }
@@ -79,6 +89,7 @@ impl LoadBalancer for Balancer {
             Balancer::Murmur(b) => b.choose(packet, candidates),
             Balancer::Spray(b) => b.choose(packet, candidates),
             Balancer::Destination(b) => b.choose(packet, candidates),
+            Balancer::Label(b) => b.choose(packet, candidates),
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct Host {
     pub first_port: PortId,
     pub ports: u16,
     pub transports: Vec<TransportState>,
+    /// The transport that is asked first for the next packet: the one behind the one that gave the last.
+    pub turn: usize,
 }
 
 /// What a host works with: everything of the network but the hosts.
@@ -142,14 +144,19 @@ impl Host {
         }
     }
 
-    /// Asks the transports for a packet, in their order.
+    /// Asks the transports for a packet, in turn.
     #[inline]
     fn pull(&mut self, port: PortId, around: &mut Surroundings) -> Option<PacketId> {
-        for transport in 0..self.transports.len() {
+        let count = self.transports.len();
+        let mut transport = self.turn;
+        for _ in 0..count {
+            let next = if transport + 1 == count { 0 } else { transport + 1 };
             let mut cx = self.context(transport as u8, around);
             if let Some(id) = self.transports[transport].next_packet(port, &mut cx) {
+                self.turn = next;
                 return Some(id);
             }
+            transport = next;
         }
         None
     }

@@ -1,7 +1,7 @@
 //! A port: the egress queue and the transmitter at one end of a link.
 
 use super::PortId;
-use crate::config::Compat;
+use crate::config::{Compat, Forwarding};
 use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
@@ -56,13 +56,20 @@ pub struct Line {
     pub delay: Time,
     /// The far end forwards a packet once this many bytes of it have arrived (cut-through); 0: once all have.
     pub cuts_through: u16,
+    /// Switches forward without waiting for the tail ([`Forwarding::IdealCutThrough`]).
+    pub ideal: bool,
 }
 
 impl Line {
     pub fn new(rate: Rate, delay: Time, cuts_through: u16) -> Line {
-        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through };
+        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through, ideal: false };
         line.set_rate(rate);
         line
+    }
+
+    /// The same line in a network whose switches forward like this.
+    pub fn between(self, forwarding: Forwarding) -> Line {
+        Line { ideal: matches!(forwarding, Forwarding::IdealCutThrough { .. }), ..self }
     }
 
     /// The same line towards a node that forwards after so many bytes.

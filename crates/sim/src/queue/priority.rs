@@ -1,17 +1,53 @@
-//! Strict priority among eight classes, the lower number first; first come, first served within a class.
+//! Strict priority among eight classes, the lower number first; first come, first served within a class. With a limit,
+//! a full port drops the new packet, or the youngest packet of the least urgent class for it.
+//!
+//! Source of the second rule: Gao et al., "pHost", CoNEXT 2015, as its authors' simulator has it.
+//! Differs from the source: class 0, which carries pauses, is neither limited nor counted.
 
 use super::classes::ClassLists;
 use super::{QueueDiscipline, Verdict};
+use crate::config::DropRule;
 use crate::packet::{PacketId, PacketSlab};
+use crate::units::Bytes;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Priority {
     lists: ClassLists,
+    /// Bytes that may wait.
+    limit: u32,
+    drop: DropRule,
+}
+
+impl Priority {
+    pub fn new(limit: Option<Bytes>, drop: DropRule) -> Priority {
+        let limit = limit.map_or(u32::MAX, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+        Priority { lists: ClassLists::default(), limit, drop }
+    }
+
+    /// Bytes that wait, pauses left out, are more than may.
+    fn overflows(&self, new: u64) -> bool {
+        self.lists.bytes() - self.lists.class_bytes(0) + new > u64::from(self.limit)
+    }
+
+    /// Takes a packet into a full queue: which one is dropped for it.
+    #[cold]
+    fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> PacketId {
+        if self.drop == DropRule::Tail {
+            return id;
+        }
+        self.lists.push(id, packets);
+        let lowest = u8::BITS - 1 - self.lists.occupied().leading_zeros();
+        self.lists.pop_last(lowest as usize, packets)
+    }
 }
 
 impl QueueDiscipline for Priority {
     #[inline]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+        let packet = &packets[id];
+        if packet.class != 0 && self.overflows(u64::from(packet.size)) {
+            return Verdict::Dropped(self.displace(id, packets));
+        }
         self.lists.push(id, packets);
         Verdict::Queued
     }
@@ -53,7 +89,7 @@ mod tests {
     #[test]
     fn the_lower_class_leaves_first() {
         let mut packets = PacketSlab::new();
-        let mut queue = Priority::default();
+        let mut queue = Priority::new(None, DropRule::Lowest);
         for class in [5, 2, 7, 2] {
             let id = packets.insert(Packet { class, size: 1, ..Packet::default() });
             queue.enqueue(id, &mut packets);
@@ -61,5 +97,34 @@ mod tests {
         let order: Vec<u8> =
             std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].class)).collect();
         assert_eq!(order, [2, 2, 5, 7]);
+    }
+
+    /// Offers packets of 100 bytes, (class, name), to a port of 300: which were dropped, and which left in which order.
+    fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<u32>) {
+        let mut packets = PacketSlab::new();
+        let mut queue = Priority::new(Some(Bytes(300)), drop);
+        let mut dropped = Vec::new();
+        for &(class, aux) in offered {
+            let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });
+            if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets) {
+                dropped.push(packets[gone].aux);
+            }
+        }
+        assert!(queue.bytes() - queue.class_bytes(0) <= 300);
+        let left = std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].aux)).collect();
+        (dropped, left)
+    }
+
+    #[test]
+    fn a_full_port_drops_the_youngest_of_the_least_urgent_class() {
+        let offered = [(2, 0), (3, 1), (3, 2), (1, 3), (3, 4), (2, 5), (2, 6), (0, 7)];
+        let (dropped, left) = through_a_full_port(DropRule::Lowest, &offered);
+        assert_eq!((dropped, left), (vec![2, 4, 1, 6], vec![7, 3, 0, 5]));
+    }
+
+    #[test]
+    fn a_drop_tail_port_refuses_the_new_one_whatever_its_class() {
+        let offered = [(3, 0), (3, 1), (3, 2), (1, 3), (0, 4)];
+        assert_eq!(through_a_full_port(DropRule::Tail, &offered), (vec![3], vec![4, 0, 1, 2]));
     }
 }

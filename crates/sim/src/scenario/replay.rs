@@ -16,7 +16,7 @@ use super::Scenario;
 use super::check::base_rtt_and_window;
 use super::fabric::Fabric;
 use crate::config::{TransportConfig, Until};
-use crate::settings::telemetry_bytes;
+use crate::settings::Framing;
 use crate::topology::{HostId, Path, PathTimes};
 use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
@@ -116,11 +116,11 @@ impl<'s> Player<'s> {
     fn new(scenario: &'s Scenario) -> Player<'s> {
         let network = &scenario.network;
         let wire = |transport: &TransportConfig| {
-            let TransportConfig::Rdma(rdma) = transport;
+            let framing = Framing::of(transport, &scenario.telemetry);
             Wire {
-                mtu: u64::from(rdma.mtu.max(1)),
-                overhead: u64::from(rdma.header + telemetry_bytes(rdma, &scenario.telemetry)),
-                window: base_rtt_and_window(scenario, rdma).1,
+                mtu: framing.payload.max(1),
+                overhead: framing.header,
+                window: transport.rdma().and_then(|rdma| base_rtt_and_window(scenario, rdma).1),
             }
         };
         Player {

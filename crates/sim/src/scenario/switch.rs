@@ -7,6 +7,7 @@ use super::section::Section;
 use crate::balance;
 use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
+use crate::queue;
 use crate::units::{Bytes, Rate};
 
 pub use crate::balance::KINDS as BALANCERS;
@@ -15,6 +16,10 @@ pub use crate::queue::KINDS as QUEUES;
 pub const FORWARDING: &[(&str, &str)] = &[
     ("store-and-forward", "a packet leaves after its last byte has arrived"),
     ("cut-through", "a packet may leave once its header has arrived"),
+    (
+        "ideal-cut-through",
+        "the same, even where a faster link would run dry because the tail has not come (the pHost authors' simulator)",
+    ),
 ];
 
 /// Of the published runs.
@@ -47,10 +52,36 @@ impl EcnDefaults {
     }
 }
 
+/// What holds for switches where nothing is said: what was published with the scenario's transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchDefaults {
+    pub ecn: EcnDefaults,
+    /// Switches mark at all.
+    pub marks: bool,
+    /// PFC is on.
+    pub lossless: bool,
+    pub queue: &'static str,
+    /// What a port holds, where the discipline has limits of its own.
+    pub limit: Option<Bytes>,
+    pub balancer: &'static str,
+}
+
+impl SwitchDefaults {
+    /// Of the published HPCC runs, but for the thresholds.
+    pub const RDMA: SwitchDefaults = SwitchDefaults {
+        ecn: EcnDefaults::Ramp,
+        marks: true,
+        lossless: true,
+        queue: "fifo",
+        limit: None,
+        balancer: "ecmp",
+    };
+}
+
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
     pub compat: Compat,
-    pub ecn_defaults: EcnDefaults,
+    pub defaults: SwitchDefaults,
     /// Distinct rates of the links, those of failures included, ascending.
     pub rates: &'a [Rate],
 }
@@ -63,20 +94,21 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
         section.complain("buffer", message);
     }
     let forwarding = forwarding(section);
-    let mut queue = section.scheme("queue");
-    let queue_kind = queue.kind("queue", Some("fifo"), QUEUES, "queue discipline of every port");
-    section.absorb("queue", queue);
+    let mut queueing = section.scheme("queue");
+    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of every port");
+    let queue_config = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
+    section.absorb("queue", queueing);
     let ecn = ecn(section, cx);
     let mut pauses = section.child("pfc");
-    let pfc = pfc(&mut pauses, cx.compat);
+    let pfc = pfc(&mut pauses, cx);
     section.absorb("pfc", pauses);
     let help = "with PFC off: how much of the free buffer a queue may hold, as a multiple of it (dynamic \
                 threshold of Choudhury and Hahne, 1998; 1 is common)";
     let lossy_alpha = section.parameters().number("lossy_alpha", 1.0, (1.0 / 128.0, 128.0), help);
     let mut balancing = section.scheme("balancer");
-    let balancer = balancer(&mut balancing);
+    let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
-    let queue = queue_kind.and_then(crate::queue::read).unwrap_or(QueueConfig::Fifo);
+    let queue = queue_config.unwrap_or(QueueConfig::Fifo);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue }
 }
 
@@ -84,13 +116,18 @@ fn forwarding(section: &mut Section) -> Forwarding {
     let help = "when a packet may leave (published: store-and-forward)";
     let chosen = section.parameters().choice("forwarding", "store-and-forward", FORWARDING, help);
     let help = "bytes that must have arrived before a packet may leave a cut-through switch";
-    if chosen == "cut-through" || section.peek("cut_through_header").is_none() {
+    let cuts_through = chosen != "store-and-forward";
+    if cuts_through || section.peek("cut_through_header").is_none() {
         let header = section.parameters().bytes("cut_through_header", Bytes(64), help);
         if !(1..=9000).contains(&header.0) {
             section.complain("cut_through_header", format!("{header} is not between 1B and 9000B"));
         }
-        if chosen == "cut-through" {
-            return Forwarding::CutThrough { header: header.0.clamp(1, 9000) as u32 };
+        let header = header.0.clamp(1, 9000) as u32;
+        if cuts_through {
+            return match chosen {
+                "cut-through" => Forwarding::CutThrough { header },
+                _ => Forwarding::IdealCutThrough { header },
+            };
         }
         section.forget("cut_through_header");
         return Forwarding::StoreAndForward;
@@ -129,14 +166,14 @@ const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTC
 
 fn common_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     let mut table = section.child("ecn");
-    let enabled = table.parameters().flag("enabled", true, "mark packets at all");
+    let enabled = table.parameters().flag("enabled", cx.defaults.marks, "mark packets at all");
     let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP);
     let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP);
-    let default_pmax = cx.ecn_defaults.at(Rate(0)).pmax;
+    let default_pmax = cx.defaults.ecn.at(Rate(0)).pmax;
     let pmax = table.parameters().number("pmax", default_pmax, (0.0, 1.0), PMAX_HELP);
     let mut thresholds = Vec::new();
     for &rate in cx.rates {
-        let auto = cx.ecn_defaults.at(rate);
+        let auto = cx.defaults.ecn.at(rate);
         let threshold =
             EcnThreshold { rate, kmin: kmin.unwrap_or(auto.kmin), kmax: kmax.unwrap_or(auto.kmax), pmax };
         if enabled && threshold.kmin > threshold.kmax {
@@ -165,7 +202,7 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
             }
             continue;
         };
-        let auto = cx.ecn_defaults.at(rate);
+        let auto = cx.defaults.ecn.at(rate);
         let kmin = table.parameters().bytes_or_auto("kmin", KMIN_HELP).unwrap_or(auto.kmin);
         let kmax = table.parameters().bytes_or_auto("kmax", KMAX_HELP).unwrap_or(auto.kmax);
         let pmax = table.parameters().number("pmax", auto.pmax, (0.0, 1.0), PMAX_HELP);
@@ -187,9 +224,13 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     thresholds
 }
 
-fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
+fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let mut p = section.parameters();
-    let enabled = p.flag("enabled", true, "pause the sender of a full ingress; off: packets are dropped");
+    let enabled = p.flag(
+        "enabled",
+        cx.defaults.lossless,
+        "pause the sender of a full ingress; off: packets are dropped",
+    );
     let help = "buffer that belongs to every port and class (published: 4096 B)";
     let reserve = p.bytes("reserve", Bytes(4096), help);
     let help = "headroom of a port, in units of its rate times its link's delay (published: 3)";
@@ -201,13 +242,13 @@ fn pfc(section: &mut Section, compat: Compat) -> PfcConfig {
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
     let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
-    let headroom_extra = section.flag_or_auto("headroom_extra", compat == Compat::None, help);
+    let headroom_extra = section.flag_or_auto("headroom_extra", cx.compat == Compat::None, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
-fn balancer(section: &mut Section) -> BalancerConfig {
+fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some("ecmp"), BALANCERS, help).unwrap_or("ecmp");
+    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or("ecmp");
     balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
 }
 
@@ -217,13 +258,14 @@ mod tests {
     use super::super::section::Findings;
     use super::*;
 
-    fn read_text(text: &str, sets: &[(&str, &str)], ecn_defaults: EcnDefaults) -> (SwitchConfig, Findings) {
+    fn read_text(text: &str, sets: &[(&str, &str)], ecn: EcnDefaults) -> (SwitchConfig, Findings) {
         let mut table = parse(text, "s.toml").unwrap();
         for (path, value) in sets {
             set(&mut table, path, value, "s.toml").unwrap();
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
-        let cx = SwitchContext { compat: Compat::None, ecn_defaults, rates: &rates };
+        let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
+        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);
@@ -268,7 +310,7 @@ mod tests {
         assert_eq!(
             problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
             [
-                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, priority)",
+                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, pfabric, priority)",
                 "s.toml:2: switch.ecn.kmin: 2MB is above kmax, which is 1.6MB at 100Gbps",
             ]
         );

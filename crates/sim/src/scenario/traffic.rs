@@ -7,8 +7,8 @@ use super::network::Network;
 use super::section::Section;
 use super::transport::{self, TransportContext};
 use crate::config::{Compat, TelemetryConfig, TransportConfig};
-use crate::parameters::Source;
-use crate::settings::telemetry_bytes;
+use crate::parameters::{Source, Value};
+use crate::settings::Framing;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::units::Rate;
 use crate::workload::spec::ReadParquet;
@@ -63,7 +63,13 @@ fn own_transport(
     if transports.is_empty() {
         return None;
     }
-    let merged = base.table().overlaid(over.table());
+    // Of another kind of transport none of the base's keys means the same.
+    let kind = |section: &Section| match section.peek("kind") {
+        Some(Value::Text(kind)) => kind,
+        _ => transport::DEFAULT.to_string(),
+    };
+    let another = over.peek("kind").is_some() && kind(&over) != kind(base);
+    let merged = if another { over.table().clone() } else { base.table().overlaid(over.table()) };
     let mut own = Section::over(section.file(), over.path(), &merged, over.origin());
     let config = transport::read(&mut own, cx);
     section.absorb("transport", own);
@@ -135,26 +141,8 @@ impl Hosts {
     }
 }
 
-/// Bytes of a transport's packets, telemetry included.
-struct Packet {
-    mtu: u64,
-    header: u64,
-    ack: u64,
-}
-
-impl Packet {
-    /// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
-    const PLAIN: Packet = Packet { mtu: 1000, header: 0, ack: 0 };
-
-    fn of(TransportConfig::Rdma(rdma): &TransportConfig, telemetry: &TelemetryConfig) -> Packet {
-        let telemetry = telemetry_bytes(rdma, telemetry);
-        Packet {
-            mtu: u64::from(rdma.mtu),
-            header: u64::from(rdma.header + telemetry),
-            ack: u64::from((rdma.ack_header + telemetry).max(rdma.ack_least)),
-        }
-    }
-}
+/// Stands in for a transport that is wrong, so that what is wrong with the workload is said as well.
+const PLAIN: Framing = Framing { payload: 1000, header: 0, ack: 0, acks_each: true };
 
 fn add_source(
     traffic: &mut Traffic,
@@ -168,10 +156,10 @@ fn add_source(
     let groups = RefCell::new(std::mem::take(&mut traffic.groups));
     let group_named = |name: &str| group_index(&mut groups.borrow_mut(), name);
     let warnings = RefCell::new(Vec::new());
-    let packet = cx
+    let framing = cx
         .transports
         .get(usize::from(transport))
-        .map_or(Packet::PLAIN, |transport| Packet::of(transport, cx.telemetry));
+        .map_or(PLAIN, |transport| Framing::of(transport, cx.telemetry));
     let context = WorkloadContext {
         seed: cx.seed,
         index,
@@ -183,9 +171,9 @@ fn add_source(
         group: group_named(&spec.group),
         group_named: &group_named,
         transport,
-        header: packet.header,
-        ack: packet.ack,
-        mtu: packet.mtu,
+        header: framing.header,
+        ack: framing.ack,
+        mtu: framing.payload,
         whole_ns: cx.compat == Compat::HpccNs3,
         read_parquet: cx.read_parquet,
         warn: &|message| warnings.borrow_mut().push(message),

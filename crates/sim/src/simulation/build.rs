@@ -19,26 +19,27 @@ use crate::net::agenda::AgendaKind;
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
+use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{RdmaSettings, Settings};
+use crate::settings::{PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
+use crate::transport::pfabric::Pfabric;
+use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use std::sync::Arc;
 
-/// Place of the RDMA stack among a host's transports.
-const RDMA: u8 = 0;
 const MOST_NODES: usize = 1 << 24;
 const MOST_PORTS: usize = u16::MAX as usize;
 
@@ -61,7 +62,8 @@ impl Simulation {
             map: &map,
             split: &split,
             windows: execution.windows,
-            horizon: settings.rdma.iter().map(|rdma| rdma.base_rtt).max().unwrap_or(Time::ZERO),
+            horizon: settings.longest_base_rtt(),
+            kinds: kinds(&config.transports),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -129,13 +131,8 @@ pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, compat: Compa
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
-    let mut rdma = Vec::new();
-    for TransportConfig::Rdma(transport) in &config.transports {
-        let (rtt, bdp) = base_rtt_of(&config.topology, routes, transport.mtu, config.compat);
-        let mut transport = transport.clone();
-        transport.controller.set_eager_timers(config.compat == Compat::HpccNs3);
-        rdma.push(RdmaSettings::new(&transport, &config.telemetry, config.compat, rtt, bdp));
-    }
+    let kinds = kinds(&config.transports);
+    let place = |transport: &TransportConfig| kinds.iter().position(|kind| *kind == transport.name());
     let (int_hops, path_ids, pint) = match &config.telemetry {
         TelemetryConfig::None => (0, false, None),
         TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
@@ -145,8 +142,8 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
         compat: config.compat,
-        transport_of: vec![RDMA; rdma.len()],
-        rdma,
+        transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
+        transports: config.transports.iter().map(|t| transport_settings(config, routes, t)).collect(),
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
         path_ids,
@@ -158,6 +155,40 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
+    }
+}
+
+/// The kinds of transport that a run has, each once, in the order in which the transports name them.
+fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
+    let mut kinds = Vec::new();
+    for transport in transports {
+        if !kinds.contains(&transport.name()) {
+            kinds.push(transport.name());
+        }
+    }
+    kinds
+}
+
+fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
+    match transport {
+        TransportConfig::Rdma(rdma) => {
+            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, config.compat);
+            let mut rdma = rdma.clone();
+            rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
+            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
+        }
+        TransportConfig::Phost(phost) => {
+            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, config.compat).0;
+            TransportSettings::Phost(PhostSettings {
+                config: phost.clone(),
+                base_rtt: rtt(phost.packet()),
+                control_rtt: rtt(phost.control),
+            })
+        }
+        TransportConfig::Pfabric(pfabric) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
+            TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
+        }
     }
 }
 
@@ -187,6 +218,7 @@ fn map(config: &Config) -> Map {
             ends[link as usize][side] = first_port[node] + local as u32;
         }
     }
+    let forwarding = config.switch.forwarding;
     let mut sides = Vec::with_capacity(total as usize);
     for (node, list) in lists.iter().enumerate() {
         for &(link, neighbour) in list {
@@ -198,7 +230,7 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through),
+                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding),
             });
         }
     }
@@ -208,10 +240,7 @@ fn map(config: &Config) -> Map {
 
 /// Bytes after which a switch forwards; 0: all.
 fn cut_through_header(config: &Config) -> u16 {
-    match config.switch.forwarding {
-        Forwarding::StoreAndForward => 0,
-        Forwarding::CutThrough { header } => header.min(u32::from(u16::MAX)) as u16,
-    }
+    config.switch.forwarding.header().map_or(0, |header| header.min(u32::from(u16::MAX)) as u16)
 }
 
 /// Numbers hosts, switches and ports within their regions, in the order of the nodes.
@@ -248,6 +277,8 @@ struct Builder<'a> {
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
+    /// The transports of every host.
+    kinds: Vec<&'static str>,
 }
 
 impl Builder<'_> {
@@ -272,7 +303,8 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
-                    transports: vec![TransportState::Rdma(Rdma::new(own.len()))],
+                    transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
+                    turn: 0,
                 }),
             }
         }
@@ -282,6 +314,7 @@ impl Builder<'_> {
             measure.flow_goodput.as_ref().map_or(Vec::new(), |m| m.what.clone()),
             measure.pauses,
         );
+        let losses = self.config.failures.loss.map(|loss| Losses::new(loss, self.config.seed, ports.len()));
         let net = Partition::new(PartitionPlan {
             number,
             partitions: self.split.parts,
@@ -294,8 +327,24 @@ impl Builder<'_> {
             layout,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
+            losses,
         });
         (net, switches, hosts)
+    }
+
+    /// The transports of a host with so many ports.
+    fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
+        let state = |kind: &&'static str| match self.config.transports.iter().find(|t| t.name() == *kind) {
+            Some(TransportConfig::Phost(phost)) => {
+                let state = Phost::new(ports, phost.policy, self.config.seed, host);
+                TransportState::Phost(Box::new(state))
+            }
+            Some(TransportConfig::Pfabric(_)) => {
+                TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
+            }
+            _ => TransportState::Rdma(Rdma::new(ports)),
+        };
+        self.kinds.iter().map(state).collect()
     }
 
     /// What a switch writes into packets.
@@ -342,7 +391,7 @@ impl Builder<'_> {
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let queue = match owner {
             NodeIndex::Switch(_) => self.config.switch.queue,
-            NodeIndex::Host(_) => QueueConfig::Fifo,
+            NodeIndex::Host(_) => nic_queue(&self.config.transports),
         };
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
@@ -363,6 +412,12 @@ impl Builder<'_> {
         };
         all.enumerate().map(port).collect()
     }
+}
+
+/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
+fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
+    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
+    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
 fn switch(
@@ -386,6 +441,7 @@ fn switch(
         first_port,
         telemetry,
         cuts_through: cut_through_header(config),
+        waits_for_tails: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,

@@ -65,9 +65,8 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
             "the mode like \"hpcc-ns3\" breaks ties in one order for the whole network, so it runs on one thread",
         ));
     }
-    let external = |TransportConfig::Rdma(rdma): &TransportConfig| {
-        matches!(rdma.controller, ControllerConfig::External(_))
-    };
+    let external =
+        |transport: &TransportConfig| matches!(transport.controller(), Some(ControllerConfig::External(_)));
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }

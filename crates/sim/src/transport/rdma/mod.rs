@@ -78,7 +78,7 @@ impl Rdma {
     /// The next data packet of a queue pair.
     fn build(&mut self, slot: u32, cx: &mut HostContext) -> PacketId {
         let pair = &mut self.pairs[slot as usize];
-        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let settings = cx.settings.rdma(pair.transport);
         let now = cx.net.now;
         let (seq, payload) = pair.take_next(settings.config.mtu);
         let size = settings.data_bytes(u64::from(payload)) as u16;
@@ -93,6 +93,8 @@ impl Rdma {
             sender: slot,
             hash: pair.hash,
             telemetry,
+            // What pFabric's queues order by.
+            aux: u32::try_from(pair.size - pair.acknowledged).unwrap_or(u32::MAX),
             size,
             payload,
             group: pair.group,
@@ -200,7 +202,7 @@ impl Rdma {
             return None;
         }
         let now = cx.net.now;
-        let settings = &cx.settings.rdma[usize::from(pair.transport)];
+        let settings = cx.settings.rdma(pair.transport);
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
             pair.progress(now, settings.config.rto);
@@ -295,7 +297,7 @@ impl Rdma {
         if pair.done || !pair.rto_armed || pair.rto_event != now {
             return None;
         }
-        let rto = cx.settings.rdma[usize::from(pair.transport)].config.rto?;
+        let rto = cx.settings.rdma(pair.transport).config.rto?;
         if pair.in_flight() == 0 && !pair.has_data() {
             pair.rto_armed = false;
             return None;
@@ -332,8 +334,9 @@ fn pacing_gap(bytes: u64, rate: Rate, compat: Compat) -> Time {
 #[inline]
 fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
     let stack = cx.net.stacks.insert();
-    if cx.settings.pint.is_some() {
-        cx.net.stacks.carry_digest(stack, packet_id(flow, first_byte));
+    if let Some(pint) = &cx.settings.pint {
+        let packet = packet_id(flow, first_byte);
+        cx.net.stacks.carry_digest(stack, packet, pint.set_of(packet));
     }
     stack
 }
@@ -341,19 +344,21 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
 /// The digest of a packet that has arrived is taken off and recorded.
 #[inline(never)]
 fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partition) {
-    let id = net.stacks.packet(packet.telemetry);
-    if !pint.records(seed, id) {
+    if pint.recorded == 0 {
         return;
     }
-    let (hops, digest) = net.stacks.digest(packet.telemetry);
+    let carried = net.stacks.digest(packet.telemetry);
+    if !pint.records(seed, carried.packet()) {
+        return;
+    }
     net.recorder.digest(DigestRecord {
         time: net.now,
         flow: packet.flow,
         src: packet.src,
         dst: packet.dst,
-        packet: id,
-        digest,
-        hops,
+        packet: carried.packet(),
+        digest: carried.digest(),
+        hops: carried.hops(),
         plan_version: pint.version(),
     });
 }
@@ -364,20 +369,19 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &HostContext) -> Option<Pat
     if packet.telemetry == NONE {
         return None;
     }
-    let (_, digest) = cx.net.stacks.digest(packet.telemetry);
-    let load = pint.load_of(cx.net.stacks.packet(packet.telemetry), digest)?;
+    let load = pint.load_of(cx.net.stacks.digest(packet.telemetry))?;
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
-    &cx.settings.rdma[usize::from(profile)]
+    cx.settings.rdma(profile)
 }
 
 impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
-        let settings = &cx.settings.rdma[usize::from(spec.transport)];
-        let ideal = ideal_fct(cx.settings, settings, cx.map, spec);
+        let settings = cx.settings.rdma(spec.transport);
+        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
@@ -479,7 +483,7 @@ impl Transport for Rdma {
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
         let mut view = FlowView {
-            rate_bps: pair.control.rate.0 as f64,
+            rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
             internals: Vec::new(),
         };

@@ -1,0 +1,48 @@
+//! Paths by the packet's own label: whoever sends it chooses its path, one digit of the label a tier.
+//!
+//! A host that counts up from packet to packet sprays evenly over all paths of a tree (pHost); a label that is the hash of
+//! a flow keeps the flow on one path.
+//!
+//! Source: the spray counters of the pHost authors' simulator (Gao et al., "pHost", CoNEXT 2015); for the digits, those of
+//! [`super::Destination`].
+
+use super::LoadBalancer;
+use crate::packet::Packet;
+
+pub struct Label {
+    /// 0 at the switches next to the hosts.
+    tier: u32,
+}
+
+impl Label {
+    /// `tier` as the topology counts: 1 next to the hosts.
+    pub fn new(tier: u8) -> Label {
+        Label { tier: u32::from(tier).saturating_sub(1).min(8) }
+    }
+}
+
+impl LoadBalancer for Label {
+    #[inline]
+    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+        let paths = candidates.len();
+        packet.hash as usize / paths.pow(self.tier) % paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_count_up_take_every_path_in_turn() {
+        let ports = [0, 1, 2];
+        let labelled = |hash| Packet { hash, ..Packet::default() };
+        let (mut tor, mut agg) = (Label::new(1), Label::new(2));
+        let mut met = [[0; 3]; 3];
+        for hash in 100..109 {
+            let packet = labelled(hash);
+            met[tor.choose(&packet, &ports)][agg.choose(&packet, &ports)] += 1;
+        }
+        assert_eq!(met, [[1; 3]; 3]);
+    }
+}
