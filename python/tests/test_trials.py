@@ -148,10 +148,102 @@ def test_several_seeds_are_refused(folder, capsys):
     assert "expected one seed" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware"])
+@pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware", "pint-fig9"])
 def test_the_published_experiments_are_whole(name, tmp_path):
     experiment = experiments.load(name)
     size = reproduce.chosen_size(experiment, full=True)
     panels = trials.plan(experiment, size, tmp_path)
-    assert all(panel.published for panel in panels)
+    assert all(any(panel.published for panel in panels if panel.figure is f) for f in experiment.figures)
     assert all(trials.check(claim, panels) is not None for claim in experiment.claims)
+
+
+RECORD = """
+bits = 32
+hops = { expected = 1, maximal = 3 }
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+bits = 32
+copies = 2
+largest = 16777216
+"""
+
+INCAST = """
+name = "incast"
+[topology]
+kind = "star"
+hosts = 4
+[transport]
+kind = "rdma"
+controller = { kind = "dctcp" }
+[telemetry]
+kind = "pint"
+queries = "record.toml"
+[[workload]]
+kind = "flows"
+flows = [
+  { src = 0, dst = 3, size = "400KB", start = "0us" },
+  { src = 1, dst = 3, size = "400KB", start = "0us" },
+  { src = 2, dst = 3, size = "100KB", start = "20us" },
+]
+"""
+
+LATENCY = """
+title = "Two senders, one port"
+source = "own"
+scenario = "scenario.toml"
+[small]
+set = { trials = 200 }
+[full]
+says = "the same"
+[[axis]]
+name = "samples"
+variants = [{ name = "50" }, { name = "200" }]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "8 bits" },
+  { name = "exact", set = { bits = 0 } },
+  { name = "independent", set = { independent = true } },
+  { name = "sketch", set = { sketch_bytes = 60 } },
+]
+[[figure]]
+name = "median"
+title = "Median"
+kind = "trials"
+lines = "scheme"
+along = "samples"
+metrics = ["error", "typical"]
+set = { what = "latency", quantile = 0.5, longest_sample = 200, "scenario.seed" = 2 }
+[[claim]]
+text = "8 bits are as good as exact values"
+kind = "trials"
+figure = "median"
+line = "8 bits"
+against = "exact"
+metric = "error"
+most = 1.2
+"""
+
+
+def test_latency_is_tried_on_what_one_run_recorded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "port"
+    folder.mkdir()
+    for name, text in (("record", RECORD), ("scenario", INCAST), ("experiment", LATENCY)):
+        (folder / f"{name}.toml").write_text(text)
+    assert main(["reproduce", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(list((tmp_path / "out/experiments/port/points").iterdir())) == 1, "all points share one run"
+    errors = {(p["line"], p["samples"]): p["found"]["mean_relative_error"] for p in found["points"]}
+    assert len(errors) == 8 and {p["found"]["streams"] for p in found["points"]} == {2}
+    assert errors["8 bits", 200] == pytest.approx(errors["exact", 200], abs=0.03)
+    assert 0 < errors["independent", 200] < 0.1
+    assert errors["sketch", 200] != errors["8 bits", 200]
+    assert found["claims"][0]["holds"]
+
+    changed = (folder / "experiment.toml").read_text().replace("quantile = 0.5", "quantile = 5")
+    (folder / "experiment.toml").write_text(changed)
+    assert main(["reproduce", str(folder)]) == 2
+    assert "quantile: expected a number between 0 and 1, found 5" in capsys.readouterr().err

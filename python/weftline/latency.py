@@ -46,13 +46,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], out: Path) -> Any:
-    """Return the run, a point of `weftline.reproduce`, whose digests are looked at."""
+def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], queries: str, out: Path) -> Any:
+    """Return the run, a point of `weftline.reproduce`, whose digests are looked at; `queries` is its plan."""
     from weftline import reproduce
 
     source = scenarios.load(experiment.scenario)
     changed = scenarios.settings(settings)
-    folder = out / "points" / runs.content_hash(runs.resolve(source, changed, seed=size.seeds[0]))
+    resolved = runs.resolve(source, changed, seed=size.seeds[0])
+    folder = out / "points" / runs.content_hash(resolved + queries)
     name = ", ".join(f"{key.rsplit('.', 1)[-1]} {value}" for key, value in changed) or experiment.name
     return reproduce.Point(
         name=name, source=source, settings=tuple(changed), seed=size.seeds[0], folder=folder

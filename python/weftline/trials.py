@@ -176,8 +176,9 @@ def _point(
             return None
         basis = tracing.check(settings, experiment.folder, name)
     else:
-        recorded = latency.run_of(experiment, size, of_run, out)
-        basis = latency.check(settings, experiment.folder, name) + recorded.folder.name
+        queries = latency.check(settings, experiment.folder, name)
+        recorded = latency.run_of(experiment, size, of_run, queries, out)
+        basis = queries + recorded.folder.name
     digest = hashlib.sha256(
         json.dumps([_native.version(), what, settings, size.seeds[0], basis], sort_keys=True).encode()
     ).hexdigest()[:12]

@@ -55,10 +55,15 @@ def notes(panel: Panel) -> list[str]:
         count = sum(found.get(key, 0) for found in panel.found.values())
         if count:
             said.append(f"{count} {text}.")
-    streams = {(f["streams"], f["left_out"]) for f in panel.found.values() if "streams" in f}
-    for used, left_out in sorted(streams):
+    streams = {
+        (found["streams"], found["left_out"], point.settings["smallest"])
+        for point, found in panel.found.items()
+        if "streams" in found
+    }
+    for used, left_out, smallest in sorted(streams):
         text = f"{used} hops of flows"
-        said.append(f"{text}; {left_out} left out, whose quantile is 0." if left_out else f"{text}.")
+        more = f"; {left_out} left out, whose quantile is below {smallest:g} ns"
+        said.append(f"{text}{more if left_out else ''}.")
     return said
 
 

@@ -199,8 +199,12 @@ mod tests {
             (stream.quantile(0.5), stream.quantile(0.8), stream.quantile(1.0)),
             (Some(3.0), Some(4.0), Some(5.0))
         );
-        assert_eq!(mean(&[stream.clone()], 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
-        assert_eq!(mean(&[stream.clone()], 0.5, &exact(6, false), 1.0, 10, 1), None, "too few samples");
+        assert_eq!(mean(std::slice::from_ref(&stream), 0.5, &exact(5, false), 1.0, 10, 1), Some(0.0));
+        assert_eq!(
+            mean(std::slice::from_ref(&stream), 0.5, &exact(6, false), 1.0, 10, 1),
+            None,
+            "too few samples"
+        );
         assert_eq!(mean(&[stream], 0.5, &exact(5, false), 4.0, 10, 1), None, "the truth is below");
         assert_eq!(Stream::default().quantile(0.5), None);
     }
@@ -248,20 +252,17 @@ mod tests {
     /// Laws of hop delays like those of the independent check of Fig 9: exact samples of the lognormal one are off by 3.8 %, 8 bits add 0.1.
     #[test]
     fn eight_bits_and_a_thousand_independent_samples_find_the_median_to_within_4_percent() {
-        let batches = |size, load| vec![Stream::of(&port(size, load, 400_000))];
+        let batches = |size, load| vec![Stream::of(&port(size, load, 100_000))];
         let laws = [
             ("batches of 8 at load 0.5", batches(8, 0.5)),
             ("batches of 32 at load 0.7", batches(32, 0.7)),
-            ("lognormal", lognormal(100_000)),
+            ("lognormal", lognormal(20_000)),
         ];
         for (law, streams) in laws {
             let coded = Estimate { values: Estimate::approximation(8, EPSILON), ..exact(1_000, true) };
-            let error = |estimate| mean(&streams, 0.5, &estimate, 1.0, 10_000, 7).unwrap();
+            let error = |estimate| mean(&streams, 0.5, &estimate, 1.0, 2_000, 7).unwrap();
             let (many, few) = (error(coded), error(Estimate { samples: 100, ..coded }));
-            println!(
-                "{law}: {many:.4} of 1 000 samples, {few:.4} of 100, {:.4} without codes",
-                error(exact(1_000, true))
-            );
+            println!("{law}: {many:.4} of 1 000 samples, {few:.4} of 100");
             assert!(many <= 0.04, "{law}: {many}");
             // Sampling decides: ten times as many samples are worth about the square root of 10.
             assert!((2.0..4.5).contains(&(few / many)), "{law}: {few} against {many}");
