@@ -177,7 +177,7 @@ mod tests {
     fn what_is_drawn_for_one_packet_is_independent_in_pairs() {
         // Chi square of 64 cells has 63 degrees of freedom: mean 63, deviation 11.2; 171 pairs and three kinds of ids.
         const PACKETS: u64 = 100_000;
-        for ids in [|n: u64| n, |n: u64| n << 32 ^ 1_000, |n: u64| (n / 100) << 32 ^ (n % 100) * 1_000] {
+        for ids in [|n: u64| n, |n: u64| n << 32 ^ 1_000, |n: u64| ((n / 100) << 32) ^ ((n % 100) * 1_000)] {
             let all: Vec<Vec<u32>> = (0..PACKETS).map(|n| drawn(ids(n))).collect();
             for a in 0..all[0].len() {
                 for b in 0..a {
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_sum_of_three_draws_is_even_half_the_time() {
         const PACKETS: u64 = 100_000;
-        let all: Vec<Vec<u32>> = (0..PACKETS).map(|n| drawn(n << 32 ^ n * 1_000)).collect();
+        let all: Vec<Vec<u32>> = (0..PACKETS).map(|n| drawn((n << 32) ^ (n * 1_000))).collect();
         let draws = all[0].len();
         for (a, b, c) in (0..draws).flat_map(|a| (0..a).flat_map(move |b| (0..b).map(move |c| (a, b, c)))) {
             let odd = all.iter().filter(|draws| (draws[a] ^ draws[b] ^ draws[c]) >> 31 == 1).count();
