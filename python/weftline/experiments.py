@@ -58,7 +58,7 @@ class FigureDefinition:
     panels: list[str] = field(default_factory=list)
     lines: str
     along: str = ""
-    """The axis of x, of a figure of kind "cost" or "trend"."""
+    """The axis of x, of a figure of kind "cost", "trend" or "trials"."""
     only: dict[str, list[str]] = field(default_factory=dict)
     set: dict = field(default_factory=dict)
     published: str = ""
@@ -191,7 +191,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         title=data["title"],
         source=data.get("source", ""),
         text=data.get("text", "").strip(),
-        scenario=folder / data["scenario"] if "scenario" in data else _none(data, folder),
+        scenario=folder / data["scenario"] if "scenario" in data else _maybe_scenario(data, folder),
         out=data.get("folder", f"experiments/{name}"),
         sizes={size: data.get(size, {}) for size in ("small", "full")},
         duration_keys=list(data.get("duration_keys", [])),
@@ -209,7 +209,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
     )
 
 
-def _none(data: dict, folder: Path) -> Path:
+def _maybe_scenario(data: dict, folder: Path) -> Path:
     """Where the scenario would be of an experiment that may have none."""
     if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
         raise KeyError("scenario")
