@@ -2,13 +2,13 @@
 //!
 //! Where the processor has AVX2 the same loop is compiled for it, four hashes at a time; results are the same.
 
-use crate::hash::{Word, mix};
+use crate::hash::Word;
 
 /// What the hash of an id must be on one packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     word: Word,
-    /// The bits of a mixed word that count, and what they must be.
+    /// The bits of the hash that count, and what they must be.
     mask: u64,
     bits: u64,
 }
@@ -24,7 +24,7 @@ impl Wanted {
     /// Whether an id, [`spread`](crate::hash::spread), has it.
     #[inline(always)]
     pub fn has(self, spread: u64) -> bool {
-        mix(self.word.0 ^ spread) & self.mask == self.bits
+        self.word.spread_value(spread, 64) & self.mask == self.bits
     }
 
     /// The places, ascending, of those that have it.
