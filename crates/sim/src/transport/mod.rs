@@ -4,6 +4,7 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+pub mod fastpass;
 pub mod rdma;
 
 use crate::config::Compat;
