@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python loom check instructions bench fuzz docs validate clean
+.PHONY: help demo test test-rust test-python loom check instructions bench guided fuzz docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ instructions: ## instructions per packet-hop against benches/instructions.json (
 bench: $(NATIVE) ## packet-hops per CPU second on the standard workloads
 	$(BIN)/weftline bench
 
+guided: $(NATIVE) ## build the native module anew by profile, for the last 3 to 6 % of speed (two builds)
+	benches/guided.sh
+
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
 
@@ -50,7 +53,8 @@ validate: $(NATIVE) ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
 	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
-	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry; do \
+	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry \
+		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 
 clean: ## remove everything that was built

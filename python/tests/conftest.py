@@ -127,6 +127,14 @@ class Engine:
         p50 = 1 + 0.1 * factor + noise
         return {"size_bytes": size, "count": 50, "p50": p50, "p95": 2 * p50, "p99": 3 * p50, "mean": p50}
 
+    def completion(self, directory, least=0, most=None, group=None) -> str:
+        document = tomllib.loads((Path(directory) / "scenario.toml").read_text())
+        factor = SPEED[document["transport"]["controller"]["kind"]]
+        load = document["workload"][0].get("load", 0.5)
+        goodput = {"mean": 1e11 * (1 - load) / factor}
+        count, slowdown = 7 if least else 1000, self._bin(1e7, factor, 0)
+        return json.dumps({"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown})
+
     def queues(self, directory) -> str:
         cdf = [[0, 0.6], [1000, 0.9], [20_000, 0.99], [200_000, 1.0]]
         percentiles = {"p50": 0, "p95": 9000, "p99": 20_000, "p999": 150_000, "max": 200_000}
@@ -214,6 +222,7 @@ NATIVE = (
     "resolve",
     "run",
     "slowdown",
+    "completion",
     "queues",
     "series",
     "table",

@@ -197,6 +197,49 @@ def test_accuracy_is_that_of_the_plan(here, capsys):
     assert "hops: expected 1 to 12" in error
 
 
+PATHS = """\
+bits = 16
+hops = { expected = 3, maximal = 5 }
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 16
+copies = 2
+ids = 3
+"""
+
+
+def test_accuracy_is_tried_on_the_paths_of_a_topology(here, capsys):
+    (here / "paths.toml").write_text(PATHS)
+    ring = "".join(f"edge [ source {n} target {(n + 1) % 8} ]\n" for n in range(8))
+    (here / "ring.gml").write_text(
+        "graph [\n" + "".join(f"node [ id {n} ]\n" for n in range(8)) + ring + "]\n"
+    )
+    tried = ["pint", "accuracy", "paths.toml", "--topology", "ring.gml", "--trials", "300", "--json"]
+    means = []
+    for known in (["--ids-only"], [], ["--ends"], ["--shortest", "--ends"]):
+        found = json.loads(told(capsys, *tried, *known).out)
+        (length,) = found["queries"][0]["lengths"]
+        assert (length["hops"], length["wrong"], length["given_up"]) == (3, 0, 0)
+        means.append(length["mean_packets"])
+    # Between two switches two links apart, a ring has one way: nothing is left to find out.
+    assert means[0] > means[1] > means[2] == means[3] == 0
+    line = told(capsys, "pint", "accuracy", "paths.toml", "--topology", "line.gml", "--hops", "2,3").out
+    assert line.count("0 wrong") == 2
+
+    error = told(capsys, *tried[:-3], "--hops", "5,4,3", status=0)
+    assert error.out.count("hops") == 3
+    error = told(capsys, *tried[:3], "--topology", "line.gml", "--hops", "5", status=2).err
+    assert "no shortest path of the topology has 5 switches; the longest has 3" in error
+    error = told(capsys, *tried[:3], "--ends", status=2).err
+    assert "needs --topology" in error
+    error = told(capsys, *tried, "--ids-only", "--ends", status=2).err
+    assert "neither ends nor shortest" in error
+    error = told(capsys, *tried[:3], "--topology", "none.gml", status=2).err
+    assert "none.gml" in error
+
+
 def test_a_layout_says_how_many_stages_are_needed(here, capsys):
     assert "8 of 12 stages" in told(capsys, "pint", "layout", "queries.toml").out
     layout = json.loads(told(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json").out)

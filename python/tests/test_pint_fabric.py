@@ -6,6 +6,7 @@ import json
 import pytest
 
 from weftline import __main__ as cli
+from weftline import decoded, runs
 
 QUERIES = """
 bits = 16
@@ -90,6 +91,41 @@ def test_paths_of_simulated_flows_are_decoded_and_are_those_of_the_network(here,
             assert path == ends[:1]
         else:
             assert [path[0], path[2]] == ends and path[1] in (20, 21)
+
+
+def test_what_the_digests_of_a_run_tell_is_a_metric_of_it(here):
+    more = """
+[[query]]
+name = "reference"
+value = "hop-latency"
+aggregation = "quantiles"
+bits = 48
+copies = 4
+approximation = { epsilon = 0.0025 }
+space = 1000000
+"""
+    (here / "queries.toml").write_text(QUERIES.replace("bits = 16\n", "bits = 64\n", 1) + more)
+    assert weftline("run", "digests.toml", "--out", "one", "--quiet", "--set", 'transport.header="42B"') == 0
+    run = runs.Run.open("one")
+    # 2 x 4 bits and six switches: three hops take some five packets, never more if their links are known.
+    alone, linked = decoded.path_packets(run, "ids"), decoded.path_packets(run, "network")
+    assert 1.5 < linked <= alone < 10
+    tail = decoded.latency_error(run, "0.99")
+    assert 0 < tail < 0.5
+    # Computed once.
+    (here / "one" / "telemetry.parquet").unlink()
+    assert decoded.latency_error(runs.Run.open("one"), "0.99") == tail
+
+
+def test_recirculated_packets_are_counted_and_no_more_than_one_is_on_its_way_at_a_port(here):
+    changes = ["--set", 'telemetry={ kind = "pint", arithmetic = "recirculated", registers = 1 }']
+    assert weftline("run", "digests.toml", "--out", "one", "--quiet", *changes) == 0
+    summary = runs.Run.open("one").summary
+    # Full packets leave every 84 ns, a second pass takes 1 us: at most every 12th of a busy port.
+    assert summary["packets_recirculated"] > 100
+    assert 0.01 < summary["recirculated_share"] < 0.3
+    assert weftline("run", "digests.toml", "--out", "two", "--quiet") == 0
+    assert runs.Run.open("two").summary["recirculated_share"] == 0
 
 
 def test_digests_do_not_depend_on_threads(here):

@@ -3,6 +3,8 @@
     kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
                       `percentile` of `line` over that of `against`; of several, the least favourable counts
     kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+    kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
+                      or at `against_at` if one of these is given
     kind = "cost"     on a figure of that kind; see `weftline.cost`
 
 `below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
@@ -15,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weftline import quantities
+from weftline import quantities, trends
 from weftline.errors import InputError
 from weftline.lines import Line, at_share
 from weftline.metrics import metric
@@ -46,6 +48,9 @@ class Verdict:
 def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
     """Check one claim against the lines of its panel and the published values of that panel."""
     by_label = {line.label: line for line in lines}
+    if claim.get("kind") == "trend":
+        measured, write = _trend(claim, lines)
+        return verdict(claim, measured, write, published=claim.get("published"))
     if claim.get("kind", "metric") == "curve":
         measured, said = _curve(claim, by_label, published)
         write = quantities.digits
@@ -143,6 +148,18 @@ def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable
     other = lines[claim["against"]].metric(name)
     ratio = mine.value / other.value if mine and other and other.value else None
     return ratio, quantities.digits
+
+
+def _trend(claim: dict, lines: Sequence[Line]) -> tuple[float | None, Callable]:
+    name, at = claim["metric"], claim["at"]
+    by_place = {(line.label, line.place): line for line in lines}
+    mine = by_place.get((claim["line"], at))
+    if "against" not in claim and "against_at" not in claim:
+        value = mine.metric(name) if mine else None
+        return (value.value if value else None), metric(name).text
+    other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
+    found = trends.ratio(mine, other, name)
+    return (found.value if found else None), quantities.digits
 
 
 def _within(claim: dict, value: float) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weftline import compare, figures, quantities, report
+from weftline import compare, figures, quantities, report, trends
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.figures import Published
 from weftline.lines import PERCENTILES, Line, at_share
@@ -72,6 +72,8 @@ def tables(panels: Sequence[Panel]) -> list[Table]:
             found.append(_queue_table(p, title))
         elif definition.kind == "bars":
             found.append(_bars_table(p, title))
+        elif definition.kind == "trend":
+            found.append(trends.table(p, title))
     return found
 
 
@@ -84,7 +86,8 @@ def _draw_slowdown(p: Panel, title: str) -> figures.Figure:
     ]
     percentiles = p.figure.options.get("percentiles", PERCENTILES)
     finished = [line for line in p.lines if line.has_flows]
-    return figures.slowdown(title, finished, percentiles=percentiles, published=curves)
+    over = p.figure.options.get("over", "")
+    return figures.slowdown(title, finished, percentiles=percentiles, published=curves, over=over)
 
 
 def _draw_queues(p: Panel, title: str) -> figures.Figure:
@@ -115,6 +118,7 @@ _DRAW = {
     "queue-cdf": _draw_queues,
     "bars": _draw_bars,
     "over-time": _draw_over_time,
+    "trend": trends.draw,
 }
 
 

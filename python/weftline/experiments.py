@@ -10,7 +10,8 @@
                             full = settings on top with --full, size = "full": then only, threads }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
                             published = its key in published.json, and the options of its kind;
-                            kind "cost" has along = the axis of x, whose variants are named by numbers
+                            kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
+                            named by numbers; what else they take is in `trends` and `trials`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
@@ -27,10 +28,10 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import scenarios
+from weftline import scenarios, trends
 from weftline.errors import InputError, nearest
 
-KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "cost")
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
     " repeats",
@@ -38,7 +39,7 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set full size threads",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log",
+    " scale combine entities group log sizes over",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
     " published",
 }
@@ -57,7 +58,7 @@ class FigureDefinition:
     panels: list[str] = field(default_factory=list)
     lines: str
     along: str = ""
-    """The axis of x, of a figure of kind "cost"."""
+    """The axis of x, of a figure of kind "cost", "trend" or "trials"."""
     only: dict[str, list[str]] = field(default_factory=dict)
     set: dict = field(default_factory=dict)
     published: str = ""
@@ -89,6 +90,11 @@ class Experiment:
         """Whether it is what runs cost that counts, not what they find."""
         return any(figure.kind == "cost" for figure in self.figures)
 
+    @property
+    def tries(self) -> bool:
+        """Whether its points are tried many times, with or without a run of a fabric."""
+        return any(figure.kind == "trials" for figure in self.figures)
+
     def variants(self, figure: FigureDefinition, axis: str, *, full: bool = True) -> list[str]:
         """Return the variants of an axis that a figure shows, at the full size or at the small one."""
         named = figure.only.get(axis) or list(self.axes[axis])
@@ -100,6 +106,11 @@ class Experiment:
         axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
         found = [[(axis, variant) for variant in self.variants(figure, axis, full=full)] for axis in axes]
         return list(itertools.product(*found))
+
+    def points(self, figure: FigureDefinition, *, full: bool = True) -> list[tuple[str, str]]:
+        """Return line and place on the axis of x ("" without one) of each point of a panel."""
+        places = self.variants(figure, figure.along, full=full) if figure.along else [""]
+        return list(itertools.product(self.variants(figure, figure.lines, full=full), places))
 
     def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
         """Return the settings that a choice stands for, later axes over earlier ones."""
@@ -180,7 +191,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         title=data["title"],
         source=data.get("source", ""),
         text=data.get("text", "").strip(),
-        scenario=folder / data["scenario"],
+        scenario=folder / data["scenario"] if "scenario" in data else _maybe_scenario(data, folder),
         out=data.get("folder", f"experiments/{name}"),
         sizes={size: data.get(size, {}) for size in ("small", "full")},
         duration_keys=list(data.get("duration_keys", [])),
@@ -196,6 +207,13 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
         claims=list(data.get("claim", [])),
         repeats=data.get("repeats", 3),
     )
+
+
+def _maybe_scenario(data: dict, folder: Path) -> Path:
+    """Where the scenario would be of an experiment that may have none."""
+    if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
+        raise KeyError("scenario")
+    return folder / "scenario.toml"
 
 
 def _variants(axis: dict, path: Path) -> dict[str, dict]:
@@ -232,13 +250,18 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     figures = {figure.name: figure for figure in experiment.figures}
     for figure in experiment.figures:
         known("kind of figure", figure.kind, list(KINDS))
-        along = [figure.along] if figure.along or figure.kind == "cost" else []
+        along = [figure.along] if figure.along or figure.kind in ("cost", "trend", "trials") else []
         for axis in [figure.lines, *along, *figure.panels, *figure.only]:
             known("axis", axis, list(experiment.axes))
         for axis, variants in figure.only.items():
             for variant in variants:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+        if figure.kind == "slowdown" and "over" in figure.options:
+            known("line", figure.options["over"], experiment.variants(figure, figure.lines))
+        if figure.kind == "trend":
+            trends.check(figure, experiment.variants(figure, figure.along), path)
     _check_cost(experiment, path)
+    _check_trials(experiment, path)
     for claim in experiment.claims:
         known("figure", claim.get("figure", ""), list(figures))
         figure = figures[claim["figure"]]
@@ -273,4 +296,20 @@ def _check_cost(experiment: Experiment, path: Path) -> None:
             if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
                 raise InputError(
                     f"{path}: axis {figure.lines}: {variant}: threads: expected 1 to 65535, found {threads!r}"
+                )
+
+
+def _check_trials(experiment: Experiment, path: Path) -> None:
+    """What is asked of figures of kind "trials": no others beside them, and numbers along them."""
+    if not experiment.tries:
+        return
+    for figure in experiment.figures:
+        if figure.kind != "trials":
+            raise InputError(
+                f'{path}: figure "{figure.name}": one of kind "trials" stands beside its like alone'
+            )
+        for variant in experiment.variants(figure, figure.along):
+            if not variant.replace(" ", "").isdecimal():
+                raise InputError(
+                    f'{path}: axis {figure.along}: expected a number such as "59", found "{variant}"'
                 )

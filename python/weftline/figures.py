@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from weftline import quantities
-from weftline.lines import PERCENTILES, Line, at_share
+from weftline.lines import PERCENTILES, Line, Mean, at_share
 from weftline.metrics import metric
 from weftline.terminal import Table
 
@@ -57,6 +57,7 @@ class Diagram:
     values: list[tuple[str, float, float]]
     log: bool = False
     """Whether the axis of y is logarithmic."""
+    published: Sequence[tuple[str, float, float]] = ()
 
 
 def slowdown(
@@ -65,20 +66,23 @@ def slowdown(
     *,
     percentiles: Sequence[str] = PERCENTILES,
     published: Sequence[Published] = (),
+    over: str = "",
     caption: str = "",
 ) -> Figure:
     """Return FCT slowdown by flow size: equal-count bins, log scale, one panel a percentile.
 
-    A bin is drawn at the share of flows up to its largest size; the axis names that size.
+    A bin is drawn at the share of flows up to its largest size; the axis names that size. With `over`, the
+    label of a line, each line is drawn as its ratio to that one, bin by bin.
     """
     bins = min((line.bins for line in lines), default=10)
     curves = {line.label: line.curve(bins) for line in lines}
+    units = curves.get(over) or [{}] * bins
     rows = [
-        _row(line.label, 100 * point["share"], point[p].value, panel=p, size=point["size_bytes"])
+        _row(line.label, 100 * point["share"], value, panel=p, size=point["size_bytes"])
         for line in lines
-        for point in curves[line.label]
+        for point, unit in zip(curves[line.label], units, strict=False)
         for p in percentiles
-        if point[p] is not None
+        if (value := _relative(point[p], unit.get(p))) is not None
     ]
     rows += [
         _row(curve.label, 100 * share, value, panel=curve.percentile, published=True)
@@ -97,7 +101,7 @@ def slowdown(
     y = {
         "field": "y",
         "type": "quantitative",
-        "title": "FCT slowdown",
+        "title": f"FCT slowdown over that of {over}" if over else "FCT slowdown",
         "scale": {"type": "log", "nice": False, "zero": False, "padding": 8},
         "axis": {"format": "~g", "tickCount": 6},
     }
@@ -107,6 +111,13 @@ def slowdown(
     if published:
         note = f"{caption} Lines are measured here, hollow markers are published.".strip()
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
+
+
+def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
+    """A value, or its ratio to another if there is one."""
+    if mean is None:
+        return None
+    return mean.value / unit.value if unit else mean.value
 
 
 def queue_cdf(
@@ -244,20 +255,29 @@ def bars(
 
 
 def against_number(
-    title: str, labels: Sequence[str], diagrams: Sequence[Diagram], *, axis: str, caption: str = ""
+    title: str,
+    labels: Sequence[str],
+    diagrams: Sequence[Diagram],
+    *,
+    axis: str,
+    caption: str = "",
+    log_x: bool = True,
 ) -> Figure:
-    """Return diagrams side by side over one logarithmic axis of x, the same lines in each."""
+    """Return diagrams side by side over one axis of x, the same lines in each; hollow is published."""
     rows = [_row(line, x, y, panel=diagram.title) for diagram in diagrams for line, x, y in diagram.values]
-    base = _base(rows, list(labels), marks=True)
+    said = [
+        _row(line, x, y, panel=diagram.title, published=True)
+        for diagram in diagrams
+        for line, x, y in diagram.published
+    ]
+    if said:
+        caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
+    base = _base(rows + said, list(labels), marks=True)
     encoding = base.pop("encoding")
-    ticks = sorted({row["x"] for row in rows})
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"type": "log", "nice": False, "padding": 8},
-        "axis": {"values": _apart(ticks), "format": ",~r", "grid": False},
-    }
+    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
+    x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
+    if log_x:
+        x["axis"]["values"] = _apart(sorted({row["x"] for row in rows}))
     units = []
     for diagram in diagrams:
         scale = {"type": "log", "nice": False, "padding": 8} if diagram.log else {"zero": True}
@@ -269,10 +289,54 @@ def against_number(
                 "height": HEIGHT,
                 "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
                 "encoding": encoding,
-                "layer": _layers(x, y, False),
+                "layer": _layers(x, y, bool(diagram.published)),
             }
         )
     return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
+
+
+def trend(
+    title: str,
+    labels: Sequence[str],
+    points: Sequence[tuple[str, float, float]],
+    published: Sequence[tuple[str, float, float]],
+    *,
+    axes: tuple[str, str],
+    log: str = "",
+    zero: bool = True,
+    caption: str = "",
+) -> Figure:
+    """Return lines of (line, x, y) over a number, published points as hollow markers.
+
+    Parameters
+    ----------
+    axes : (str, str)
+        Titles of x and y, with their units.
+    log : {"", "x", "y", "xy"}
+        Logarithmic axes.
+    zero : bool
+        Whether a linear axis of y begins at 0.
+    """
+    rows = [_row(line, x, y) for line, x, y in points]
+    rows += [_row(line, x, y, published=True) for line, x, y in published]
+    ticks = sorted({row["x"] for row in rows})
+    x = {"field": "x", "type": "quantitative", "title": axes[0]}
+    x |= {
+        "scale": {"zero": False, "nice": False, "padding": 12},
+        "axis": {"values": ticks, "format": ",.4~r"},
+    }
+    y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
+    y["scale"] = {"zero": zero}
+    for name, channel in (("x", x), ("y", y)):
+        if name in log:
+            channel["scale"] = {"type": "log", "nice": False, "padding": 12}
+    if "x" in log and ticks:
+        x["axis"]["values"] = _apart(ticks)
+    spec = _base(rows, list(labels), marks=True)
+    layers = _layers(x, y, bool(published))
+    spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
+    note = "Lines are measured here, hollow markers are published." if published else ""
+    return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip())
 
 
 def _apart(ticks: Sequence[float]) -> list[float]:

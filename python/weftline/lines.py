@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from weftline.metrics import metric
+from weftline.metrics import Flows, metric
 from weftline.runs import Run
 
 PERCENTILES = ("p50", "p95", "p99")
@@ -56,6 +56,10 @@ class Line:
     runs: list[Run]
     group: str | None = None
     """Only the flows of this group count for slowdowns; all without it."""
+    place: str = ""
+    """The variant of the axis of x that it stands at, in a figure that has one."""
+    sizes: tuple[int, int | None] = (0, None)
+    """Least and most size in bytes of the flows that metrics of flows count."""
 
     @cached_property
     def bins(self) -> int:
@@ -106,7 +110,12 @@ class Line:
 
     def metric(self, name: str) -> Mean | None:
         """Return a metric of `weftline.metrics` over the seeds."""
-        return Mean.of([metric(name).read(run) for run in self.runs])
+        return Mean.of(self.values(name))
+
+    def values(self, name: str) -> list[float | None]:
+        """Return the same of each run."""
+        flows = Flows(least=self.sizes[0], most=self.sizes[1], group=self.group)
+        return [metric(name).value(run, flows) for run in self.runs]
 
     def metric_text(self, name: str) -> str:
         """Return the same as text."""
@@ -142,8 +151,11 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
 
 def scheme_name(run: Run) -> str:
-    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``."""
-    controller = run.scenario.get("transport", {}).get("controller", {})
+    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``; without one, the transport."""
+    transport = run.scenario.get("transport", {})
+    if transport.get("kind", "rdma") != "rdma":
+        return str(transport["kind"])
+    controller = transport.get("controller", {})
     kind = str(controller.get("kind", "none"))
     return f"{kind}+w" if kind in ("dcqcn", "timely") and controller.get("window") is True else kind
 

@@ -256,7 +256,15 @@ def decode(
 
 
 def accuracy(
-    plan: Plan, *, hops: Sequence[int] | None = None, trials: int = 200, seed: int = 1
+    plan: Plan,
+    *,
+    hops: Sequence[int] | None = None,
+    trials: int = 200,
+    seed: int = 1,
+    topology: str | Path | None = None,
+    ids_only: bool = False,
+    ends: bool = False,
+    shortest: bool = False,
 ) -> dict[str, Any]:
     """Try the plan: packets through encoders and collector, with values whose truth is known.
 
@@ -266,9 +274,24 @@ def accuracy(
         Lengths of paths; default: the plan's expected length.
     trials
         Flows whose path is decoded; other queries are tried on a like number of packets.
+    topology
+        Topology file: paths are shortest paths of it, drawn at random between switches with hosts (between
+        any two where none with hosts are that far apart), and the decoder knows its switches and links.
+        Without it, paths are of as many different ids as the plan's `ids` say.
+    ids_only
+        The decoder knows the switches alone.
+    ends, shortest
+        It also knows the first and the last switch; that paths are shortest paths.
     """
     lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
-    return json.loads(_native.pint_accuracy(plan._native, lengths, trials, seed))
+    if topology is None and (ids_only or ends or shortest):
+        raise InputError("ids only, ends, shortest: what is known of a topology needs --topology")
+    if ids_only and (ends or shortest):
+        raise InputError("ids only: then neither ends nor shortest paths are known")
+    file = None if topology is None else str(topology)
+    return json.loads(
+        _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest)
+    )
 
 
 def vectors() -> dict[str, dict[str, Any]]:

@@ -57,6 +57,14 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     accuracy.add_argument("--hops", metavar="LIST", help="lengths of paths, such as 5,10 (default: expected)")
     accuracy.add_argument("--trials", type=_count, default=200, metavar="N", help="flows (default 200)")
     accuracy.add_argument("--seed", type=_word, default=1, metavar="N", help="seed (default 1)")
+    accuracy.add_argument(
+        "--topology",
+        metavar="FILE",
+        help="paths are shortest paths of this network, which the collector knows",
+    )
+    accuracy.add_argument("--ids-only", action="store_true", help="it knows the switches, not the links")
+    accuracy.add_argument("--ends", action="store_true", help="it knows the first and the last switch")
+    accuracy.add_argument("--shortest", action="store_true", help="it knows that paths are shortest paths")
     accuracy.add_argument("--json", action="store_true", help="print JSON")
 
     layout = command("layout", _layout, "say which pipeline stage of a switch each query needs")
@@ -229,6 +237,7 @@ def _print_decoded(found: dict[str, Any]) -> None:
             ("paths_decoded", "paths decoded"),
             ("paths_changed", "changed"),
             ("inconsistent", "inconsistent"),
+            ("strays", "digests set aside"),
             ("loops", "loops"),
             ("evicted", "flows evicted for want of memory"),
             ("idle", "flows idle"),
@@ -237,6 +246,12 @@ def _print_decoded(found: dict[str, Any]) -> None:
     ]
     if happened:
         print(", ".join(happened))
+    if incomplete := found["incomplete_paths"]:
+        known = found["complete_paths"]
+        print(
+            f"{known:,} of {known + incomplete:,} paths known; "
+            "the others had too few digests or changed before"
+        )
     packets = found["packets_to_decode"]
     if packets["mean"] is not None:
         print(
@@ -308,7 +323,18 @@ def _accuracy(options: argparse.Namespace) -> int:
 
     plan = pint.Plan.open(options.plan)
     hops = None if options.hops is None else _lengths(options.hops)
-    found = pint.accuracy(plan, hops=hops, trials=options.trials, seed=options.seed)
+    found = pint.accuracy(
+        plan,
+        hops=hops,
+        trials=options.trials,
+        seed=options.seed,
+        topology=options.topology,
+        ids_only=options.ids_only,
+        ends=options.ends,
+        shortest=options.shortest,
+    )
+    for warning in found["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
     if options.json:
         _print_json(found)
         return DONE

@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -27,8 +28,10 @@ from weftline import (
     quantities,
     report,
     reproduce_cost,
+    reproduce_trials,
     runs,
     scenarios,
+    trends,
 )
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.experiments import Choice, Experiment, FigureDefinition
@@ -56,6 +59,8 @@ class Point:
     settings: tuple[tuple[str, str], ...]
     seed: int
     folder: Path
+    place: str = ""
+    """Its variant of the axis of x, in a figure that has one."""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -72,6 +77,8 @@ def command(options: argparse.Namespace) -> int:
     only = chosen_variants(experiment, options.only or [])
     if experiment.measures_cost:
         return reproduce_cost.command(experiment, size, out, only, options)
+    if experiment.tries:
+        return reproduce_trials.command(experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
@@ -202,25 +209,34 @@ def plan_points(
     plan: Plan = []
     for figure in experiment.figures:
         for choice in experiment.panels(figure, full=size.full):
-            for label in experiment.variants(figure, figure.lines, full=size.full):
-                full = (*choice, (figure.lines, label))
+            for label, place in experiment.points(figure, full=size.full):
+                along = ((figure.along, place),) if place else ()
+                full = (*choice, (figure.lines, label), *along)
                 here = dict(full)
                 if any(here.get(axis) not in wanted for axis, wanted in only.items()):
                     continue
                 # The size comes first: what a variant says of itself stands above it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
-                plan.append(
-                    (figure, choice, label, [_point(source, changes, s, name, out) for s in size.seeds])
-                )
+                points = [_point(source, changes, s, name, out, place) for s in size.seeds]
+                plan.append((figure, choice, label, points))
     return plan
 
 
-def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path) -> Point:
+def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path, place: str) -> Point:
     settings = scenarios.settings(changes)
     resolved = runs.resolve(source, settings, seed=seed)
-    folder = out / "points" / runs.content_hash(resolved)
-    return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder)
+    folder = out / "points" / runs.content_hash(resolved + _asked(source, resolved))
+    return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder, place=place)
+
+
+def _asked(source: scenarios.Scenario, resolved: str) -> str:
+    """Return the text of the file of queries that a scenario names: results depend on it too."""
+    telemetry = tomllib.loads(resolved).get("telemetry", {})
+    file = telemetry.get("queries") if isinstance(telemetry, dict) else None
+    if not isinstance(file, str):
+        return ""
+    return scenarios.read_text(Path(source.base_dir) / file, "a file of queries")
 
 
 def is_finished(point: Point) -> bool:
@@ -320,7 +336,8 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
         found = [runs.Run.open(point.folder) for point in points if point.folder not in lost]
         lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
         if found:
-            lines.append(Line(label, found, figure.options.get("group")))
+            group, sizes = figure.options.get("group"), trends.sizes(figure.options)
+            lines.append(Line(label, found, group, place=points[0].place, sizes=sizes))
     return [
         [exhibits.panel(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
         for name, found in panels.items()
@@ -358,7 +375,7 @@ def write_page(
     for found in panels:
         sections += exhibits.sections(found)
     named = {
-        run.out: (", ".join(part for part in (p.title, line.label) if part), run)
+        run.out: (", ".join(part for part in (p.title, line.label, line.place) if part), run)
         for found in panels
         for p in found
         for line in p.lines
@@ -380,6 +397,7 @@ def _print_tables(panels: Sequence[Sequence[exhibits.Panel]], verdicts: Sequence
 def _print_json(experiment, size, plan: Plan, verdicts, failed) -> None:
     points = {
         str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        | ({figure.along: point.place} if point.place else {})
         for figure, choice, label, found in plan
         for point in found
     }

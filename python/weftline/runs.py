@@ -168,6 +168,7 @@ _NUMBERS = (
     "drops",
     "pauses",
     "paused_share",
+    "recirculated_share",
     "ecn_marks",
     "cpu_seconds",
     "memory_limit_bytes",
@@ -255,6 +256,17 @@ class Run:
             least 1.
         """
         return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
+
+    def completion(self, *, least: int = 0, most: int | None = None, group: str | None = None) -> dict:
+        """Return how the finished flows of a range of sizes (bytes, ends included) or a group came through.
+
+        Returns
+        -------
+        dict
+            ``count``, and of ``fct_ns``, ``goodput_bps`` (payload over FCT) and ``slowdown`` each ``p50``,
+            ``p95``, ``p99``, ``mean`` (each flow counts once) and ``max``; None where there is no such flow.
+        """
+        return json.loads(_native.completion(str(self.out), least, most, group))
 
     @cached_property
     def queues(self) -> dict | None:

@@ -1,15 +1,18 @@
 //! What a digest costs the collector's decoder of paths: 2 x 8 bits, the packets of 1 000 flows in turns.
 //!
-//! *Until decoded* counts the digests of a flow up to the one that made its path known; *known* those that come after.
+//! *Until decoded* counts the digests of a flow up to the one that made its path known; *known* those that come after. *Collected* are
+//! both, as rows that the collector checks and finds the flow of: of each flow as many digests as make a path known on average, and ten;
+//! *collected, known* are the same rows again.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use pint::code::{Code, Selection};
-use pint::collector::{Paths, Step};
+use pint::collector::{Collector, Event, FlowReport, Limits, Paths, Sink, Step};
 use pint::encoder::{Blocks, Encoder, Set, Slot, Task};
 use pint::graph::Graph;
 use pint::hash::{Key, mix};
 use pint::path::{Knowledge, PathDecoder, PathState};
-use pint::recorded::Flow;
+use pint::plan::{self, Plan};
+use pint::recorded::{Address, Flow, Recorded};
 
 const FLOWS: u64 = 1_000;
 
@@ -111,6 +114,57 @@ impl Flows {
     }
 }
 
+/// Rows of 1 000 flows in turns under a plan with one query of 2 x 8 bits.
+struct Rows {
+    plan: Plan,
+    knowledge: Knowledge,
+    rows: Vec<Recorded>,
+}
+
+/// Nobody listens.
+struct Silent;
+
+impl Sink for Silent {
+    fn event(&mut self, _: Event) {}
+
+    fn ended(&mut self, _: FlowReport) {}
+
+    fn wants_reports(&self) -> bool {
+        false
+    }
+}
+
+impl Rows {
+    fn new(knowledge: Knowledge, hops: u32, turns: u64, path: impl Fn(u64) -> Vec<u64>) -> Rows {
+        let text = format!(
+            "bits = 16\nhops = {{ expected = {hops}, maximal = 64 }}\n[[query]]\nname = \"path\"\nvalue = \"switch-id\"\n\
+             aggregation = \"path\"\nbits = 16\ncopies = 2\ncode = \"paper-evaluation\"\n"
+        );
+        let plan = Plan::new(plan::read(&text, "queries.toml").unwrap()).unwrap();
+        let encoder = plan.encoder().unwrap();
+        let paths: Vec<Vec<u64>> = (0..FLOWS).map(path).collect();
+        let row = |n: u64| {
+            let (id, packet) = (n % FLOWS, mix(n ^ 1 << 61));
+            let path = &paths[id as usize];
+            let digest =
+                (1..).zip(path).fold(0, |digest, (hop, &id)| encoder.encode(digest, packet, hop, &[id]));
+            let (source, destination) = (Address::Number(id / 10), Address::Number(id));
+            let flow = Flow {
+                source,
+                destination,
+                source_port: id as u16,
+                destination_port: 80,
+                protocol: 6,
+                ..Flow::default()
+            };
+            let plan_version = plan.version();
+            Recorded { time_ns: n, flow, packet, digest, hops, plan_version, ..Recorded::default() }
+        };
+        let rows = (0..turns * FLOWS).map(row).collect();
+        Rows { plan, knowledge, rows }
+    }
+}
+
 fn ids(count: u64) -> Knowledge {
     Knowledge { graph: Graph::of_ids((0..count).collect()).unwrap(), ..Knowledge::default() }
 }
@@ -148,7 +202,10 @@ fn fat_tree_path(flow: u64) -> Vec<u64> {
     vec![switch(from, 4 + draw(5, 4)), switch(from, a), 4 * a + c, switch(to, a), switch(to, 4 + draw(6, 4))]
 }
 
-const SETTINGS: [(&str, fn() -> Flows); 4] = [
+/// A named way to make one.
+type Named<T> = (&'static str, fn() -> T);
+
+const SETTINGS: [Named<Flows>; 4] = [
     ("5 hops, 80 ids", Flows::of_80_ids),
     ("5 hops, fat tree", Flows::of_a_fat_tree),
     ("5 hops, 753 ids", Flows::of_753_ids),
@@ -174,4 +231,38 @@ fn known(bencher: Bencher, name: &str) {
     let flows = named(name);
     let (mut states, rows) = flows.known();
     bencher.counter(ItemsCount::new(rows.len())).bench_local(|| flows.all(&mut states, &rows));
+}
+
+const COLLECTED: [Named<Rows>; 3] = [
+    ("5 hops, 80 ids", || Rows::new(ids(80), 5, 17, |flow| random_path(flow, 5, 80))),
+    ("5 hops, 753 ids", || Rows::new(ids(753), 5, 20, |flow| random_path(flow, 5, 753))),
+    ("59 hops, 753 ids", || Rows::new(ids(753), 59, 92, |flow| random_path(flow, 59, 753))),
+];
+
+#[divan::bench(args = COLLECTED.map(|(name, _)| name), sample_count = 30)]
+fn collected(bencher: Bencher, name: &str) {
+    let rows = COLLECTED.iter().find(|(known, _)| *known == name).unwrap().1();
+    let decoder = PathDecoder::new(&rows.plan, rows.knowledge).unwrap();
+    bencher
+        .counter(ItemsCount::new(rows.rows.len()))
+        .with_inputs(|| Collector::new(&rows.plan, Limits::default(), &decoder).unwrap())
+        .bench_local_refs(|collector| {
+            for row in &rows.rows {
+                let _ = black_box(collector.take(row, &mut Silent));
+            }
+        });
+}
+
+#[divan::bench(args = COLLECTED.map(|(name, _)| name), sample_count = 30)]
+fn collected_known(bencher: Bencher, name: &str) {
+    let rows = COLLECTED.iter().find(|(known, _)| *known == name).unwrap().1();
+    let decoder = PathDecoder::new(&rows.plan, rows.knowledge).unwrap();
+    let mut collector = Collector::new(&rows.plan, Limits::default(), &decoder).unwrap();
+    let mut all = || {
+        for row in &rows.rows {
+            let _ = black_box(collector.take(row, &mut Silent));
+        }
+    };
+    all();
+    bencher.counter(ItemsCount::new(rows.rows.len())).bench_local(all);
 }

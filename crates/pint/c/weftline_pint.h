@@ -29,6 +29,11 @@ static inline uint64_t pint_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+static inline uint64_t pint_fold(uint64_t x)
+{
+	return (x ^ (x >> 32)) * 0x94d049bb133111ebull;
+}
+
 static inline uint64_t pint_key(uint64_t seed, uint64_t purpose)
 {
 	return pint_mix(seed + purpose * PINT_GOLDEN);
@@ -36,7 +41,7 @@ static inline uint64_t pint_key(uint64_t seed, uint64_t purpose)
 
 static inline uint64_t pint_word(uint64_t key, uint64_t packet)
 {
-	return pint_mix(packet ^ key);
+	return (pint_mix(packet) ^ key) * 0xbf58476d1ce4e5b9ull;
 }
 
 /* q, in units of 2^-16. */
@@ -54,7 +59,7 @@ static inline uint32_t pint_layer_place(uint64_t word)
 /* g, in units of 2^-32; hops count from 1. */
 static inline uint32_t pint_hop(uint64_t word, uint32_t hop)
 {
-	return (uint32_t)(pint_mix(word + hop * PINT_GOLDEN) >> 32);
+	return (uint32_t)(pint_fold(word + hop * PINT_GOLDEN) >> 32);
 }
 
 static inline uint64_t pint_bits(uint64_t word, uint32_t n)
@@ -65,13 +70,13 @@ static inline uint64_t pint_bits(uint64_t word, uint32_t n)
 /* h: 1 to 64 bits of a value. */
 static inline uint64_t pint_value(uint64_t word, uint64_t value, uint32_t bits)
 {
-	return pint_mix(word ^ ((value + 1) * 0xd1342543de82ef95ull)) >> (64 - bits);
+	return pint_fold(word ^ (((value ^ (value >> 32)) + 1) * 0xd1342543de82ef95ull)) >> (64 - bits);
 }
 
 /* r, in units of 2^-32. */
 static inline uint32_t pint_coin(uint64_t word, uint32_t hop)
 {
-	return (uint32_t)(pint_mix(word + ((1ull << 33) + hop) * PINT_GOLDEN) >> 32);
+	return (uint32_t)(pint_fold(word + ((1ull << 33) + hop) * PINT_GOLDEN) >> 32);
 }
 
 static inline uint32_t pint_fragment(uint64_t word, uint32_t count)

@@ -33,6 +33,22 @@ pub struct PathTrials {
     pub wrong: u32,
 }
 
+impl PathTrials {
+    /// Of the packets of each trial.
+    pub(crate) fn of(mut counts: Vec<u64>) -> PathTrials {
+        counts.sort_unstable();
+        let Some(last) = counts.len().checked_sub(1) else { return PathTrials::default() };
+        let at = |share: f64| counts[((counts.len() as f64 * share) as usize).min(last)];
+        PathTrials {
+            trials: counts.len() as u32,
+            mean: counts.iter().map(|&count| count as f64).sum::<f64>() / counts.len() as f64,
+            median: at(0.5),
+            p99: at(0.99),
+            ..PathTrials::default()
+        }
+    }
+}
+
 /// What a hop's values are off by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantileTrials {
@@ -167,7 +183,7 @@ impl<'p, D: Paths> Trial<'p, D> {
     }
 }
 
-/// Sends flows of random packets over `paths_of(trial)`, whose ends are the flow's addresses by `ends_of`, until `query`'s path is known.
+/// Sends flows of random packets over the paths that `route` draws, until `query`'s path is known.
 /// Error: the plan is not one that switches can run.
 pub fn path_trials<D: Paths>(
     plan: &Plan,
@@ -178,12 +194,14 @@ pub fn path_trials<D: Paths>(
     mut route: impl FnMut(&mut Draws) -> (Flow, Vec<u64>),
 ) -> Result<PathTrials, Refused> {
     let mut draws = Draws::new(seed);
-    let mut found = PathTrials { trials, ..PathTrials::default() };
+    let mut found = PathTrials::default();
     let mut counts = Vec::with_capacity(trials as usize);
     for _ in 0..trials {
         let (flow, path) = route(&mut draws);
         let mut trial = Trial::new(plan, paths, flow)?;
-        let mut ear = Ear { query, path: None };
+        // What is known of the network may leave one path from the start: then no packet is needed, and none tells of it.
+        let begun = paths.start(query, &flow.under(plan.queries().queries[query].flow), path.len() as u32);
+        let mut ear = Ear { query, path: paths.findings(query, &begun).path() };
         let mut packets = 0;
         while ear.path.is_none() && packets < MAX_PACKETS {
             packets += 1;
@@ -193,13 +211,7 @@ pub fn path_trials<D: Paths>(
         found.wrong += u32::from(ear.path.is_some_and(|decoded| decoded != path));
         counts.push(packets);
     }
-    counts.sort_unstable();
-    if let Some(last) = counts.len().checked_sub(1) {
-        let at = |share: f64| counts[((counts.len() as f64 * share) as usize).min(last)];
-        (found.median, found.p99) = (at(0.5), at(0.99));
-        found.mean = counts.iter().map(|&count| count as f64).sum::<f64>() / counts.len() as f64;
-    }
-    Ok(found)
+    Ok(PathTrials { unfinished: found.unfinished, wrong: found.wrong, ..PathTrials::of(counts) })
 }
 
 /// The median of a value's law at a hop: hops differ, as they do in a network.

@@ -9,7 +9,7 @@
 //! Differs from the source: [`Scheme::Ams2AsDrawn`] is what the published curves agree with (7 hashes, every second packet of no use);
 //! [`Scheme::Ams2`] is the scheme as described.
 
-use crate::accuracy::Draws;
+use crate::accuracy::{Draws, PathTrials};
 
 /// A scheme that is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,16 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// By its name: `ppm`, `ams2`, `ams2-as-drawn`; `m` counts for the last two.
+    pub fn named(name: &str, m: u32) -> Option<Scheme> {
+        match name {
+            "ppm" => Some(Scheme::Ppm),
+            "ams2" => Some(Scheme::Ams2 { m }),
+            "ams2-as-drawn" => Some(Scheme::Ams2AsDrawn { m }),
+            _ => None,
+        }
+    }
+
     /// Different marks of a hop, and how many of them are needed.
     fn marks(self) -> (u64, u32) {
         match self {
@@ -52,13 +62,10 @@ pub fn packets(scheme: Scheme, hops: u32, draws: &mut Draws) -> u64 {
     count
 }
 
-/// Mean and p99 over trials.
-pub fn trials(scheme: Scheme, hops: u32, trials: u32, seed: u64) -> (f64, u64) {
+/// Packets over trials.
+pub fn trials(scheme: Scheme, hops: u32, trials: u32, seed: u64) -> PathTrials {
     let mut draws = Draws::new(seed);
-    let mut counts: Vec<u64> = (0..trials.max(1)).map(|_| packets(scheme, hops, &mut draws)).collect();
-    counts.sort_unstable();
-    let mean = counts.iter().map(|&count| count as f64).sum::<f64>() / counts.len() as f64;
-    (mean, counts[counts.len() * 99 / 100])
+    PathTrials::of((0..trials.max(1)).map(|_| packets(scheme, hops, &mut draws)).collect())
 }
 
 #[cfg(test)]
@@ -77,7 +84,7 @@ mod tests {
         ];
         for (scheme, means) in table {
             for (hops, expected) in [2, 5, 10, 25, 36, 59].into_iter().zip(means) {
-                let (mean, _) = trials(scheme, hops, 3_000, 1);
+                let mean = trials(scheme, hops, 3_000, 1).mean;
                 // The table's means are rounded to whole packets.
                 let off = (mean - expected).abs();
                 assert!(
@@ -91,7 +98,7 @@ mod tests {
     /// One hop, all 8 fragments: 8 H_8 = 21.74 packets.
     #[test]
     fn one_hop_is_a_coupon_collector() {
-        let (mean, _) = trials(Scheme::Ppm, 1, 20_000, 2);
+        let mean = trials(Scheme::Ppm, 1, 20_000, 2).mean;
         assert!((mean - 21.743).abs() < 0.3, "{mean}");
     }
 }

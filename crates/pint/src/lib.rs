@@ -34,11 +34,17 @@ pub mod observed;
 #[cfg(feature = "std")]
 pub mod path;
 #[cfg(feature = "std")]
+pub mod places;
+#[cfg(feature = "std")]
 pub mod plan;
 #[cfg(feature = "std")]
 pub mod query;
 #[cfg(feature = "std")]
 pub mod recorded;
+#[cfg(feature = "std")]
+pub mod replay;
+#[cfg(feature = "std")]
+pub mod routes;
 #[cfg(feature = "std")]
 pub mod sketch;
 pub mod utilisation;

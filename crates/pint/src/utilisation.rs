@@ -11,13 +11,20 @@
 //! Three ways to compute it: [`Exact`]; [`Tabled`], integers with tables of logarithms as a switch must ([`crate::fixed`]), whose
 //! dropped bits are rounded at random because an average that feeds on itself turns any bias b of one step into b T / tau; and
 //! [`Recirculated`], for a pipeline that cannot read and write U in one pass: n registers take the packets' shares in turn, each
-//! n-th packet collects them, computes U and goes through the pipeline once more to store it.
+//! n-th packet collects them, computes U and goes through the pipeline once more to store it. One value is on its way at a time: until
+//! it is stored a round goes on beyond n packets.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3, §6.1, appendix B and C; the authors' simulator (law code, arithmetic).
 //! Differs from the source: it names n stored copies and recirculation but no protocol; the one above is ours.
 
 use crate::fixed::{Arithmetic, log2};
 use crate::hash::Word;
+
+/// A number below 2^63: signed ones convert in one instruction.
+#[inline]
+const fn as_float(v: u64) -> f64 {
+    v as i64 as f64
+}
 
 /// Which packets count, and with which size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,9 +40,10 @@ pub const LOAD_BITS: u32 = 20;
 
 /// The number that is encoded for a load: 512 U rounded up, at least 1; 512 is the largest number of flows that U is shared by.
 pub fn scaled(load: f64) -> u64 {
-    // Saturates, and is 0 for NaN.
-    let whole = (load * 512.0) as u64;
-    whole.saturating_add(u64::from((whole as f64) < load * 512.0)).max(1)
+    // Signed numbers convert in one instruction. Saturates, and is 0 for NaN.
+    let whole = (load * 512.0) as i64;
+    let up = whole.saturating_add(i64::from((whole as f64) < load * 512.0));
+    up.max(1) as u64
 }
 
 /// As [`scaled`], of a load in units of 2^-20.
@@ -60,7 +68,7 @@ pub struct Exact {
 impl Exact {
     /// For a port of this rate and the base RTT T; zeros count as 1.
     pub fn new(law: Law, bits_per_second: u64, horizon_ps: u64) -> Exact {
-        let horizon_ps = horizon_ps.max(1);
+        let horizon_ps = horizon_ps.clamp(1, i64::MAX as u64);
         let per_horizon = 1.0 / horizon_ps as f64;
         let per_byte = 8e12 / bits_per_second.max(1) as f64 * per_horizon;
         Exact { law, horizon_ps, per_horizon, per_byte, load: 0.0, last_ps: 0, last_bytes: 0 }
@@ -74,9 +82,10 @@ impl Exact {
     /// A data packet leaves with `queue_bytes` behind it; U after it.
     #[inline]
     pub fn update(&mut self, now_ps: u64, queue_bytes: u64, packet_bytes: u32) -> f64 {
-        let gap = now_ps.saturating_sub(self.last_ps).min(self.horizon_ps) as f64 * self.per_horizon;
+        let gap = as_float(now_ps.saturating_sub(self.last_ps).min(self.horizon_ps)) * self.per_horizon;
         let bytes = if self.law == Law::Code { self.last_bytes } else { packet_bytes };
-        self.load = self.load * (1.0 - gap) + (gap * queue_bytes as f64 + f64::from(bytes)) * self.per_byte;
+        let queue = gap * as_float(queue_bytes);
+        self.load = self.load * (1.0 - gap) + (queue + f64::from(bytes)) * self.per_byte;
         self.last_ps = now_ps;
         self.last_bytes = packet_bytes;
         self.load
@@ -210,7 +219,7 @@ pub struct Recirculated {
     /// Registers: packets a round.
     registers: u32,
     delay_ps: u64,
-    /// Packets of this round so far, their queue times gap (in units of T) and bytes.
+    /// Packets of this round so far (more than `registers` while a value is on its way), their queue times gap (in units of T) and bytes.
     filled: u32,
     queue: f64,
     bytes: f64,
@@ -224,7 +233,7 @@ pub struct Recirculated {
 }
 
 impl Recirculated {
-    /// `registers` packets a round (0 counts as 1); a second pass stores its value `delay_ps` after the packet left.
+    /// `registers` packets a round at least (0 counts as 1); a second pass stores its value `delay_ps` after the packet left.
     pub fn new(
         law: Law,
         bits_per_second: u64,
@@ -270,7 +279,8 @@ impl Recirculated {
         self.bytes += f64::from(if port.law == Law::Code { port.last_bytes } else { packet_bytes });
         (port.last_ps, port.last_bytes) = (now_ps, packet_bytes);
         self.filled += 1;
-        if self.filled < self.registers {
+        // A value computed beside one that is on its way would start from an old U and take its place.
+        if self.filled < self.registers || self.on_its_way.is_some() {
             return self.stored;
         }
         let round = now_ps.saturating_sub(self.round_ps).min(port.horizon_ps) as f64 * port.per_horizon;
@@ -341,7 +351,7 @@ mod tests {
             (scaled_integer(1 << 20), scaled_integer(0), scaled_integer((1 << 20) + 1)),
             (512, 1, 513)
         );
-        assert_eq!((scaled(f64::NAN), scaled(f64::INFINITY)), (1, u64::MAX));
+        assert_eq!((scaled(f64::NAN), scaled(f64::INFINITY)), (1, i64::MAX as u64));
     }
 
     /// Mean of the absolute error and of the error, against exact U, in loads above 0.05.
@@ -390,6 +400,20 @@ mod tests {
             assert!(registers > 1 || absolute < 1e-9, "{absolute}");
             before = absolute;
         }
+    }
+
+    #[test]
+    fn a_round_that_is_shorter_than_the_second_pass_waits_for_it() {
+        // Full packets come every 84 ns, a second pass takes 1 us: no packet sooner than the 12th after is recirculated.
+        let mut port = Recirculated::new(Law::Paper, RATE, HORIZON, 1, 1_000_000);
+        let (absolute, _) = errors(|now, queue, bytes, _| port.update(now, queue, bytes));
+        assert!(absolute < 0.1, "{absolute}");
+        let mut busy = Recirculated::new(Law::Paper, RATE, HORIZON, 1, 1_000_000);
+        for packet in 1..=1_200u64 {
+            busy.update(packet * 84_000, 0, 1_050);
+        }
+        assert_eq!(busy.recirculated().0, 100);
+        assert!((busy.load() - 1.0).abs() < 0.03, "{}", busy.load());
     }
 
     proptest::proptest! {

@@ -68,17 +68,22 @@ impl Grid {
     /// The code of a position.
     #[inline]
     pub(crate) fn round(self, position: u64, rounding: Rounding, coin: u32) -> u64 {
+        self.place(position, rounding).round(|| coin)
+    }
+
+    /// The codes that a position may become.
+    #[inline]
+    pub(crate) fn place(self, position: u64, rounding: Rounding) -> Place {
         let (code, fraction) = (position >> 32, position & 0xffff_ffff);
-        let up = match rounding {
-            Rounding::Nearest => fraction >> 31 == 1,
-            Rounding::Logarithm => u64::from(coin) < fraction,
-            // P(up) = (B^fraction - 1) / (B - 1), compared without a division.
+        match rounding {
+            Rounding::Nearest => Place { code: code + (fraction >> 31), part: 0, whole: 1 },
+            Rounding::Logarithm => Place { code, part: fraction, whole: 1 << 32 },
+            // P(up) = (B^fraction - 1) / (B - 1).
             Rounding::Value => {
                 let above = self.above_one(((fraction >> 4) * self.step) >> 28);
-                u64::from(coin) * self.span < above << 32
+                Place { code, part: above, whole: self.span }
             }
-        };
-        code + u64::from(up)
+        }
     }
 }
 
@@ -163,28 +168,63 @@ impl Approximation {
         self.unbounded(v, coin).min(self.limit())
     }
 
+    /// The code of `v` if it is above `now`, which is returned else. The coin is tossed only if it matters.
+    #[inline]
+    pub fn raise(&self, now: u64, v: u64, coin: impl FnOnce() -> u32) -> u64 {
+        let place = self.place(v);
+        if place.code < now { now } else { place.round(coin).min(self.limit()).max(now) }
+    }
+
     /// Whether `v` is beyond the largest code by the nearest rounding, so that its estimate is too small.
     pub fn saturates(&self, v: u64) -> bool {
         Approximation { rounding: Rounding::Nearest, ..*self }.unbounded(v, 0) > self.limit()
     }
 
+    /// The code of `v` however large.
     #[inline]
     fn unbounded(&self, v: u64, coin: u32) -> u64 {
+        self.place(v).round(|| coin)
+    }
+
+    /// Where `v` lies among the codes.
+    #[inline]
+    pub(crate) fn place(&self, v: u64) -> Place {
         match self.scale {
-            Scale::Exact => v,
+            Scale::Exact => Place { code: v, part: 0, whole: 1 },
             Scale::Additive { width, inverse } => {
                 // The quotient by the inverse is at most one too small.
                 let low = multiply_high(v, inverse);
                 let short = v - low * width >= width;
                 let (code, rest) = (low + u64::from(short), v - (low + u64::from(short)) * width);
-                let up = match self.rounding {
-                    Rounding::Nearest => rest >= width - rest,
-                    _ => multiply_high(u64::from(coin) << 32, width) < rest,
-                };
-                code + u64::from(up)
+                match self.rounding {
+                    Rounding::Nearest => {
+                        Place { code: code + u64::from(rest >= width - rest), part: 0, whole: 1 }
+                    }
+                    _ => Place { code, part: rest, whole: width },
+                }
             }
-            Scale::Multiplicative(grid) => grid.round(grid.position(log2(v)), self.rounding, coin),
+            Scale::Multiplicative(grid) => grid.place(grid.position(log2(v)), self.rounding),
         }
+    }
+}
+
+/// A code, and the odds that it is the next one: `part` in `whole`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) code: u64,
+    pub(crate) part: u64,
+    pub(crate) whole: u64,
+}
+
+impl Place {
+    /// The coin is in units of 2^-32, and tossed only if both codes are possible.
+    #[inline]
+    pub(crate) fn round(self, coin: impl FnOnce() -> u32) -> u64 {
+        if self.part == 0 {
+            return self.code;
+        }
+        let up = u128::from(coin()) * u128::from(self.whole) < u128::from(self.part) << 32;
+        self.code + u64::from(up)
     }
 }
 

@@ -24,8 +24,8 @@ mod _native {
     use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
     use crate::pint::{
-        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_decode, pint_encode,
-        pint_vectors,
+        Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,
+        pint_encode, pint_replay, pint_vectors,
     };
     #[pymodule_export]
     use controllers::{Ack, Flow, Hop};
@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use scenarios::{check, explain, names, resolve, schema};
     #[pymodule_export]
-    use tables::{Table, queues, series, slowdown, table};
+    use tables::{Table, completion, queues, series, slowdown, table};
 
     /// The version of weftline.
     #[pyfunction]

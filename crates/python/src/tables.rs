@@ -131,6 +131,21 @@ pub fn slowdown(
     .map_err(of_results)
 }
 
+/// Completion of the flows of `least` to `most` bytes (none: no bound), as JSON:
+/// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}}`.
+#[pyfunction]
+#[pyo3(signature = (dir, least=0, most=None, group=None))]
+pub fn completion(
+    py: Python<'_>,
+    dir: PathBuf,
+    least: u64,
+    most: Option<u64>,
+    group: Option<String>,
+) -> PyResult<String> {
+    let wanted = results::completion::Wanted { least, most, group };
+    py.detach(|| Ok(results::completion::read(&dir, &wanted)?.to_json().to_string())).map_err(of_results)
+}
+
 /// Queue length over all ports that were sampled, as JSON:
 /// `{"percentiles": {"p50", "p95", "p99", "p999", "max"}, "cdf": [[bytes, share], ...]}`.
 #[pyfunction]

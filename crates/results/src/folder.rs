@@ -357,6 +357,9 @@ mod tests {
             packet_hops: 4000,
             bytes_on_wire: 5_000_000,
             telemetry_bytes: 42_000,
+            packets_recirculated: 25,
+            bytes_recirculated: 50_000,
+            bytes_switched: 4_000_000,
             fingerprint: 0xabc,
             ports: vec![
                 (3, 0, PortTotals::default()),
@@ -449,6 +452,7 @@ mod tests {
             (&json!(2), &json!(3), &json!(100_000.0))
         );
         assert_eq!(summary["paused_share"], 0.05);
+        assert_eq!(summary["recirculated_share"], 0.0125);
         assert_eq!(summary["ports"]["leaf0.p1"]["drops"], 2);
         assert!(summary["ports"].get("leaf0.p0").is_none());
         assert_eq!(summary["slowdown"]["count"], 2);

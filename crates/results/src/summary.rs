@@ -4,6 +4,7 @@
 //! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
 //! fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
+//! packets_recirculated, bytes_recirculated, recirculated_share
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
@@ -67,6 +68,12 @@ pub(crate) fn of(
             (cost.cpu_seconds > 0.0).then(|| (outcome.packet_hops as f64 / cost.cpu_seconds).round()),
         "bytes_on_wire": outcome.bytes_on_wire,
         "telemetry_bytes": outcome.telemetry_bytes,
+        "packets_recirculated": outcome.packets_recirculated,
+        "bytes_recirculated": outcome.bytes_recirculated,
+        "recirculated_share": match outcome.bytes_switched {
+            0 => 0.0,
+            switched => outcome.bytes_recirculated as f64 / switched as f64,
+        },
         "paused_share": if port_time > 0.0 { all.paused.as_ns() / port_time } else { 0.0 },
         "slowdown": slowdowns(dir)?,
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),

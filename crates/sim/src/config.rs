@@ -100,6 +100,8 @@ pub struct PfcConfig {
 pub enum QueueConfig {
     /// Eight classes, class 0 first, the others round robin; first come first served within a class.
     Fifo,
+    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
+    Pfabric { limit: Bytes },
     /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
     Priority { limit: Option<Bytes>, drop: DropRule },
 }
@@ -128,18 +130,37 @@ pub enum BalancerConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransportConfig {
     Rdma(RdmaConfig),
+    Phost(PhostConfig),
+    Pfabric(PfabricConfig),
 }
 
 impl TransportConfig {
     pub fn name(&self) -> &'static str {
         match self {
             TransportConfig::Rdma(_) => "rdma",
+            TransportConfig::Phost(_) => "phost",
+            TransportConfig::Pfabric(_) => "pfabric",
         }
     }
 
     pub fn rdma(&self) -> Option<&RdmaConfig> {
         match self {
             TransportConfig::Rdma(rdma) => Some(rdma),
+            _ => None,
+        }
+    }
+
+    pub fn phost(&self) -> Option<&PhostConfig> {
+        match self {
+            TransportConfig::Phost(phost) => Some(phost),
+            _ => None,
+        }
+    }
+
+    pub fn pfabric(&self) -> Option<&PfabricConfig> {
+        match self {
+            TransportConfig::Pfabric(pfabric) => Some(pfabric),
+            _ => None,
         }
     }
 
@@ -176,6 +197,84 @@ pub struct RdmaConfig {
     pub base_rtt: Option<Time>,
 }
 
+/// Times are in packet times of a host's own link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhostConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of a request, a token or an acknowledgement.
+    pub control: u32,
+    /// Traffic class of control packets; data are in the next, or the next two.
+    pub class: u8,
+    /// Flows of at most so many packets go above the others; 0: all data are in one class.
+    pub short: u32,
+    pub free_tokens: u32,
+    pub free_for: FreeTokens,
+    /// Tokens that a flow may have outstanding.
+    pub window: u32,
+    pub token_life: f64,
+    pub token_interval: f64,
+    /// Ticks of the token clock are left to free packets.
+    pub hold: bool,
+    /// For every free token, until a flow that has no others may be given new ones.
+    pub first_wait: f64,
+    /// From the last of the tokens for all packets until missing ones are asked for again.
+    pub retoken: f64,
+    /// A flow with a full window gets one token in this time.
+    pub downgrade: f64,
+    pub wake_on_data: bool,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+    /// A source that hears nothing for so long repeats its request.
+    pub request_timeout: Time,
+    pub policy: Policy,
+}
+
+impl PhostConfig {
+    /// Bytes of a full data packet.
+    pub fn packet(&self) -> u32 {
+        self.mtu + self.header
+    }
+
+    /// Free tokens of a flow of so many packets.
+    pub fn free_tokens_of(&self, packets: u32) -> u32 {
+        match self.free_for {
+            FreeTokens::Every => packets.min(self.free_tokens),
+            FreeTokens::Short if packets <= self.free_tokens => packets,
+            FreeTokens::Short => 0,
+        }
+    }
+
+    /// Traffic class of the data of a flow of so many packets.
+    pub fn data_class(&self, packets: u32) -> u8 {
+        self.class + if self.short > 0 && packets > self.short { 2 } else { 1 }
+    }
+}
+
+/// Which flows have free tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreeTokens {
+    /// Those that need no others.
+    Short,
+    Every,
+}
+
+/// Which of its flows an end of pHost serves first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    ShortestRemaining,
+    EarliestDeadline,
+    TenantRoundRobin,
+    TenantLeastRecent,
+}
+
+impl Policy {
+    pub fn has_tenants(self) -> bool {
+        matches!(self, Policy::TenantRoundRobin | Policy::TenantLeastRecent)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     GoBackN,
@@ -184,6 +283,38 @@ pub enum Recovery {
     SelectiveRepeat {
         reordering: u32,
     },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PfabricConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of an acknowledgement.
+    pub ack_header: u32,
+    /// Traffic class of data and acknowledgements, 1 to 7.
+    pub class: u8,
+    /// Packets that a flow may have on the way when it starts, and at the most.
+    pub initial_window: u32,
+    pub max_window: u32,
+    /// Fixed retransmission timeout.
+    pub rto: Time,
+    /// Timeouts in a row after which a flow probes; 0: never.
+    pub probe_after: u32,
+    /// Bytes that may wait in a host's NIC.
+    pub queue_limit: Bytes,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+    pub priority: PfabricPriority,
+}
+
+/// What pFabric's queues order packets by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PfabricPriority {
+    /// Bytes that the flow had left when the packet was sent.
+    Remaining,
+    /// The flow's deadline in microseconds.
+    Deadline,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -207,6 +338,27 @@ pub struct Failures {
     pub detection: Time,
     /// In order of time.
     pub events: Vec<Failure>,
+    pub loss: Option<LinkLoss>,
+}
+
+/// What every link loses at random.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkLoss {
+    /// Of the packets of these kinds.
+    pub share: f64,
+    /// A bit for each kind.
+    pub kinds: u32,
+}
+
+impl LinkLoss {
+    pub const DATA: u32 = 1;
+    pub const ACKNOWLEDGEMENTS: u32 = 2;
+    pub const ALL: u32 = u32::MAX;
+
+    /// Control packets with this code of their transport.
+    pub fn control(code: u8) -> u32 {
+        4 << (code & 15)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -58,7 +58,8 @@ pub struct Packet {
     pub hash: u32,
     /// Records in the telemetry slab.
     pub telemetry: u32,
-    /// Selective acknowledgements: number of the packet that arrived. Pauses: the class.
+    /// Data: bytes that the flow had left, or what else pFabric's queues order by. Selective acknowledgements: number of the
+    /// packet that arrived. Pauses: the class.
     pub aux: u32,
     /// Bytes on the wire.
     pub size: u16,

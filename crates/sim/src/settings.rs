@@ -1,6 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
-use crate::config::{Compat, IdealFct, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use crate::config::{
+    Compat, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig,
+};
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
 use crate::telemetry::pint::PintConfig;
@@ -32,6 +34,22 @@ pub struct Settings {
 /// Settings of one transport, with all that is derived from them.
 pub enum TransportSettings {
     Rdma(RdmaSettings),
+    Phost(PhostSettings),
+    Pfabric(PfabricSettings),
+}
+
+/// pFabric settings with what is derived from the network.
+pub struct PfabricSettings {
+    pub config: PfabricConfig,
+    pub base_rtt: Time,
+}
+
+/// pHost settings with what is derived from the network.
+pub struct PhostSettings {
+    pub config: PhostConfig,
+    pub base_rtt: Time,
+    /// The longest round trip of two control packets.
+    pub control_rtt: Time,
 }
 
 /// How a transport cuts a flow into packets, and what it sends back: bytes on the wire, telemetry included.
@@ -58,6 +76,26 @@ impl Framing {
                     acks_each: true,
                 }
             }
+            TransportConfig::Phost(phost) => Framing::of_phost(phost),
+            TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
+        }
+    }
+
+    fn of_phost(phost: &PhostConfig) -> Framing {
+        Framing {
+            payload: u64::from(phost.mtu),
+            header: u64::from(phost.header),
+            ack: u64::from(phost.control),
+            acks_each: false,
+        }
+    }
+
+    fn of_pfabric(pfabric: &PfabricConfig) -> Framing {
+        Framing {
+            payload: u64::from(pfabric.mtu),
+            header: u64::from(pfabric.header),
+            ack: u64::from(pfabric.ack_header),
+            acks_each: true,
         }
     }
 
@@ -141,6 +179,18 @@ impl RdmaSettings {
     }
 }
 
+impl PhostSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_phost(&self.config)
+    }
+}
+
+impl PfabricSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_pfabric(&self.config)
+    }
+}
+
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
@@ -153,6 +203,25 @@ impl Settings {
     pub fn rdma(&self, index: impl Into<usize>) -> &RdmaSettings {
         match &self.transports[index.into()] {
             TransportSettings::Rdma(settings) => settings,
+            _ => unreachable!("a flow of another transport came to RDMA"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pHost.
+    #[inline(always)]
+    pub fn phost(&self, index: impl Into<usize>) -> &PhostSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Phost(settings) => settings,
+            _ => unreachable!("a flow of another transport came to pHost"),
+        }
+    }
+
+    /// Those of a flow or packet that runs over pFabric.
+    #[inline(always)]
+    pub fn pfabric(&self, index: impl Into<usize>) -> &PfabricSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Pfabric(settings) => settings,
+            _ => unreachable!("a flow of another transport came to pFabric"),
         }
     }
 
@@ -160,6 +229,8 @@ impl Settings {
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
             TransportSettings::Rdma(rdma) => rdma.base_rtt,
+            TransportSettings::Phost(phost) => phost.base_rtt,
+            TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

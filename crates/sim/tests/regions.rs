@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::fmt::Write;
 use std::path::Path;
-use weftline_sim::config::{Config, Failures, Sampled, Until};
+use weftline_sim::config::{Config, Failures, LinkLoss, Sampled, Until};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Plan};
@@ -31,6 +31,8 @@ struct World {
     links: u64,
     switch: Switch,
     transport: Transport,
+    /// Packets of a thousand that links lose.
+    loss: u32,
     workloads: Vec<Workload>,
     /// (microsecond, kind of change, which link or switch)
     failures: Vec<(u64, u8, u32)>,
@@ -62,18 +64,25 @@ enum Network {
 struct Switch {
     buffer_kb: u64,
     pfc: bool,
-    cut_through: bool,
+    forwarding: &'static str,
     balancer: &'static str,
     queue: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Transport {
+    /// Mixed: of three workloads one runs over pHost and one over pFabric.
+    kind: &'static str,
+    /// pHost: its policy, and who has free tokens.
+    policy: &'static str,
+    free: &'static str,
     controller: &'static str,
     window: bool,
     selective: bool,
     pacing: bool,
     all_int: bool,
+    /// How PINT computes the load, where it is what packets carry.
+    pint: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -214,7 +223,7 @@ impl World {
         let mut events: Vec<_> =
             self.failures.iter().map(|&event| failure(event, links, &switches)).collect();
         events.sort_by_key(|event| event.at);
-        config.failures = Failures { detection: Time::from_us(self.detection_us), events };
+        config.failures = Failures { detection: Time::from_us(self.detection_us), events, loss: self.loss() };
         if self.measured {
             let ports = topology.ports();
             let all = (0..ports.len()).flat_map(|n| (0..ports[n].len()).map(move |p| (n as u32, p as u32)));
@@ -231,28 +240,61 @@ impl World {
         config
     }
 
+    fn loss(&self) -> Option<LinkLoss> {
+        (self.loss > 0).then(|| LinkLoss { share: f64::from(self.loss) / 1000.0, kinds: LinkLoss::ALL })
+    }
+
     /// What it says of everything but the network, read as if that were a star with as many hosts.
     fn on_a_star(&self, hosts: usize) -> Config {
-        let Transport { controller, window, selective, pacing, all_int } = self.transport;
-        let Switch { buffer_kb, pfc, cut_through, balancer, queue } = self.switch;
+        let Transport { kind, policy, free, controller, window, selective, pacing, all_int, pint } =
+            self.transport;
+        let Switch { buffer_kb, pfc, forwarding, balancer, queue } = self.switch;
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
+        let telemetry = match (controller, pint) {
+            _ if matches!(kind, "phost" | "pfabric") => "kind = \"none\"".to_string(),
+            ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
+            ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
+            (_, "") => "kind = \"none\"".to_string(),
+            _ => format!("kind = \"pint\"\nrecord = 0.25\n{pint}"),
+        };
         let recovery = if selective { "selective-repeat" } else { "go-back-n" };
-        let forwarding = if cut_through { "cut-through" } else { "store-and-forward" };
         // With PFC, headroom and reserves come on top of what is shared.
         let buffer = buffer_kb + if pfc { 20_000 } else { 0 };
         let until = match self.until_ns {
             0 => "flows-done".to_string(),
             ns => format!("{ns}ns"),
         };
-        let workloads: String = self.workloads.iter().map(|workload| workload.to_toml(hosts)).collect();
+        // Short flows go above long ones only where queues have priorities.
+        let short = if queue == "fifo" { 0 } else { 4 };
+        let phost = format!(
+            "kind = \"phost\"\npolicy = \"{policy}\"\nfree_tokens_for = \"{free}\"\nshort_flow = {short}\n\
+             request_timeout = \"30us\"\n"
+        );
+        let pfabric = format!("kind = \"pfabric\"\nprobe_after = {}\nqueue_limit = \"9KB\"\n", short / 2);
+        let own_transport = |number: usize| match (kind, number % 3) {
+            ("mixed", 1) => format!("[workload.transport]\n{phost}"),
+            ("mixed", 2) => format!("[workload.transport]\n{pfabric}"),
+            _ => String::new(),
+        };
+        let workloads = self.workloads.iter().enumerate();
+        let workloads: String =
+            workloads.map(|(number, workload)| workload.to_toml(hosts) + &own_transport(number)).collect();
+        let rdma = format!(
+            "controller = {{ kind = \"{controller}\"{window} }}\nrecovery = \"{recovery}\"\npacing = {pacing}\n\
+             rto = \"200us\"\nnack_interval = \"5us\"\n"
+        );
+        let transport = match kind {
+            "phost" => phost,
+            "pfabric" => pfabric,
+            _ => rdma,
+        };
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
              balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
-             [transport]\ncontroller = {{ kind = \"{controller}\"{window} }}\nrecovery = \"{recovery}\"\n\
-             pacing = {pacing}\nrto = \"200us\"\nnack_interval = \"5us\"\n\
-             [telemetry]\nkind = \"int\"\nall = {all_int}\n\
+             [transport]\n{transport}\
+             [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
         );
         let scenario =
@@ -306,13 +348,14 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 fn switch() -> impl Strategy<Value = Switch> {
-    let balancers = prop::sample::select(vec!["ecmp", "spray", "destination"]);
-    let queues = prop::sample::select(vec!["fifo", "priority"]);
-    (20u64..2000, any::<bool>(), any::<bool>(), balancers, queues).prop_map(
-        |(buffer_kb, pfc, cut_through, balancer, queue)| Switch {
+    let balancers = prop::sample::select(vec!["ecmp", "spray", "destination", "label"]);
+    let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
+    let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);
+    (20u64..2000, any::<bool>(), forwarding, balancers, queues).prop_map(
+        |(buffer_kb, pfc, forwarding, balancer, queue)| Switch {
             buffer_kb,
             pfc,
-            cut_through,
+            forwarding,
             balancer,
             queue,
         },
@@ -320,14 +363,30 @@ fn switch() -> impl Strategy<Value = Switch> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    let controllers = prop::sample::select(vec!["hpcc", "dctcp", "dcqcn", "timely", "none"]);
-    (controllers, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(controller, window, selective, pacing, all_int)| Transport {
+    let controllers = prop::sample::select(vec!["hpcc", "hpcc-pint", "dctcp", "dcqcn", "timely", "none"]);
+    let pints = prop::sample::select(vec![
+        "",
+        "law = \"paper\"",
+        "arithmetic = \"tables\"",
+        "arithmetic = \"recirculated\"\nregisters = 3",
+        "share = 0.2",
+    ]);
+    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "mixed"]);
+    let policies =
+        vec!["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"];
+    let phost = (prop::sample::select(policies), prop::sample::select(vec!["short", "every"]));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (kinds, phost, controllers, flags, pints).prop_map(
+        |(kind, (policy, free), controller, (window, selective, pacing, all_int), pint)| Transport {
+            kind,
+            policy,
+            free,
             controller,
             window,
             selective,
             pacing,
             all_int,
+            pint,
         },
     )
 }
@@ -340,7 +399,7 @@ fn world() -> impl Strategy<Value = World> {
         network(),
         prop_oneof![Just(0u64), 1u64..10_000],
         switch(),
-        transport(),
+        (transport(), prop_oneof![Just(0u32), Just(0), 1u32..30]),
         workloads,
         failures,
         0u64..30,
@@ -348,12 +407,23 @@ fn world() -> impl Strategy<Value = World> {
         until,
     )
         .prop_map(
-            |(network, links, switch, transport, workloads, failures, detection_us, measured, until_ns)| {
+            |(
+                network,
+                links,
+                switch,
+                (transport, loss),
+                workloads,
+                failures,
+                detection_us,
+                measured,
+                until_ns,
+            )| {
                 World {
                     network,
                     links,
                     switch,
                     transport,
+                    loss,
                     workloads,
                     failures,
                     detection_us,
@@ -376,6 +446,7 @@ fn same_results(world: &World, executions: &[(usize, usize, bool)]) {
         assert_eq!(outcome, outcome_cut, "{how}");
         assert_eq!(whole.flows, cut.flows, "{how}");
         assert_eq!(whole.samples, cut.samples, "{how}");
+        assert_eq!(whole.digests, cut.digests, "{how}");
     }
 }
 

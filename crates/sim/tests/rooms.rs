@@ -40,7 +40,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("ideal", "config net settings topology units workload"),
     (
         "transport",
-        "balance config congestion engine ideal measure net packet queue settings telemetry topology units workload",
+        "balance config congestion engine ideal measure net packet parameters queue settings telemetry topology units workload",
     ),
     // Wires it all together.
     (

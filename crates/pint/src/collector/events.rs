@@ -54,9 +54,9 @@ pub enum EventKind {
         /// Digests of the query that it took.
         digests: u64,
     },
-    /// Packets take another number of hops than before.
+    /// Packets take another number of hops than before: several, one after the other.
     HopsChanged { from: u32, to: u32 },
-    /// A digest contradicts the known path: the flow goes another way.
+    /// Digests contradict the known path: the flow goes another way.
     PathChanged,
     /// No path agrees with the digests: the route changed before it was known, or an id or a link is missing from what the collector knows.
     Inconsistent,
@@ -102,6 +102,8 @@ pub struct FlowReport {
     pub last_ns: u64,
     /// Digests that served one of the key's queries.
     pub digests: u64,
+    /// Digests that did not fit the record and are not in it.
+    pub strays: u64,
     /// Index of the query, and what it found.
     pub results: Vec<(usize, Findings)>,
 }

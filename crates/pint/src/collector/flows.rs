@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::keyed::Keyed;
 use crate::recorded::Flow;
 
 const NONE: u32 = u32::MAX;
@@ -29,7 +30,7 @@ struct Slot<T> {
 #[derive(Debug)]
 pub(super) struct Flows<T> {
     // Its order is never asked for, so results do not depend on the random keys that keep hostile flows from colliding.
-    places: HashMap<FlowId, u32>,
+    places: HashMap<FlowId, u32, Keyed>,
     slots: Vec<Option<Box<Slot<T>>>>,
     free: Vec<u32>,
     oldest: u32,
@@ -45,7 +46,7 @@ impl<T> Flows<T> {
 
     pub fn new() -> Flows<T> {
         Flows {
-            places: HashMap::new(),
+            places: HashMap::default(),
             slots: Vec::new(),
             free: Vec::new(),
             oldest: NONE,
@@ -78,13 +79,18 @@ impl<T> Flows<T> {
     /// The record of a flow, made by `start` if there is none, and its place; the flow is now the one seen last.
     pub fn touch(&mut self, id: FlowId, start: impl FnOnce() -> (T, usize)) -> (u32, &mut T) {
         let place = match self.places.get(&id) {
+            Some(&place) if place == self.newest => place,
             Some(&place) => {
                 self.unlink(place);
+                self.link_newest(place);
                 place
             }
-            None => self.insert(id, start()),
+            None => {
+                let place = self.insert(id, start());
+                self.link_newest(place);
+                place
+            }
         };
-        self.link_newest(place);
         (place, &mut self.slot(place).record)
     }
 

@@ -6,26 +6,29 @@
 //! longest is handed out and forgotten. Digests of another plan and digests that no hop can have written are refused and counted.
 //!
 //! A flow whose number of hops changes, or whose digests contradict its path, is told of (route change, loop, wrong graph: the digest
-//! alone cannot say) and its record begins anew.
+//! alone cannot say) and its record begins anew; single digests that do not fit are set aside (`changes`).
 //!
 //! The same input gives the same output, to the bit. No clock: time is that of the digests.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.2, §4 (Recording and Inference Modules), §7 (route changes).
 //! Differs from the source: the paper gives the space of one flow; eviction, idle time and the limit over all flows are ours.
 
+mod changes;
 mod events;
 mod flows;
+mod keyed;
 mod paths;
 mod recording;
+mod records;
 #[cfg(test)]
 mod tests;
 mod written;
 
-use crate::encoder::{Encoder, Field, Refused};
+use crate::encoder::{Encoder, Refused};
 use crate::plan::Plan;
-use crate::query::FlowKey;
 use crate::recorded::{Flow, Recorded};
 
+pub use changes::{FITS, MOST_MISFITS, PATIENCE};
 pub use events::{
     Ending, Event, EventKind, Findings, FlowReport, FrequentValue, HopFrequent, HopQuantiles, PathFindings,
     Sink, Summary, Told,
@@ -34,8 +37,10 @@ pub use paths::{NoPaths, Paths, Step};
 pub use recording::{CONFIDENCE, DEFAULT_K};
 pub use written::PathWriter;
 
+use changes::Outcome;
 use flows::{FlowId, Flows};
-use recording::{Keeping, Recording};
+use recording::Keeping;
+use records::{Digest, Effect, Group, Record, Share, shares};
 
 /// The least memory that a collector works in.
 pub const MIN_BYTES: usize = 65_536;
@@ -87,37 +92,12 @@ pub struct Counts {
     pub paths_changed: u64,
     /// Paths that contradicted themselves before they were known.
     pub inconsistent: u64,
+    /// Did not fit the record of their flow, which went on without them.
+    pub strays: u64,
     /// Records ended for want of memory.
     pub evicted: u64,
     /// Records ended because nothing was seen.
     pub idle: u64,
-}
-
-/// Queries under one key: they share the record of a flow.
-#[derive(Debug)]
-struct Group {
-    key: FlowKey,
-    queries: Vec<Keeping>,
-    /// Whether one of them traces a path, so that all begin anew when it changes.
-    traces: bool,
-}
-
-/// What a set's packets bring one group: places of its queries, and each one's fields of the set.
-#[derive(Debug)]
-struct Share {
-    group: u8,
-    fields: Vec<(usize, std::ops::Range<usize>)>,
-}
-
-/// All that is kept of a flow under one key.
-#[derive(Debug)]
-struct Record<P> {
-    hops: u32,
-    epoch: u32,
-    first_ns: u64,
-    last_ns: u64,
-    digests: u64,
-    recordings: Vec<Recording<P>>,
 }
 
 /// Takes recorded digests in.
@@ -193,14 +173,11 @@ impl<D: Paths> Collector<D> {
     /// Takes one digest in. What follows from it goes to `sink`.
     pub fn take(&mut self, row: &Recorded, sink: &mut impl Sink) -> Result<(), Refusal> {
         self.counts.digests += 1;
-        if let Err(refusal) = self.check(row) {
-            match refusal {
-                Refusal::OtherPlan { .. } => self.counts.other_plan += 1,
-                Refusal::Hops { .. } => self.counts.hops_refused += 1,
-                Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
-            }
-            return Err(refusal);
-        }
+        let set = self.check(row).inspect_err(|refusal| match refusal {
+            Refusal::OtherPlan { .. } => self.counts.other_plan += 1,
+            Refusal::Hops { .. } => self.counts.hops_refused += 1,
+            Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
+        })?;
         self.now_ns = self.now_ns.max(row.time_ns);
         if row.looped {
             self.counts.loops += 1;
@@ -208,7 +185,7 @@ impl<D: Paths> Collector<D> {
             sink.event(Event { time_ns: row.time_ns, flow: row.flow, query: None, kind });
             return Ok(());
         }
-        match self.encoder.set(row.packet) {
+        match set {
             Some(set) if !self.shares[set].is_empty() => {
                 for share in 0..self.shares[set].len() {
                     self.record(set, share, row, sink);
@@ -220,12 +197,13 @@ impl<D: Paths> Collector<D> {
         Ok(())
     }
 
-    fn check(&self, row: &Recorded) -> Result<(), Refusal> {
+    /// The query set of the packet, if it has one.
+    fn check(&self, row: &Recorded) -> Result<Option<usize>, Refusal> {
         if row.plan_version != self.version {
             return Err(Refusal::OtherPlan { found: row.plan_version, expected: self.version });
         }
         if row.looped {
-            return Ok(());
+            return Ok(None);
         }
         if row.hops == 0 || row.hops > self.most_hops {
             return Err(Refusal::Hops { hops: row.hops, most: self.most_hops });
@@ -233,7 +211,7 @@ impl<D: Paths> Collector<D> {
         if self.bits < 64 && row.digest >> self.bits != 0 {
             return Err(Refusal::Width { bits: self.bits });
         }
-        let Some(set) = self.encoder.set(row.packet) else { return Ok(()) };
+        let Some(set) = self.encoder.set(row.packet) else { return Ok(None) };
         let fields = self.encoder.fields_of(set);
         for share in &self.shares[set] {
             let queries = &self.groups[usize::from(share.group)].queries;
@@ -244,97 +222,68 @@ impl<D: Paths> Collector<D> {
                 }
             }
         }
-        Ok(())
+        Ok(Some(set))
     }
 
     /// One group's part of a digest.
     fn record(&mut self, set: usize, share: usize, row: &Recorded, sink: &mut impl Sink) {
-        let group = &self.groups[usize::from(self.shares[set][share].group)];
-        let id = FlowId { group: self.shares[set][share].group, flow: row.flow.under(group.key) };
-        let (place, record) = self.flows.touch(id, || start(group, &self.paths, row, id.flow, 0));
-        if group.traces && record.hops != row.hops {
-            let kind = EventKind::HopsChanged { from: record.hops, to: row.hops };
-            let query =
-                group.queries.iter().find(|keeping| keeping.traces()).map_or(0, |keeping| keeping.query);
-            self.begin_anew(place, id, (query, kind), row, sink);
-            self.apply(place, set, share, id, row, sink);
-        } else if let Some(change) = self.apply(place, set, share, id, row, sink) {
-            self.begin_anew(place, id, change, row, sink);
-            // The first digest of a record can only contradict the ids or the graph; then the record starts once more, without it.
-            if let Some(change) = self.apply(place, set, share, id, row, sink) {
-                self.begin_anew(place, id, change, row, sink);
-            }
-        }
-    }
-
-    /// Takes a digest into the record at a place; tells of known paths, returns a contradiction.
-    fn apply(
-        &mut self,
-        place: u32,
-        set: usize,
-        share: usize,
-        id: FlowId,
-        row: &Recorded,
-        sink: &mut impl Sink,
-    ) -> Option<(usize, EventKind)> {
         let share = &self.shares[set][share];
-        let group = &self.groups[usize::from(id.group)];
+        let group = &self.groups[usize::from(share.group)];
+        let id = FlowId { group: share.group, flow: row.flow.under(group.key) };
         let fields = self.encoder.fields_of(set);
-        let record = self.flows.get_mut(place)?;
-        record.digests += 1;
-        record.last_ns = record.last_ns.max(row.time_ns);
-        let (mut contradiction, mut grown) = (None, 0);
-        for (query, range) in &share.fields {
-            let (keeping, recording) = (&group.queries[*query], &mut record.recordings[*query]);
-            let (step, by) = recording.take(keeping, &self.paths, row, &fields[range.clone()]);
-            grown += by;
-            match step {
-                Step::On => {}
-                Step::Decoded => {
-                    let Findings::Path(found) = recording.findings(keeping, &self.paths) else { continue };
-                    let kind = EventKind::PathDecoded {
-                        path: found.path().unwrap_or_default(),
-                        digests: found.digests,
-                    };
-                    self.counts.paths_decoded += 1;
-                    sink.event(Event {
-                        time_ns: row.time_ns,
-                        flow: id.flow,
-                        query: Some(keeping.query),
-                        kind,
-                    });
-                }
-                Step::Contradiction => {
-                    let known = recording.is_decoded();
-                    let kind = if known { EventKind::PathChanged } else { EventKind::Inconsistent };
-                    contradiction = Some((keeping.query, kind));
-                    break;
-                }
-            }
+        let digest = Digest { row, flow: id.flow, group, share, fields, paths: &self.paths };
+        let (place, record) = self.flows.touch(id, || Record::start(&digest, 0));
+        let strays = record.strays;
+        let (outcome, grown) = record.offer(&digest);
+        self.counts.strays += record.strays - strays;
+        if grown != 0 {
+            self.flows.grow(place, grown);
         }
-        self.flows.grow(place, grown);
-        contradiction
+        let (old, (query, kind), decoded) = match outcome {
+            Outcome::On => return,
+            Outcome::Decoded { places } => return self.tell_decoded(place, id, places, row.time_ns, sink),
+            Outcome::Changed { query, kind } => {
+                let (old, decoded) = self.change_over(place);
+                self.counts.paths_changed += 1;
+                (old, (query, kind), decoded)
+            }
+            Outcome::Inconsistent { query } => {
+                let (old, decoded) = begin_anew(&mut self.flows, place, &digest);
+                self.counts.inconsistent += 1;
+                (old, (query, EventKind::Inconsistent), decoded)
+            }
+        };
+        sink.event(Event { time_ns: row.time_ns, flow: id.flow, query: Some(query), kind });
+        if let Some(old) = old {
+            self.counts.strays += old.newcomer.as_ref().map_or(0, |newcomer| u64::from(newcomer.misfits));
+            self.hand_out(id, &old, Ending::Changed, sink);
+        }
+        self.tell_decoded(place, id, decoded, row.time_ns, sink);
     }
 
-    /// Hands a record out and starts the next one of its flow.
-    fn begin_anew(
-        &mut self,
-        place: u32,
-        id: FlowId,
-        change: (usize, EventKind),
-        row: &Recorded,
-        sink: &mut impl Sink,
-    ) {
-        let (query, kind) = change;
-        match kind {
-            EventKind::Inconsistent => self.counts.inconsistent += 1,
-            _ => self.counts.paths_changed += 1,
-        }
-        sink.event(Event { time_ns: row.time_ns, flow: id.flow, query: Some(query), kind });
+    /// A flow's newcomer becomes its record; returns the old one, and the places of paths that are known.
+    fn change_over(&mut self, place: u32) -> (Option<Record<D::Flow>>, u16) {
+        let Some(record) = self.flows.get_mut(place) else { return (None, 0) };
+        let Some(newcomer) = record.newcomer.take() else { return (None, 0) };
+        let left_out = newcomer.left_out();
+        record.strays += left_out;
+        self.counts.strays += left_out;
+        let known = newcomer.record.known();
+        (Some(self.flows.replace(place, (newcomer.record, newcomer.bytes))), known)
+    }
+
+    /// Tells of paths that have become known.
+    fn tell_decoded(&mut self, place: u32, id: FlowId, places: u16, time_ns: u64, sink: &mut impl Sink) {
+        let Some(record) = self.flows.get(place).filter(|_| places != 0) else { return };
         let group = &self.groups[usize::from(id.group)];
-        let epoch = self.flows.get(place).map_or(0, |record| record.epoch).saturating_add(1);
-        let old = self.flows.replace(place, start(group, &self.paths, row, id.flow, epoch));
-        self.hand_out(id, &old, Ending::Changed, sink);
+        let pairs = (0..).zip(group.queries.iter().zip(&record.recordings));
+        for (_, (keeping, recording)) in pairs.filter(|(place, _)| places >> place & 1 == 1) {
+            let Findings::Path(found) = recording.findings(keeping, &self.paths) else { continue };
+            let path = found.path().unwrap_or_default();
+            let kind = EventKind::PathDecoded { path, digests: found.digests };
+            self.counts.paths_decoded += 1;
+            sink.event(Event { time_ns, flow: id.flow, query: Some(keeping.query), kind });
+        }
     }
 
     /// Ends records that are idle, and as many as memory needs.
@@ -364,20 +313,7 @@ impl<D: Paths> Collector<D> {
     }
 
     fn told(&self, id: &FlowId, record: &Record<D::Flow>, ending: Option<Ending>) -> FlowReport {
-        let group = &self.groups[usize::from(id.group)];
-        let pairs = group.queries.iter().zip(&record.recordings);
-        FlowReport {
-            flow: id.flow,
-            key: group.key,
-            ending,
-            epoch: record.epoch,
-            first_ns: record.first_ns,
-            last_ns: record.last_ns,
-            digests: record.digests,
-            results: pairs
-                .map(|(keeping, recording)| (keeping.query, recording.findings(keeping, &self.paths)))
-                .collect(),
-        }
+        record.report(id.flow, &self.groups[usize::from(id.group)], &self.paths, ending)
     }
 
     /// What is known of a flow now, under the key of a query; None if nothing is kept of it.
@@ -404,36 +340,20 @@ impl<D: Paths> Collector<D> {
     }
 }
 
-/// Which fields of a set belong to which group's queries.
-fn shares(fields: &[Field], places: &[(usize, usize)]) -> Vec<Share> {
-    let mut shares: Vec<Share> = Vec::new();
-    let mut first = 0;
-    // A query's copies stand side by side.
-    for run in fields.chunk_by(|a, b| a.query == b.query) {
-        let (group, place) = places[usize::from(run[0].query)];
-        let range = first..first + run.len();
-        first = range.end;
-        match shares.iter_mut().find(|share| usize::from(share.group) == group) {
-            Some(share) => share.fields.push((place, range)),
-            None => shares.push(Share { group: group as u8, fields: vec![(place, range)] }),
-        }
+/// Starts a flow's record again from this digest; returns the one before, and the places of paths that are known.
+fn begin_anew<D: Paths>(
+    flows: &mut Flows<Record<D::Flow>>,
+    place: u32,
+    digest: &Digest<D>,
+) -> (Option<Record<D::Flow>>, u16) {
+    let Some(epoch) = flows.get(place).map(|record| record.epoch.saturating_add(1)) else { return (None, 0) };
+    let (mut record, bytes) = Record::start(digest, epoch);
+    let (effect, grown) = record.take(digest);
+    let known = record.known();
+    if !matches!(effect, Effect::On | Effect::Decoded { .. }) {
+        // The first digest of a record can only contradict the ids or the graph: it is left out.
+        let (record, bytes) = Record::start(digest, epoch);
+        return (Some(flows.replace(place, (Record { strays: 1, ..record }, bytes))), 0);
     }
-    shares
-}
-
-/// A record before its first digest, and its bytes beyond its own size.
-fn start<D: Paths>(
-    group: &Group,
-    paths: &D,
-    row: &Recorded,
-    flow: Flow,
-    epoch: u32,
-) -> (Record<D::Flow>, usize) {
-    let row = Recorded { flow, ..*row };
-    let recordings: Vec<_> =
-        group.queries.iter().map(|keeping| Recording::new(keeping, paths, &row)).collect();
-    let bytes = recordings.capacity() * size_of::<Recording<D::Flow>>()
-        + recordings.iter().map(|recording| recording.bytes(paths)).sum::<usize>();
-    let time_ns = row.time_ns;
-    (Record { hops: row.hops, epoch, first_ns: time_ns, last_ns: time_ns, digests: 0, recordings }, bytes)
+    (Some(flows.replace(place, (record, bytes.saturating_add_signed(grown)))), known)
 }

@@ -11,7 +11,7 @@ pub enum Step {
     On,
     /// This digest made the last hop known.
     Decoded,
-    /// This digest contradicts what is known; the state is not to be used on.
+    /// This digest contradicts what is known. A path that is known stays as it is; any other state is not to be used on.
     Contradiction,
 }
 

@@ -230,8 +230,10 @@ impl<P> Recording<P> {
                 *digests += 1;
                 let before = paths.bytes(state);
                 let step = paths.take(keeping.query, state, row.packet, row.digest, fields);
-                if step == Step::Decoded {
-                    *decoded_after = Some(*digests);
+                match step {
+                    Step::On => {}
+                    Step::Decoded => *decoded_after = Some(*digests),
+                    Step::Contradiction => *digests -= 1,
                 }
                 return (step, paths.bytes(state) as isize - before as isize);
             }

@@ -65,7 +65,8 @@ impl Event {
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record goes on), `epoch`, `first_ns`, `last_ns`, `digests`, `queries` by name.
+    /// Keys: `flow`, `key`, `ending` (null while the record goes on), `epoch`, `first_ns`, `last_ns`, `digests`, `strays`, `queries` by
+    /// name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
@@ -81,6 +82,7 @@ impl FlowReport {
             "first_ns": self.first_ns,
             "last_ns": self.last_ns,
             "digests": self.digests,
+            "strays": self.strays,
             "queries": queries,
         })
     }

@@ -14,15 +14,20 @@
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2 (peeling, hashing, fragments), §7 (change of path). The use of the network is
 //! not in the paper.
 
+mod candidates;
 mod known;
+mod network;
 mod raw;
+mod scan;
 
 use crate::code::{Code, HOP_WORDS, HopSet, MAX_HOPS};
 use crate::collector::{PathFindings, Paths, Step};
 use crate::encoder::{Blocks, Field, Task};
 use crate::graph::Graph;
+use crate::hash::spread;
 use crate::plan::Plan;
 use crate::recorded::{Address, Flow};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -85,6 +90,8 @@ pub struct PathDecoder {
     queries: Vec<Option<Traced>>,
     untraced: Vec<usize>,
     knowledge: Knowledge,
+    /// The ids as they meet a packet's word in h.
+    spread: Vec<u64>,
     /// By pair, if the network is small and paths are shortest.
     distances: Vec<u16>,
 }
@@ -137,7 +144,8 @@ impl PathDecoder {
         } else {
             Vec::new()
         };
-        Ok(PathDecoder { queries, untraced, knowledge, distances })
+        let spread = graph.ids().iter().map(|&id| spread(id)).collect();
+        Ok(PathDecoder { queries, untraced, knowledge, spread, distances })
     }
 
     /// Queries for paths that carry hashes, which say nothing without the ids that they may be of: nothing is found out about them.
@@ -152,12 +160,17 @@ impl PathDecoder {
         self.knowledge.graph.index_of(*switch)
     }
 
-    /// Has `of` look at the distances from a switch.
-    fn with_distances<R>(&self, node: u32, of: impl FnOnce(&[u16]) -> R) -> R {
-        let count = self.knowledge.graph.len();
-        match self.distances.get(node as usize * count..(node as usize + 1) * count) {
-            Some(row) => of(row),
-            None => of(&self.knowledge.graph.distances_from(node)),
+    /// Whether links say something of paths.
+    fn is_networked(&self) -> bool {
+        self.knowledge.neighbours || self.knowledge.shortest
+    }
+
+    /// Links from a switch to each.
+    fn distances(&self, node: u32) -> Cow<'_, [u16]> {
+        let (node, count) = (node as usize, self.knowledge.graph.len());
+        match self.distances.get(node * count..(node + 1) * count) {
+            Some(row) => Cow::Borrowed(row),
+            None => Cow::Owned(self.knowledge.graph.distances_from(node as u32)),
         }
     }
 }
@@ -210,15 +223,20 @@ impl Paths for PathDecoder {
 struct Contradiction;
 
 /// Hops (from 0) of a set.
+#[inline]
 fn hops_of(set: &HopSet) -> impl Iterator<Item = usize> + use<> {
-    let set = *set;
-    (0..HOP_WORDS).flat_map(move |block| {
-        let mut bits = set[block];
-        std::iter::from_fn(move || {
-            let hop = bits.trailing_zeros();
-            bits &= bits.checked_sub(1)?;
-            Some(64 * block + hop as usize)
-        })
+    let (mut block, mut words) = (0, *set);
+    std::iter::from_fn(move || {
+        while words[block] == 0 {
+            block += 1;
+            if block == HOP_WORDS {
+                block = 0;
+                return None;
+            }
+        }
+        let hop = words[block].trailing_zeros();
+        words[block] &= words[block] - 1;
+        Some(64 * block + hop as usize)
     })
 }
 
@@ -236,6 +254,10 @@ fn remove(set: &mut HopSet, hop: usize) {
 
 fn contains(set: &HopSet, hop: usize) -> bool {
     set[hop / 64] >> (hop % 64) & 1 == 1
+}
+
+fn intersection(set: &HopSet, known: &HopSet) -> HopSet {
+    std::array::from_fn(|word| set[word] & known[word])
 }
 
 /// Those of `set` that are not in `known`.

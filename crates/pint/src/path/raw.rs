@@ -1,7 +1,7 @@
 //! Paths whose values may be anything: fragment by fragment.
 
 use super::{Contradiction, MOST_KEPT, contains, hops_of, insert, remove, size, unknown};
-use crate::code::{Code, HopSet, Layer, survivor};
+use crate::code::{Code, HopSet};
 use crate::collector::{PathFindings, Step};
 use crate::encoder::Field;
 
@@ -68,11 +68,7 @@ impl RawPath {
         let word = field.key.word(packet);
         let (fragment, value) = (word.fragment(self.count), field.read(digest));
         self.bits = u32::from(field.bits);
-        let mut left = [0; 4];
-        match code.layer(word) {
-            Layer::Baseline => insert(&mut left, survivor(word, self.hops) as usize - 1),
-            Layer::Xor(selection) => left = selection.contributors(word, self.hops),
-        }
+        let left = code.writers(word, self.hops);
         self.equation(Kept { fragment, left, value })
     }
 

@@ -1,27 +1,41 @@
 //! Plans tried: packets through encoders and collector.
 
-use pint::accuracy::{packet_trials, path_trials, quantile_trials, random_path};
-use pint::query::{Aggregation, Blocks, Family, SHARES};
-use pint::recorded::Flow;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use pint::accuracy::{Draws, PathTrials, packet_trials, path_trials, quantile_trials, random_path};
+use pint::comparators::{self, Scheme};
+use pint::graph::Graph;
+use pint::query::{Aggregation, Blocks, Family, PathQuery, SHARES};
+use pint::recorded::{Address, Flow};
+use pint::routes::Routes;
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
 use super::decode::{Knowledge, paths};
+use super::ground::Ground;
 use crate::errors::input;
 use crate::interrupts::interruptible;
 
 /// Packets of a flow for which quantiles are tried.
 const PACKETS: [u64; 2] = [1_000, 10_000];
 
-/// Tries every query of the plan on paths of these lengths; JSON by query.
+/// Tries every query of the plan on paths of these lengths; JSON by query. With a topology, paths are shortest paths of it and the decoder knows
+/// it: with `ids_only` its switches alone, else also who is whose neighbour; with `ends` the first and the last switch too.
 #[pyfunction]
+#[pyo3(signature = (plan, hops, trials, seed, topology=None, ids_only=false, ends=false, shortest=false))]
+#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn pint_accuracy(
     py: Python<'_>,
     plan: &Plan,
     hops: Vec<u32>,
     trials: u32,
     seed: u64,
+    topology: Option<PathBuf>,
+    ids_only: bool,
+    ends: bool,
+    shortest: bool,
 ) -> PyResult<String> {
     let plan = plan.plan.clone();
     let most = plan.queries().hops.maximal;
@@ -30,62 +44,141 @@ pub fn pint_accuracy(
     }
     py.detach(|| {
         interruptible(move || {
+            let knowledge = match topology {
+                Some(file) => {
+                    Some(Knowledge { ground: Ground::read(&file)?, neighbours: !ids_only, ends, shortest })
+                }
+                None => None,
+            };
+            let mut tries = Tries { plan: &plan, knowledge, trials, seed };
             let queries = plan.queries().queries.len();
-            let told: PyResult<Vec<Json>> =
-                (0..queries).map(|query| tried(&plan, query, &hops, trials, seed)).collect();
-            Ok(json!({ "version": format!("{:08x}", plan.version()), "seed": seed, "queries": told? })
+            let told: PyResult<Vec<Json>> = (0..queries).map(|query| tries.query(query, &hops)).collect();
+            let warnings = tries.knowledge.map_or(Vec::new(), |knowledge| knowledge.ground.warnings);
+            let version = format!("{:08x}", plan.version());
+            Ok(json!({ "version": version, "seed": seed, "queries": told?, "warnings": warnings })
                 .to_string())
         })
     })
 }
 
-fn tried(plan: &pint::plan::Plan, query: usize, hops: &[u32], trials: u32, seed: u64) -> PyResult<Json> {
-    let asked = &plan.queries().queries[query];
-    let mut lengths = Vec::new();
-    for &hops in hops {
-        lengths.push(match &asked.aggregation {
-            Aggregation::Path(path) => {
-                // Fragments need no list: ids are then of any value that fits.
-                let (ids, mut knowledge) = match path.blocks {
-                    Blocks::Hashes => (u64::from(path.ids), Knowledge::numbered(u64::from(path.ids))),
-                    Blocks::Fragments { value_bits } => (1u64 << value_bits.min(32), Knowledge::default()),
-                };
-                let paths = paths(plan, &mut knowledge)?;
-                let route = |draws: &mut pint::accuracy::Draws| (Flow { id: 1, ..Flow::default() }, random_path(draws, hops, ids));
-                let found = path_trials(plan, &paths, query, trials, seed, route).map_err(input)?;
-                json!({
-                    "hops": hops, "trials": trials, "mean_packets": found.mean, "median_packets": found.median,
-                    "p99_packets": found.p99, "given_up": found.unfinished, "wrong": found.wrong,
-                })
-            }
-            Aggregation::Quantiles { .. } => {
-                let paths = pint::collector::NoPaths;
-                let mut sizes = Vec::new();
-                for packets in PACKETS {
-                    let flows = (trials / 10).clamp(1, 100);
-                    let found = quantile_trials(plan, &paths, query, (flows, packets, hops), seed).map_err(input)?;
-                    let told = found.iter().map(|found| {
-                        json!({
-                            "quantile": found.quantile, "samples_per_hop": found.samples, "mean_relative_error": found.mean_error,
-                            "mean_rank_error": found.mean_rank_error, "bars_held": found.held,
-                        })
-                    });
-                    sizes.push(json!({ "packets": packets, "flows": flows, "quantiles": told.collect::<Vec<_>>() }));
-                }
-                json!({ "hops": hops, "sizes": sizes })
-            }
-            _ if asked.aggregation.family() == Family::PerPacket => {
-                // Ten times as many that serve the query as there are trials.
-                let served = f64::from(plan.served(query)) / f64::from(SHARES);
-                let packets = (f64::from(trials) * 10.0 / served.max(1e-3)) as u64;
-                let found = packet_trials(plan, &pint::collector::NoPaths, query, packets, hops, seed).map_err(input)?;
-                json!({
-                    "hops": hops, "packets": found.map(|found| found.packets), "bias": found.map(|found| found.bias),
-                    "mean_relative_error": found.map(|found| found.mean_error),
-                })
-            }
-            _ => json!({ "hops": hops }),
-        });
+/// Packets until a path is known by what PINT is compared with: `ppm`, `ams2` or `ams2-as-drawn`, with `m` hashes of a hop; JSON.
+#[pyfunction]
+pub fn pint_compared(
+    py: Python<'_>,
+    scheme: &str,
+    m: u32,
+    hops: u32,
+    trials: u32,
+    seed: u64,
+) -> PyResult<String> {
+    let Some(scheme) = Scheme::named(scheme, m) else {
+        return Err(input(format!("scheme: expected ppm, ams2 or ams2-as-drawn, found {scheme}")));
+    };
+    if !(1..=255).contains(&hops) {
+        return Err(input(format!("hops: expected 1 to 255, found {hops}")));
     }
-    Ok(json!({ "name": asked.name, "aggregation": asked.aggregation.name(), "lengths": lengths }))
+    py.detach(|| {
+        interruptible(move || Ok(of_path(hops, &comparators::trials(scheme, hops, trials, seed)).to_string()))
+    })
+}
+
+fn of_path(hops: u32, found: &PathTrials) -> Json {
+    json!({
+        "hops": hops, "trials": found.trials, "mean_packets": found.mean, "median_packets": found.median,
+        "p99_packets": found.p99, "given_up": found.unfinished, "wrong": found.wrong,
+    })
+}
+
+/// What a plan is tried with.
+struct Tries<'p> {
+    plan: &'p pint::plan::Plan,
+    /// Of a topology, if one is given.
+    knowledge: Option<Knowledge>,
+    trials: u32,
+    seed: u64,
+}
+
+impl Tries<'_> {
+    fn query(&mut self, query: usize, hops: &[u32]) -> PyResult<Json> {
+        let asked = &self.plan.queries().queries[query];
+        let lengths: PyResult<Vec<Json>> = hops
+            .iter()
+            .map(|&hops| match &asked.aggregation {
+                Aggregation::Path(path) => Ok(of_path(hops, &self.path(query, path, hops)?)),
+                Aggregation::Quantiles { .. } => self.quantiles(query, hops),
+                _ if asked.aggregation.family() == Family::PerPacket => self.packets(query, hops),
+                _ => Ok(json!({ "hops": hops })),
+            })
+            .collect();
+        Ok(json!({ "name": asked.name, "aggregation": asked.aggregation.name(), "lengths": lengths? }))
+    }
+
+    fn path(&mut self, query: usize, path: &PathQuery, hops: u32) -> PyResult<PathTrials> {
+        let (plan, trials, seed) = (self.plan, self.trials, self.seed);
+        let Some(knowledge) = &mut self.knowledge else {
+            // Fragments need no list: ids are then of any value that fits.
+            let (ids, mut knowledge) = match path.blocks {
+                Blocks::Hashes => (u64::from(path.ids), Knowledge::numbered(u64::from(path.ids))),
+                Blocks::Fragments { value_bits } => (1u64 << value_bits.min(32), Knowledge::default()),
+            };
+            let paths = paths(plan, &mut knowledge)?;
+            let route =
+                |draws: &mut Draws| (Flow { id: 1, ..Flow::default() }, random_path(draws, hops, ids));
+            return path_trials(plan, &paths, query, trials, seed, route).map_err(input);
+        };
+        let ground = &mut knowledge.ground;
+        let (graph, _) = Graph::new(ground.ids.clone(), &ground.edges).map_err(input)?;
+        let attached: BTreeSet<u64> = ground.attached.values().copied().collect();
+        let may_end = |index: u32| attached.contains(&graph.ids()[index as usize]);
+        let routes = Routes::new(&graph, hops, may_end).map_err(input)?;
+        // A flow's addresses are here the ids of its first and its last switch.
+        let told = &mut Knowledge {
+            ground: Ground {
+                attached: ground.ids.iter().map(|&id| (id, id)).collect(),
+                ids: ground.ids.clone(),
+                edges: ground.edges.clone(),
+                ..Ground::default()
+            },
+            ..*knowledge
+        };
+        let paths = paths(plan, told)?;
+        let route = |draws: &mut Draws| {
+            let path = routes.draw(draws);
+            let end = |id: Option<&u64>| id.map_or(Address::default(), |&id| Address::Number(id));
+            (
+                Flow { id: 1, source: end(path.first()), destination: end(path.last()), ..Flow::default() },
+                path,
+            )
+        };
+        path_trials(plan, &paths, query, trials, seed, route).map_err(input)
+    }
+
+    fn quantiles(&self, query: usize, hops: u32) -> PyResult<Json> {
+        let paths = pint::collector::NoPaths;
+        let mut sizes = Vec::new();
+        for packets in PACKETS {
+            let flows = (self.trials / 10).clamp(1, 100);
+            let found = quantile_trials(self.plan, &paths, query, (flows, packets, hops), self.seed);
+            let told = found.map_err(input)?.into_iter().map(|found| {
+                json!({
+                    "quantile": found.quantile, "samples_per_hop": found.samples, "mean_relative_error": found.mean_error,
+                    "mean_rank_error": found.mean_rank_error, "bars_held": found.held,
+                })
+            });
+            sizes.push(json!({ "packets": packets, "flows": flows, "quantiles": told.collect::<Vec<_>>() }));
+        }
+        Ok(json!({ "hops": hops, "sizes": sizes }))
+    }
+
+    fn packets(&self, query: usize, hops: u32) -> PyResult<Json> {
+        // Ten times as many that serve the query as there are trials.
+        let served = f64::from(self.plan.served(query)) / f64::from(SHARES);
+        let packets = (f64::from(self.trials) * 10.0 / served.max(1e-3)) as u64;
+        let paths = pint::collector::NoPaths;
+        let found = packet_trials(self.plan, &paths, query, packets, hops, self.seed).map_err(input)?;
+        Ok(json!({
+            "hops": hops, "packets": found.map(|found| found.packets), "bias": found.map(|found| found.bias),
+            "mean_relative_error": found.map(|found| found.mean_error),
+        }))
+    }
 }

@@ -73,7 +73,9 @@ struct Outputs {
     shown: Vec<Json>,
     show: usize,
     reports: u64,
+    /// Records in which a path was asked for: known, and not.
     complete: u64,
+    incomplete: u64,
     /// Digests until paths were known.
     decoded_after: Vec<u64>,
     events: Vec<Json>,
@@ -119,8 +121,15 @@ impl Sink for Outputs {
 
     fn ended(&mut self, report: FlowReport) {
         self.reports += 1;
-        let known = |(_, findings): &(usize, Findings)| matches!(findings, Findings::Path(path) if path.path().is_some());
-        self.complete += u64::from(report.results.iter().any(known));
+        let paths = || {
+            report.results.iter().filter_map(|(_, findings)| match findings {
+                Findings::Path(path) => Some(path.path().is_some()),
+                _ => None,
+            })
+        };
+        let known = paths().any(|known| known);
+        self.complete += u64::from(known);
+        self.incomplete += u64::from(!known && paths().next().is_some());
         if let Some((path, writer)) = &mut self.paths {
             if let Err(error) = writer.write(&self.plan, &report) {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
@@ -185,6 +194,7 @@ pub fn pint_decode(
                 show,
                 reports: 0,
                 complete: 0,
+                incomplete: 0,
                 decoded_after: Vec::new(),
                 events: Vec::new(),
                 error: None,
@@ -246,6 +256,7 @@ fn collected<D: pint::collector::Paths>(
         "rows": rows,
         "flows": outputs.reports,
         "complete_paths": outputs.complete,
+        "incomplete_paths": outputs.incomplete,
         "packets_to_decode": {
             "mean": (!decoded.is_empty()).then(|| decoded.iter().sum::<u64>() as f64 / decoded.len() as f64),
             "median": at(0.5),
@@ -255,7 +266,7 @@ fn collected<D: pint::collector::Paths>(
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
             "hops_refused": counts.hops_refused, "impossible": counts.impossible, "loops": counts.loops,
             "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed, "inconsistent": counts.inconsistent,
-            "evicted": counts.evicted, "idle": counts.idle,
+            "strays": counts.strays, "evicted": counts.evicted, "idle": counts.idle,
         },
         "refused": refused,
         "warnings": knowledge.ground.warnings,

@@ -4,6 +4,7 @@ mod accuracy;
 mod collector;
 mod decode;
 mod ground;
+mod replay;
 mod sketches;
 
 use std::fs::File;
@@ -20,9 +21,10 @@ use pyo3::prelude::*;
 use crate::errors::{failed, input, whole};
 use crate::interrupts::interruptible;
 
-pub use accuracy::pint_accuracy;
+pub use accuracy::{pint_accuracy, pint_compared};
 pub use collector::Collector;
 pub use decode::pint_decode;
+pub use replay::pint_replay;
 pub use sketches::{FrequentSketch, QuantileSketch};
 
 /// A plan: which packets serve which queries, and where their bits lie.

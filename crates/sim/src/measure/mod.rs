@@ -166,6 +166,11 @@ pub struct Outcome {
     pub packet_hops: u64,
     pub bytes_on_wire: u64,
     pub telemetry_bytes: u64,
+    /// Packets that went through a switch's pipeline twice to store a load (PINT), and their bytes.
+    pub packets_recirculated: u64,
+    pub bytes_recirculated: u64,
+    /// Bytes that switches sent.
+    pub bytes_switched: u64,
     /// 64-bit hash of all completed flows and counters: equal bits, equal number.
     pub fingerprint: u64,
     /// (node, port of the node, totals), in order.
@@ -188,6 +193,9 @@ impl Outcome {
             packet_hops: 0,
             bytes_on_wire: 0,
             telemetry_bytes: 0,
+            packets_recirculated: 0,
+            bytes_recirculated: 0,
+            bytes_switched: 0,
             fingerprint: 0,
             ports: Vec::new(),
             queues: Vec::new(),

@@ -4,6 +4,7 @@ pub mod agenda;
 pub mod buffer;
 pub mod ecn;
 pub mod host;
+pub mod loss;
 pub mod map;
 pub mod outbox;
 pub mod partition;

@@ -1,6 +1,7 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
+use super::loss::Losses;
 use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
@@ -33,6 +34,7 @@ pub struct Partition {
     pub outboxes: Vec<Outbox>,
     /// Links may go down, and packets on them be lost.
     links_fail: bool,
+    losses: Option<Losses>,
     pub agenda: Agenda,
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
@@ -51,6 +53,8 @@ pub struct PartitionPlan {
     pub layout: IntLayout,
     pub recorder: Recorder,
     pub links_fail: bool,
+    /// What links lose at random.
+    pub losses: Option<Losses>,
 }
 
 impl Partition {
@@ -76,7 +80,8 @@ impl Partition {
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
             agenda: Agenda::new(plan.agenda, plan.nodes, ports),
             hosts: plan.hosts,
-            links_fail: plan.links_fail,
+            links_fail: plan.links_fail || plan.losses.is_some(),
+            losses: plan.losses,
         }
     }
 
@@ -216,7 +221,7 @@ impl Partition {
     /// A packet has come over the link into this port, unless the link went down meanwhile.
     #[inline]
     pub fn arrives(&mut self, port: PortId, id: PacketId) -> bool {
-        if self.links_fail && self.packets[id].generation != self.ports[port as usize].generation {
+        if self.links_fail && self.is_lost(port, id) {
             self.lose_packet(port, id);
             return false;
         }
@@ -227,6 +232,14 @@ impl Partition {
             port.packets_received += 1;
         }
         true
+    }
+
+    /// The link went down while the packet was on it, or lost it.
+    fn is_lost(&mut self, port: PortId, id: PacketId) -> bool {
+        let (packet, at) = (&self.packets[id], &self.ports[port as usize]);
+        let losses = self.losses.as_mut();
+        packet.generation != at.generation
+            || losses.is_some_and(|losses| losses.takes(port as usize, (at.node, at.local), packet))
     }
 
     /// Packets and bytes sent so far on all links, by partition of their sender.

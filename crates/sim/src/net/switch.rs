@@ -127,7 +127,7 @@ impl Switch {
     fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        if let SwitchTelemetry::Pint(_) = self.telemetry {
+        if packet.telemetry != NONE && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
             net.stacks.set_came(packet.telemetry, net.now);
         }
         let port = &mut net.ports[out as usize];
@@ -199,13 +199,19 @@ impl Switch {
         }
     }
 
+    /// Packets that went through the pipeline twice, and their bytes.
+    pub fn recirculated(&self) -> (u64, u64) {
+        match &self.telemetry {
+            SwitchTelemetry::Pint(pint) => pint.recirculated(),
+            SwitchTelemetry::Int => (0, 0),
+        }
+    }
+
     /// A pause or resume frame leaves: it is part of the port's load.
     #[cold]
     fn count_pause(&mut self, port: &Port, frame: &Packet, now: Time) {
         if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
-            let (ingress, egress, size) = (frame.ingress, port.local, frame.size);
-            let (queue_bytes, sent_bytes) = (port.queue.bytes(), port.bytes_sent);
-            pint.other(Leaving { now, ingress, egress, queue_bytes, sent_bytes, size, came: now });
+            pint.other(port.local, now, port.queue.bytes(), u32::from(frame.size));
         }
     }
 
@@ -278,15 +284,20 @@ fn departs(
                 stacks.push(packet.telemetry, switch.path_id, hop);
             }
             SwitchTelemetry::Int => {}
-            SwitchTelemetry::Pint(pint) => digests(pint, port, packet, now, stacks, waited),
+            SwitchTelemetry::Pint(pint) if packet.kind == PacketKind::Data => {
+                digest(pint, port, packet, now, stacks, waited);
+            }
+            SwitchTelemetry::Pint(pint) => {
+                pint.other(port.local, now, port.queue.bytes(), u32::from(packet.size));
+            }
         }
     }
     marks
 }
 
-/// PINT's part of what a switch does to a packet that leaves.
+/// PINT's part of what a switch does to a data packet that leaves.
 #[inline(never)]
-fn digests(
+fn digest(
     pint: &mut PintSwitch,
     port: &Port,
     packet: &Packet,
@@ -294,18 +305,38 @@ fn digests(
     stacks: &mut IntStacks,
     waited: bool,
 ) {
-    let leaving = Leaving {
-        now,
-        ingress: packet.ingress,
-        egress: port.local,
-        queue_bytes: port.queue.bytes(),
-        sent_bytes: port.bytes_sent,
-        size: packet.size,
-        came: if waited { stacks.came(packet.telemetry) } else { now },
-    };
-    match packet.kind {
-        PacketKind::Data => pint.data(stacks, packet.telemetry, leaving),
-        _ => pint.other(leaving),
+    pint.data(stacks, packet.telemetry, &Departing { now, port, packet, waited });
+}
+
+/// A data packet that leaves by a port.
+struct Departing<'a> {
+    now: Time,
+    port: &'a Port,
+    packet: &'a Packet,
+    waited: bool,
+}
+
+impl Leaving for Departing<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn ingress(&self) -> u16 {
+        self.packet.ingress
+    }
+    fn egress(&self) -> u16 {
+        self.port.local
+    }
+    fn queue_bytes(&self) -> u64 {
+        self.port.queue.bytes()
+    }
+    fn sent_bytes(&self) -> u64 {
+        self.port.bytes_sent
+    }
+    fn size(&self) -> u32 {
+        u32::from(self.packet.size)
+    }
+    fn waited(&self) -> bool {
+        self.waited
     }
 }
 

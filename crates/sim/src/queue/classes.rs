@@ -37,9 +37,15 @@ impl ClassLists {
 
     #[inline]
     pub fn push(&mut self, id: PacketId, packets: &mut PacketSlab) {
+        self.push_to(usize::from(packets[id].class) % CLASSES, id, packets);
+    }
+
+    /// Takes a packet into the list of a class that need not be its own.
+    #[inline]
+    pub fn push_to(&mut self, class: usize, id: PacketId, packets: &mut PacketSlab) {
         let packet = &mut packets[id];
         packet.next = NONE;
-        let (class, size) = (usize::from(packet.class) % CLASSES, u32::from(packet.size));
+        let size = u32::from(packet.size);
         self.total += size;
         self.bytes[class] += size;
         if self.occupied & (1 << class) == 0 {
@@ -70,6 +76,38 @@ impl ClassLists {
         self.total -= size;
         self.bytes[class] -= size;
         last
+    }
+
+    /// Takes the oldest packet of a class for which `may` holds, if there is one. Walks through the class.
+    #[cold]
+    pub fn take_first_where(
+        &mut self,
+        class: usize,
+        packets: &mut PacketSlab,
+        may: impl Fn(PacketId, &PacketSlab) -> bool,
+    ) -> Option<PacketId> {
+        if self.occupied & (1 << class) == 0 {
+            return None;
+        }
+        let (mut before, mut id) = (NONE, self.head[class]);
+        while !may(id, packets) {
+            (before, id) = (id, packets[id].next);
+            if id == NONE {
+                return None;
+            }
+        }
+        if before == NONE {
+            return Some(self.pop(class, packets));
+        }
+        let next = packets[id].next;
+        packets[before].next = next;
+        if next == NONE {
+            self.tail[class] = before;
+        }
+        let size = u32::from(packets[id].size);
+        self.total -= size;
+        self.bytes[class] -= size;
+        Some(id)
     }
 
     /// Takes the oldest packet of a class that holds one.

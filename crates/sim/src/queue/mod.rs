@@ -2,6 +2,7 @@
 
 mod classes;
 mod fifo;
+mod pfabric;
 mod priority;
 
 use crate::config::{DropRule, QueueConfig};
@@ -11,6 +12,7 @@ use crate::units::Bytes;
 
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
+pub use pfabric::Pfabric;
 pub use priority::Priority;
 
 /// What became of a packet offered to a queue.
@@ -43,12 +45,17 @@ pub trait QueueDiscipline {
 #[repr(u8)]
 pub enum Queue {
     Fifo(Fifo),
+    Pfabric(Pfabric),
     Priority(Priority),
 }
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
     ("fifo", "eight classes, class 0 first, the others in turn; first come, first served within a class"),
+    (
+        "pfabric",
+        "the flow with the least left first; a full port drops the packet whose flow has the most left",
+    ),
     ("priority", "eight classes, the lower number first; first come, first served within a class"),
 ];
 
@@ -63,6 +70,7 @@ pub const DROPS: &[(&str, &str)] = &[
 pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
     match kind {
         "fifo" => Some(QueueConfig::Fifo),
+        "pfabric" => Some(QueueConfig::Pfabric { limit: pfabric_limit(limit, p) }),
         "priority" => {
             let help = "bytes that may wait at a port, beside the limits of the shared buffer; 0B: no limit of its own";
             let limit = p.bytes("limit", limit.unwrap_or(Bytes(0)), help);
@@ -77,10 +85,26 @@ pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<Queu
     }
 }
 
+/// Bytes that pFabric's publication lets wait at a port of 10 Gb/s.
+pub const PFABRIC_LIMIT: Bytes = Bytes(36 << 10);
+
+fn pfabric_limit(limit: Option<Bytes>, p: &mut Parameters) -> Bytes {
+    let help = "bytes that may wait at a port (published: 36KiB at 10 Gb/s, two bandwidth-delay products; with \
+                transport.kind = \"pfabric\" scaled like its window)";
+    let limit = p.bytes("limit", limit.unwrap_or(PFABRIC_LIMIT), help);
+    if limit == Bytes(0) || limit.0 > u64::from(u32::MAX) {
+        let message = format!("{limit} is no limit: expected more than 0B and less than 4GiB");
+        p.complain("limit", message);
+        return PFABRIC_LIMIT;
+    }
+    limit
+}
+
 macro_rules! each {
     ($queue:expr, $q:ident => $call:expr) => {
         match $queue {
             Queue::Fifo($q) => $call,
+            Queue::Pfabric($q) => $call,
             Queue::Priority($q) => $call,
         }
     };
@@ -90,6 +114,7 @@ impl Queue {
     pub fn new(config: QueueConfig) -> Queue {
         match config {
             QueueConfig::Fifo => Queue::Fifo(Fifo::default()),
+            QueueConfig::Pfabric { limit } => Queue::Pfabric(Pfabric::new(limit)),
             QueueConfig::Priority { limit, drop } => Queue::Priority(Priority::new(limit, drop)),
         }
     }

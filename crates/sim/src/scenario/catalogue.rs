@@ -9,10 +9,10 @@ use super::section::Section;
 use super::{failures, measure, network, run, switch, telemetry, transport};
 use crate::config::Compat;
 use crate::parameters::{Declared, Kind};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use std::path::Path;
 
-use crate::{congestion, topology, workload};
+use crate::{congestion, queue, topology, workload};
 
 /// The keys of one section, for one kind of it.
 pub struct SectionKeys {
@@ -38,12 +38,19 @@ pub fn sections() -> &'static [SectionKeys] {
             let defaults = switch::SwitchDefaults::RDMA;
             let cx = switch::SwitchContext { compat: Compat::None, defaults, rates: &[] };
             switch::read(section, &cx);
+            for (kind, _) in switch::QUEUES {
+                let mut queue = section.child("queue");
+                queue::read(kind, None, &mut queue.parameters());
+                section.absorb("queue", queue);
+            }
         }));
-        let mut own = keys("transport", None, |section| {
-            transport::read(section, &transport_context());
-        });
-        own.keys.retain(|(key, _)| !key.starts_with("controller."));
-        all.push(own);
+        all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
+            let mut own = keys("transport", Some(kind), |section| {
+                transport::declare(kind, section, &transport_context());
+            });
+            own.keys.retain(|(key, _)| !key.starts_with("controller."));
+            own
+        }));
         let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| {
             keys("transport.controller", Some(kind), |section| {
@@ -113,6 +120,7 @@ fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
         compat: Compat::None,
         base_rtt: &|_| Time::ZERO,
+        host_rate: Rate::default(),
         patience: Time::ZERO,
         controllers: &[],
     }

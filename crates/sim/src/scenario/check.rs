@@ -7,7 +7,10 @@ use super::Scenario;
 use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
-use crate::config::{Compat, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until};
+use crate::config::{
+    Compat, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig,
+    TransportConfig, Until,
+};
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
@@ -101,7 +104,35 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
     match transport {
         TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
+        TransportConfig::Phost(phost) => phost_facts(scenario, phost),
+        TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
     }
+}
+
+fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, scenario.compat);
+    json!({
+        "transport": "pfabric",
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": pfabric.mtu + pfabric.header,
+        "ack_bytes": pfabric.ack_header,
+        "window_packets": pfabric.initial_window,
+        "queue_limit_bytes": pfabric.queue_limit.0,
+        "rto_ns": pfabric.rto.as_ns(),
+    })
+}
+
+fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(phost.packet(), scenario.compat);
+    json!({
+        "transport": "phost",
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": phost.packet(),
+        "ack_bytes": phost.control,
+        "free_tokens": phost.free_tokens,
+        "window_tokens": phost.window,
+        "request_timeout_ns": phost.request_timeout.as_ns(),
+    })
 }
 
 fn rdma_facts(scenario: &Scenario, rdma: &RdmaConfig) -> Value {
@@ -133,7 +164,7 @@ pub fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Opt
 }
 
 /// The highest rate of a host's link.
-fn host_rate(topology: &Topology) -> Rate {
+pub fn host_rate(topology: &Topology) -> Rate {
     let host_link = |link: &&Link| [link.a, link.b].iter().any(|&n| topology.nodes[n as usize].tier == 0);
     topology.links.iter().filter(host_link).map(|link| link.rate).max().unwrap_or_default()
 }
@@ -191,9 +222,39 @@ pub fn headroom_fits(
     section.complain("buffer", message);
 }
 
+/// Says so if the queues of the switches do not do what a transport relies on.
+pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[TransportConfig]) {
+    if !section.is_clean() {
+        return;
+    }
+    let phosts: Vec<&PhostConfig> = transports.iter().filter_map(TransportConfig::phost).collect();
+    if switch.queue == QueueConfig::Fifo && phosts.iter().any(|phost| phost.short > 0) {
+        let message = "\"fifo\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \
+                       \"priority\", or transport.short_flow = 0";
+        section.complain("queue.kind", message.to_string());
+    }
+    if let Some(other) = phosts.iter().find(|phost| phost.policy != phosts[0].policy) {
+        let message = format!(
+            "hosts have one policy, but workloads ask for {:?} and {:?}: give all of them one transport.policy",
+            phosts[0].policy, other.policy
+        );
+        section.complain("queue", message);
+    }
+}
+
+/// pFabric over queues that know nothing of what flows have left is another scheme.
+fn other_queue(scenario: &Scenario) -> Option<String> {
+    let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
+    let other = !matches!(scenario.switch.queue, QueueConfig::Pfabric { .. });
+    (pfabric && other).then(|| {
+        "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
+            .to_string()
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

@@ -66,7 +66,11 @@ fn scheme(name: &str) -> Option<Value> {
     let doc = congestion::DOCS.iter().find(|doc| doc.name == name);
     let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = doc.map_or(scheme.title, |doc| doc.text);
-    let source = doc.map_or_else(|| source_of(scheme.section), |doc| doc.source);
+    let published = || match scheme.section {
+        "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
+        section => source_of(section),
+    };
+    let source = doc.map_or_else(published, |doc| doc.source);
     Some(entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default()))
 }
 

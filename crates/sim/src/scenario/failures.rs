@@ -2,7 +2,7 @@
 
 use super::network::{HIGHEST_RATE, Network};
 use super::section::Section;
-use crate::config::{Change, Failure, Failures};
+use crate::config::{Change, Failure, Failures, LinkLoss};
 use crate::parameters::{Source, Value, describe};
 use crate::topology::{LinkId, NodeKind};
 use crate::units::{Rate, Time};
@@ -11,6 +11,12 @@ pub const CHANGES: &[(&str, &str)] = &[
     ("down", "packets on the link and in its queues are lost"),
     ("up", "it works again"),
     ("rate", "the link runs at another rate"),
+];
+
+pub const LOSSES: &[(&str, &str)] = &[
+    ("all", "packets of every kind"),
+    ("data", "only packets with payload"),
+    ("control", "only packets without payload: acknowledgements, requests, tokens"),
 ];
 
 /// Reads `[failures]`; `network` none: the topology is wrong, and names cannot be looked up.
@@ -25,7 +31,20 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Failures {
     }
     section.absorb_list("event", tables);
     events.sort_by_key(|event| event.at);
-    Failures { detection, events }
+    Failures { detection, events, loss: loss(section) }
+}
+
+/// What links lose at random.
+fn loss(section: &mut Section) -> Option<LinkLoss> {
+    let help = "share of the packets that every link loses at random, pause frames excepted";
+    let share = section.parameters().number("loss", 0.0, (0.0, 0.5), help);
+    let help = "which packets links lose at random";
+    let kinds = match section.parameters().choice("loss_of", "all", LOSSES, help) {
+        "data" => LinkLoss::DATA,
+        "control" => !LinkLoss::DATA,
+        _ => LinkLoss::ALL,
+    };
+    (share > 0.0).then_some(LinkLoss { share, kinds })
 }
 
 /// Rates that links take during the run.

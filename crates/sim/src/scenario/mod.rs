@@ -44,6 +44,7 @@ use crate::config::{
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
+use crate::transport::phost;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -163,9 +164,15 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let net = network.as_ref();
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
+    let host_rate = net.map_or(Rate(0), |network| check::host_rate(&network.topology));
     let patience = patience(root, net);
-    let cx =
-        transport::TransportContext { compat, base_rtt: &base_rtt, patience, controllers: hooks.controllers };
+    let cx = transport::TransportContext {
+        compat,
+        base_rtt: &base_rtt,
+        host_rate,
+        patience,
+        controllers: hooks.controllers,
+    };
     let transport =
         within(root, "transport", |section| transport::read(section, &cx).filter(|_| section.is_clean()));
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
@@ -182,6 +189,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let cx = switch::SwitchContext { compat, defaults, rates: &rates };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
+        check::queue_serves(section, &config, &transports);
         config
     });
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
@@ -278,7 +286,11 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 
 /// Long enough that no retransmission is pending: ten timeouts, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
-    let timeouts = transports.iter().filter_map(|transport| transport.rdma()?.rto);
+    let timeouts = transports.iter().filter_map(|transport| match transport {
+        TransportConfig::Rdma(rdma) => rdma.rto,
+        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
+        TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
+    });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
 }

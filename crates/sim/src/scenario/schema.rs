@@ -60,8 +60,15 @@ fn by_kind(path: &str, required: bool) -> Value {
 }
 
 fn transport() -> Value {
-    let mut schema = object(&keys_of("transport"));
-    add(&mut schema, "controller", by_kind("transport.controller", false));
+    let mut schema = by_kind("transport", false);
+    for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
+        let of_kind = kind["title"].clone();
+        if of_kind == "rdma" {
+            add(kind, "controller", by_kind("transport.controller", false));
+        } else {
+            kind["required"] = json!(["kind"]);
+        }
+    }
     schema
 }
 
@@ -169,8 +176,14 @@ mod tests {
         {
             assert!(sections.iter().any(|section| *section == name), "{name} is missing");
         }
-        let controllers =
-            schema["$defs"]["transport"]["properties"]["controller"]["anyOf"].as_array().unwrap();
+        let transports = schema["$defs"]["transport"]["anyOf"].as_array().unwrap();
+        let transport = |name| transports.iter().find(|t| t["properties"]["kind"]["const"] == name).unwrap();
+        assert_eq!(transport("phost")["properties"]["window"]["type"], "integer");
+        assert_eq!(
+            schema["properties"]["switch"]["properties"]["queue"]["properties"]["drop"]["enum"][1],
+            "tail"
+        );
+        let controllers = transport("rdma")["properties"]["controller"]["anyOf"].as_array().unwrap();
         let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
         assert_eq!(hpcc["properties"]["eta"]["type"], "number");
         let topologies = schema["properties"]["topology"]["anyOf"].as_array().unwrap();

@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(
             problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
             [
-                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, priority)",
+                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, pfabric, priority)",
                 "s.toml:2: switch.ecn.kmin: 2MB is above kmax, which is 1.6MB at 100Gbps",
             ]
         );

@@ -119,7 +119,7 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);
     config.recorded = (recorded * 4_294_967_296.0) as u64;
-    if let (Some(controller), None) = (steered, config.load) {
+    if let (Some(controller), None) = (steered, &config.load) {
         let message = format!(
             "controller \"{controller}\" needs a query with value = \"utilisation\" and aggregation = \"max\", which {} has not",
             config.plan.as_ref().map_or("the plan", |_| "the file")
@@ -133,7 +133,8 @@ fn arithmetic(section: &mut Section) -> Computed {
     let mut keys = section.parameters();
     let help = "how a switch computes a port's load";
     let arithmetic = keys.choice("arithmetic", "exact", ARITHMETICS, help);
-    let help = "recirculated: copies of the load, used in turn; every so-manyth packet is recirculated";
+    let help = "recirculated: copies of the load, used in turn; every so-manyth packet is recirculated, or the first one after that \
+                once no load is on its way";
     let registers = keys.integer("registers", 4, (1, 1_000_000), help) as u32;
     let help = "recirculated: how long after a packet the load that it takes round is stored";
     let delay = keys.time("recirculation_delay", Time::from_us(1), help);

@@ -7,7 +7,7 @@ use super::network::Network;
 use super::section::Section;
 use super::transport::{self, TransportContext};
 use crate::config::{Compat, TelemetryConfig, TransportConfig};
-use crate::parameters::Source;
+use crate::parameters::{Source, Value};
 use crate::settings::Framing;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::units::Rate;
@@ -63,7 +63,13 @@ fn own_transport(
     if transports.is_empty() {
         return None;
     }
-    let merged = base.table().overlaid(over.table());
+    // Of another kind of transport none of the base's keys means the same.
+    let kind = |section: &Section| match section.peek("kind") {
+        Some(Value::Text(kind)) => kind,
+        _ => transport::DEFAULT.to_string(),
+    };
+    let another = over.peek("kind").is_some() && kind(&over) != kind(base);
+    let merged = if another { over.table().clone() } else { base.table().overlaid(over.table()) };
     let mut own = Section::over(section.file(), over.path(), &merged, over.origin());
     let config = transport::read(&mut own, cx);
     section.absorb("transport", own);

@@ -9,7 +9,8 @@ use crate::config::{Compat, RdmaConfig, Recovery, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
-use crate::units::{Bytes, Time};
+use crate::transport::{pfabric, phost};
+use crate::units::{Bytes, Rate, Time};
 
 pub use crate::transport::KINDS as TRANSPORTS;
 
@@ -26,11 +27,16 @@ pub struct TransportContext<'a> {
     pub compat: Compat,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// The highest rate of a host's link.
+    pub host_rate: Rate,
     /// How long queues may hold a packet before it counts as lost.
     pub patience: Time,
     /// Controllers from outside this crate, by name.
     pub controllers: &'a [ExternalController],
 }
+
+/// What a transport is that does not say.
+pub const DEFAULT: &str = "rdma";
 
 /// The least retransmission timeout that `auto` gives.
 const LEAST_AUTO_RTO: Time = Time::from_ms(1);
@@ -44,7 +50,45 @@ const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
 
 /// Reads one transport. None: its kind or controller is unknown, and said.
 pub fn read(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
-    section.kind("transport", Some("rdma"), TRANSPORTS, "how flows are sent")?;
+    let kind = section.kind("transport", Some(DEFAULT), TRANSPORTS, "how flows are sent")?;
+    read_keys(kind, section, cx)
+}
+
+/// Declares the keys of one kind.
+pub fn declare(kind: &str, section: &mut Section, cx: &TransportContext) {
+    section.kind("transport", Some(DEFAULT), TRANSPORTS, "how flows are sent");
+    read_keys(kind, section, cx);
+}
+
+fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    match kind {
+        "phost" => phost(section, cx),
+        "pfabric" => pfabric(section, cx),
+        _ => rdma(section, cx),
+    }
+}
+
+/// Says so if the compat mode is asked for with a transport that it does not have.
+fn only_rdma_has_compat(section: &mut Section, cx: &TransportContext) {
+    if cx.compat == Compat::HpccNs3 {
+        let message = "like = \"hpcc-ns3\" repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
+        section.complain("kind", message.into());
+    }
+}
+
+fn pfabric(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let network = pfabric::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate };
+    Some(TransportConfig::Pfabric(pfabric::read(&mut section.parameters(), &network)))
+}
+
+fn phost(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let network = phost::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate };
+    Some(TransportConfig::Phost(phost::read(&mut section.parameters(), &network)))
+}
+
+fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     let mut table = section.scheme("controller");
     let controller = controller(&mut table, cx);
     section.absorb("controller", table);
@@ -202,6 +246,26 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
         Some(TransportConfig::Rdma(RdmaConfig { controller: ControllerConfig::Dctcp(_), .. })) => {
             SwitchDefaults { ecn: EcnDefaults::Step, ..SwitchDefaults::RDMA }
         }
+        Some(TransportConfig::Phost(phost)) => {
+            let free = u64::from(phost.free_tokens) * u64::from(phost.packet());
+            SwitchDefaults {
+                marks: false,
+                lossless: false,
+                queue: "priority",
+                // Published: three times what a flow may send before it is told to.
+                limit: Some(Bytes((3 * free).max(36 << 10))),
+                balancer: "label",
+                ..SwitchDefaults::RDMA
+            }
+        }
+        Some(TransportConfig::Pfabric(pfabric)) => SwitchDefaults {
+            marks: false,
+            lossless: false,
+            queue: "pfabric",
+            limit: Some(pfabric.queue_limit),
+            balancer: "label",
+            ..SwitchDefaults::RDMA
+        },
         _ => SwitchDefaults::RDMA,
     }
 }

@@ -22,6 +22,9 @@ impl Simulation {
             packet_hops: sum(|r| r.net.sent().0),
             bytes_on_wire: sum(|r| r.net.sent().1),
             telemetry_bytes: sum(|r| r.net.telemetry_bytes),
+            packets_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().0).sum()),
+            bytes_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().1).sum()),
+            bytes_switched: sum(Region::bytes_switched),
             fingerprint: 0,
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
@@ -86,6 +89,15 @@ fn fingerprint(outcome: &Outcome, flows: u64, delivered: u64) -> u64 {
 }
 
 impl Region {
+    /// Bytes that its switches sent.
+    fn bytes_switched(&self) -> u64 {
+        let of_switch = |port: u32| matches!(self.net.owner(port), NodeIndex::Switch(_));
+        (0..self.net.ports.len() as u32)
+            .filter(|&port| of_switch(port))
+            .map(|port| self.net.ports[port as usize].bytes_sent)
+            .sum()
+    }
+
     /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. What is on the
     /// links into its ports.
     fn take_apart(&mut self) -> Vec<OnWire> {

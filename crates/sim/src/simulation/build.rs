@@ -19,19 +19,22 @@ use crate::net::agenda::AgendaKind;
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
+use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{RdmaSettings, Settings, TransportSettings};
+use crate::settings::{PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
+use crate::transport::pfabric::Pfabric;
+use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
@@ -174,6 +177,18 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
             TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
         }
+        TransportConfig::Phost(phost) => {
+            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, config.compat).0;
+            TransportSettings::Phost(PhostSettings {
+                config: phost.clone(),
+                base_rtt: rtt(phost.packet()),
+                control_rtt: rtt(phost.control),
+            })
+        }
+        TransportConfig::Pfabric(pfabric) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
+            TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
+        }
     }
 }
 
@@ -288,7 +303,7 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
-                    transports: self.transports(own.len()),
+                    transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
                 }),
             }
@@ -299,6 +314,7 @@ impl Builder<'_> {
             measure.flow_goodput.as_ref().map_or(Vec::new(), |m| m.what.clone()),
             measure.pauses,
         );
+        let losses = self.config.failures.loss.map(|loss| Losses::new(loss, self.config.seed, ports.len()));
         let net = Partition::new(PartitionPlan {
             number,
             partitions: self.split.parts,
@@ -311,13 +327,23 @@ impl Builder<'_> {
             layout,
             recorder,
             links_fail: !self.config.failures.events.is_empty(),
+            losses,
         });
         (net, switches, hosts)
     }
 
     /// The transports of a host with so many ports.
-    fn transports(&self, ports: usize) -> Vec<TransportState> {
-        let state = |_: &&str| TransportState::Rdma(Rdma::new(ports));
+    fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
+        let state = |kind: &&'static str| match self.config.transports.iter().find(|t| t.name() == *kind) {
+            Some(TransportConfig::Phost(phost)) => {
+                let state = Phost::new(ports, phost.policy, self.config.seed, host);
+                TransportState::Phost(Box::new(state))
+            }
+            Some(TransportConfig::Pfabric(_)) => {
+                TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
+            }
+            _ => TransportState::Rdma(Rdma::new(ports)),
+        };
         self.kinds.iter().map(state).collect()
     }
 
@@ -365,7 +391,7 @@ impl Builder<'_> {
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
         let queue = match owner {
             NodeIndex::Switch(_) => self.config.switch.queue,
-            NodeIndex::Host(_) => QueueConfig::Fifo,
+            NodeIndex::Host(_) => nic_queue(&self.config.transports),
         };
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
@@ -386,6 +412,12 @@ impl Builder<'_> {
         };
         all.enumerate().map(port).collect()
     }
+}
+
+/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
+fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
+    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
+    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
 fn switch(

@@ -272,7 +272,8 @@ impl Simulation {
             let (region, index) = self.places.of_host(host);
             let transports = &self.regions[region].hosts[index as usize].transports;
             let Some(view) = transports.iter().find_map(|transport| transport.view(flow)) else { continue };
-            let mut values = vec![("rate_bps", view.rate_bps)];
+            let mut values = Vec::new();
+            values.extend(view.rate_bps.map(|rate| ("rate_bps", rate)));
             values.extend(view.cwnd_bytes.map(|cwnd| ("cwnd_bytes", cwnd)));
             values.extend(view.internals);
             for (metric, value) in values {

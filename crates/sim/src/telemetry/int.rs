@@ -84,6 +84,41 @@ pub struct IntStacks {
     queue_reciprocal: u64,
 }
 
+/// What a packet carries of PINT.
+#[derive(Clone, Copy)]
+pub struct Carried<'a>(&'a [IntRecord]);
+
+impl Carried<'_> {
+    /// The id of the packet that the digest was put into.
+    #[inline(always)]
+    pub fn packet(self) -> u64 {
+        u64::from(self.0[1].rate_kbps) << 32 | u64::from(self.0[1].queue)
+    }
+
+    /// The set of queries that it serves; [`u32::MAX`] for none.
+    #[inline(always)]
+    pub fn set(self) -> u32 {
+        self.0[0].sent
+    }
+
+    /// Switches so far.
+    #[inline(always)]
+    pub fn hops(self) -> u32 {
+        self.0[0].time
+    }
+
+    #[inline(always)]
+    pub fn digest(self) -> u64 {
+        u64::from(self.0[0].rate_kbps) << 32 | u64::from(self.0[0].queue)
+    }
+
+    /// What [`IntStacks::set_came`] kept last.
+    #[inline(always)]
+    pub fn came(self) -> crate::units::Time {
+        crate::units::Time(u64::from(self.0[1].sent) << 32 | u64::from(self.0[1].time))
+    }
+}
+
 /// How many hops have written into a stack, and the id of their path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackHead {
@@ -132,55 +167,46 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
-    /// Makes a stack carry a digest instead of records (PINT): its head holds the number of switches that have written and, in place of
-    /// a queue and a rate, the digest; the place of the first record holds the id of its packet, and when it came where it waits.
+    /// Makes a stack carry a digest instead of records (PINT). Its head holds the number of switches that have written, the set of
+    /// queries that its packet serves and, in place of a queue and a rate, the digest; the place of the first record holds the id of
+    /// the packet, and when it came where it waits.
     #[inline]
-    pub fn carry_digest(&mut self, id: u32, packet: u64) {
-        let place = &mut self.records[id as usize * (self.max_hops + 1) + 1];
-        (place.queue, place.rate_kbps) = (packet as u32, (packet >> 32) as u32);
-        self.set_digest(id, 0);
+    pub fn carry_digest(&mut self, id: u32, packet: u64, set: u32) {
+        let range = self.range(id);
+        let places = &mut self.records[range];
+        (places[1].queue, places[1].rate_kbps) = (packet as u32, (packet >> 32) as u32);
+        places[0] = IntRecord { sent: set, ..IntRecord::default() };
     }
 
-    /// The id of the packet that a digest was put into.
-    #[inline]
-    pub fn packet(&self, id: u32) -> u64 {
-        let place = &self.records[id as usize * (self.max_hops + 1) + 1];
-        u64::from(place.rate_kbps) << 32 | u64::from(place.queue)
+    /// The place of a stack with a digest: it has room for one record at least.
+    #[inline(always)]
+    fn range(&self, id: u32) -> std::ops::Range<usize> {
+        let from = id as usize * (self.max_hops + 1);
+        from..from + 2
     }
 
-    /// Counts one more switch: its number, from 1, and the digest that it finds.
+    /// What a stack with a digest holds.
     #[inline]
-    pub fn next_hop(&mut self, id: u32) -> (u32, u64) {
-        let head = &mut self.records[id as usize * (self.max_hops + 1)];
-        head.time += 1;
-        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    pub fn digest(&self, id: u32) -> Carried<'_> {
+        Carried(&self.records[self.range(id)])
     }
 
-    #[inline]
-    pub fn set_digest(&mut self, id: u32, digest: u64) {
-        let head = &mut self.records[id as usize * (self.max_hops + 1)];
-        (head.queue, head.rate_kbps) = (digest as u32, (digest >> 32) as u32);
-    }
-
-    /// How many switches have written, and the digest.
-    #[inline]
-    pub fn digest(&self, id: u32) -> (u32, u64) {
-        let head = &self.records[id as usize * (self.max_hops + 1)];
-        (head.time, u64::from(head.rate_kbps) << 32 | u64::from(head.queue))
+    /// Counts one more switch and lets it change the digest.
+    #[inline(always)]
+    pub fn at_next_hop(&mut self, id: u32, change: impl FnOnce(Carried) -> u64) {
+        let range = self.range(id);
+        let places = &mut self.records[range];
+        places[0].time += 1;
+        let digest = change(Carried(places));
+        (places[0].queue, places[0].rate_kbps) = (digest as u32, (digest >> 32) as u32);
     }
 
     /// Keeps when a packet came to the switch that it waits in.
     #[inline]
     pub fn set_came(&mut self, id: u32, at: crate::units::Time) {
-        let place = &mut self.records[id as usize * (self.max_hops + 1) + 1];
+        let range = self.range(id);
+        let place = &mut self.records[range][1];
         (place.time, place.sent) = (at.0 as u32, (at.0 >> 32) as u32);
-    }
-
-    /// What [`IntStacks::set_came`] kept last.
-    #[inline]
-    pub fn came(&self, id: u32) -> crate::units::Time {
-        let place = &self.records[id as usize * (self.max_hops + 1) + 1];
-        crate::units::Time(u64::from(place.sent) << 32 | u64::from(place.time))
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {

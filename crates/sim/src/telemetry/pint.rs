@@ -8,10 +8,11 @@
 //!
 //! Source: Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry", SIGCOMM 2020, §3 to §4.
 
-use crate::telemetry::int::IntStacks;
+use crate::telemetry::int::{Carried, IntStacks};
 use crate::units::{Rate, Time};
-use pint::encoder::{Encoder, Refused, Set, Slot, Task};
+use pint::encoder::{Encoder, Observed, Refused, Set, Slot, Task};
 use pint::hash::Key;
+use pint::places::Places;
 use pint::plan::Plan;
 use pint::query::{Aggregation, Value};
 use pint::utilisation::{Exact, Law, Recirculated, Tabled, Tables, scaled, scaled_integer};
@@ -50,10 +51,33 @@ pub struct PintConfig {
 }
 
 /// A query for the largest load on a path.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LoadQuery {
-    pub number: usize,
-    pub approximation: Approximation,
+    number: usize,
+    approximation: Approximation,
+    /// The codes of the loads up to 200 %, and the loads of as many codes.
+    places: Places,
+    loads: Box<[f64]>,
+}
+
+/// Loads are encoded in units of 1/512.
+const UNITS: f64 = 512.0;
+/// Entries of a query's tables.
+const LISTED: u64 = 1024;
+
+impl LoadQuery {
+    /// The `number`-th query has the load in this approximation.
+    pub fn new(number: usize, approximation: Approximation) -> LoadQuery {
+        let codes = 0..=approximation.limit().min(LISTED);
+        let loads = codes.map(|code| approximation.decode(code) / UNITS).collect();
+        LoadQuery { number, approximation, places: Places::of(&approximation, LISTED), loads }
+    }
+
+    #[inline]
+    fn load(&self, code: u64) -> f64 {
+        let listed = usize::try_from(code).ok().and_then(|code| self.loads.get(code));
+        listed.copied().unwrap_or_else(|| self.approximation.decode(code) / UNITS)
+    }
 }
 
 /// The keys of the simulator's own purposes, beside those of the plan.
@@ -80,7 +104,7 @@ impl PintConfig {
         Some(PintConfig {
             encoder: Arc::new(encoder.ok()?),
             observed: vec![Value::Utilisation],
-            load: Some(LoadQuery { number: 0, approximation }),
+            load: Some(LoadQuery::new(0, approximation)),
             law,
             computed,
             wire_bytes: bits.div_ceil(8),
@@ -98,9 +122,7 @@ impl PintConfig {
             let wanted =
                 query.value == Value::Utilisation && matches!(query.aggregation, Aggregation::Max(_));
             match task {
-                Task::Maximum(approximation) if wanted => {
-                    Some(LoadQuery { number, approximation: *approximation })
-                }
+                Task::Maximum(approximation) if wanted => Some(LoadQuery::new(number, *approximation)),
                 _ => None,
             }
         });
@@ -129,13 +151,19 @@ impl PintConfig {
         self.plan.as_ref().map_or(0, |plan| plan.version())
     }
 
-    /// The load that a digest brings, if the packet carries that query.
+    /// The set of queries that a packet serves; [`u32::MAX`] for none.
     #[inline]
-    pub fn load_of(&self, packet: u64, digest: u64) -> Option<f64> {
-        let query = self.load?;
-        let field =
-            self.encoder.fields(packet).iter().find(|field| usize::from(field.query) == query.number)?;
-        Some(query.approximation.decode(field.read(digest)) / 512.0)
+    pub fn set_of(&self, packet: u64) -> u32 {
+        self.encoder.set(packet).map_or(u32::MAX, |set| set as u32)
+    }
+
+    /// The load that a digest brings, if its packet serves that query.
+    #[inline]
+    pub fn load_of(&self, carried: Carried) -> Option<f64> {
+        let query = self.load.as_ref()?;
+        let fields = self.encoder.fields_of(carried.set() as usize);
+        let field = fields.iter().find(|field| usize::from(field.query) == query.number)?;
+        Some(query.load(field.read(carried.digest())))
     }
 }
 
@@ -161,33 +189,32 @@ enum PortLoad {
 
 /// What one switch keeps for PINT.
 pub struct PintSwitch {
-    encoder: Arc<Encoder>,
-    observed: Vec<Value>,
+    config: Arc<PintConfig>,
     node: u32,
     /// By local port; empty if no query asks for it.
     loads: Vec<PortLoad>,
 }
 
-/// A packet that leaves a switch, as far as PINT is concerned.
-#[derive(Debug, Clone, Copy)]
-pub struct Leaving {
-    pub now: Time,
-    pub ingress: u16,
-    pub egress: u16,
+/// A data packet that leaves a switch, as far as PINT is concerned.
+pub trait Leaving {
+    fn now(&self) -> Time;
+    /// Local ports.
+    fn ingress(&self) -> u16;
+    fn egress(&self) -> u16;
     /// Bytes in all queues of the port, this packet gone.
-    pub queue_bytes: u64,
+    fn queue_bytes(&self) -> u64;
     /// Bytes that the port has sent before it.
-    pub sent_bytes: u64,
+    fn sent_bytes(&self) -> u64;
     /// Bytes on the wire.
-    pub size: u16,
-    /// When it came; now, if it did not wait.
-    pub came: Time,
+    fn size(&self) -> u32;
+    /// Whether it was queued here; its stack keeps since when.
+    fn waited(&self) -> bool;
 }
 
 impl PintSwitch {
     /// `ports`: the rates of the switch's ports. `horizon`: T, the longest base RTT.
     pub fn new(
-        config: &PintConfig,
+        config: &Arc<PintConfig>,
         node: u32,
         ports: impl Iterator<Item = Rate>,
         horizon: Time,
@@ -206,36 +233,86 @@ impl PintSwitch {
         };
         let wanted = config.observed.contains(&Value::Utilisation);
         PintSwitch {
-            encoder: config.encoder.clone(),
-            observed: config.observed.clone(),
+            config: config.clone(),
             node,
             loads: if wanted { ports.enumerate().map(load).collect() } else { Vec::new() },
         }
     }
 
     /// A data packet leaves: its digest is changed as the plan says.
-    pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, leaving: Leaving) {
-        let load = self.loads.get_mut(usize::from(leaving.egress)).map(|load| load.update(&leaving));
-        let (packet, (hop, digest)) = (stacks.packet(stack), stacks.next_hop(stack));
-        let value_of = |query: usize| {
-            Some(match self.observed.get(query)? {
-                Value::SwitchId => u64::from(self.node),
-                Value::IngressPort => u64::from(leaving.ingress),
-                Value::EgressPort => u64::from(leaving.egress),
-                Value::Timestamp => leaving.now.ns(),
-                Value::HopLatency => (leaving.now - leaving.came).ns(),
-                Value::QueueBytes => leaving.queue_bytes,
-                Value::Utilisation => load?.encoded(),
-                Value::PortBytes => leaving.sent_bytes,
-            })
+    #[inline]
+    pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, leaving: &impl Leaving) {
+        let load = match self.loads.get_mut(usize::from(leaving.egress())) {
+            Some(load) => load.update(leaving.now().0, leaving.queue_bytes(), leaving.size()),
+            None => Load::Share(0.0),
         };
-        stacks.set_digest(stack, self.encoder.encode_from(digest, packet, hop, value_of).0);
+        stacks.at_next_hop(stack, |carried| {
+            let seen = Seen { config: &self.config, node: self.node, leaving, carried, load };
+            let (set, hops) = (carried.set() as usize, carried.hops());
+            self.config.encoder.encode_set(set, carried.digest(), carried.packet(), hops, seen).0
+        });
     }
 
-    /// Any other packet leaves: it is part of the port's load.
-    pub fn other(&mut self, leaving: Leaving) {
-        if let Some(load) = self.loads.get_mut(usize::from(leaving.egress)) {
-            load.pass(&leaving);
+    /// Packets that went through the pipeline twice, and their bytes.
+    pub fn recirculated(&self) -> (u64, u64) {
+        let of_port = |load: &PortLoad| match load {
+            PortLoad::Recirculated(load) => load.recirculated(),
+            _ => (0, 0),
+        };
+        self.loads.iter().map(of_port).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    /// Any other packet of `size` bytes leaves with `queue_bytes` behind it: it is part of the port's load.
+    #[inline]
+    pub fn other(&mut self, egress: u16, now: Time, queue_bytes: u64, size: u32) {
+        match self.loads.get_mut(usize::from(egress)) {
+            Some(PortLoad::Exact(load)) => load.pass(now.0, queue_bytes, size),
+            Some(load) => load.pass(now, queue_bytes, size),
+            None => {}
+        }
+    }
+}
+
+/// What a switch sees of a data packet that leaves.
+struct Seen<'a, L> {
+    config: &'a PintConfig,
+    node: u32,
+    leaving: &'a L,
+    carried: Carried<'a>,
+    load: Load,
+}
+
+impl<L: Leaving> Observed for Seen<'_, L> {
+    // Not inlined: the values that a packet does not serve would be computed ahead.
+    #[inline(never)]
+    fn value(&mut self, query: usize) -> Option<u64> {
+        let leaving = self.leaving;
+        Some(match self.config.observed.get(query)? {
+            Value::SwitchId => u64::from(self.node),
+            Value::IngressPort => u64::from(leaving.ingress()),
+            Value::EgressPort => u64::from(leaving.egress()),
+            Value::Timestamp => leaving.now().ns(),
+            Value::HopLatency if leaving.waited() => (leaving.now() - self.carried.came()).ns(),
+            Value::HopLatency => 0,
+            Value::QueueBytes => leaving.queue_bytes(),
+            Value::Utilisation => self.load.encoded(),
+            Value::PortBytes => leaving.sent_bytes(),
+        })
+    }
+
+    #[inline(always)]
+    fn raise(
+        &mut self,
+        query: usize,
+        values: &Approximation,
+        now: u64,
+        value: u64,
+        coin: impl FnOnce() -> u32,
+    ) -> u64 {
+        let listed = self.config.load.as_ref().filter(|load| load.number == query);
+        match listed.and_then(|load| load.places.get(value)) {
+            Some(place) => place.raise(now, coin),
+            None => values.raise(now, value, coin),
         }
     }
 }
@@ -261,8 +338,15 @@ impl Load {
 impl PortLoad {
     /// The load with this data packet.
     #[inline]
-    fn update(&mut self, leaving: &Leaving) -> Load {
-        let (now, queue, size) = (leaving.now.0, leaving.queue_bytes, u32::from(leaving.size));
+    fn update(&mut self, now: u64, queue: u64, size: u32) -> Load {
+        match self {
+            PortLoad::Exact(load) => Load::Share(load.update(now, queue, size)),
+            load => load.update_as_hardware(now, queue, size),
+        }
+    }
+
+    #[inline(never)]
+    fn update_as_hardware(&mut self, now: u64, queue: u64, size: u32) -> Load {
         match self {
             PortLoad::Exact(load) => Load::Share(load.update(now, queue, size)),
             PortLoad::Tabled(load, key) => Load::Fixed(load.update(now, queue, size, key.word(now))),
@@ -270,8 +354,8 @@ impl PortLoad {
         }
     }
 
-    fn pass(&mut self, leaving: &Leaving) {
-        let (now, queue, size) = (leaving.now.0, leaving.queue_bytes, u32::from(leaving.size));
+    #[inline(never)]
+    fn pass(&mut self, Time(now): Time, queue: u64, size: u32) {
         match self {
             PortLoad::Exact(load) => load.pass(now, queue, size),
             PortLoad::Tabled(load, key) => load.pass(now, queue, size, key.word(now)),

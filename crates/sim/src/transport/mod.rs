@@ -5,6 +5,8 @@
 //! [`HostContext`].
 
 pub mod fastpass;
+pub mod pfabric;
+pub mod phost;
 pub mod rdma;
 
 use crate::config::Compat;
@@ -100,7 +102,8 @@ pub enum Look {
 /// Internals of one flow, for those who watch it.
 #[derive(Debug, Clone, Default)]
 pub struct FlowView {
-    pub rate_bps: f64,
+    /// None where nothing sets a rate.
+    pub rate_bps: Option<f64>,
     /// Bytes allowed in flight; none without a window.
     pub cwnd_bytes: Option<f64>,
     pub internals: Vec<(&'static str, f64)>,
@@ -132,18 +135,40 @@ pub trait Transport {
 /// A transport's state at one host; one line per kind.
 pub enum TransportState {
     Rdma(rdma::Rdma),
+    Phost(Box<phost::Phost>),
+    Pfabric(Box<pfabric::Pfabric>),
+}
+
+/// Where a transport was published; none where its settings have a source of their own.
+pub fn source(kind: &str) -> Option<&'static str> {
+    (kind == "phost").then_some(
+        "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, and \
+         its authors' simulator",
+    )
 }
 
 /// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] = &[(
-    "rdma",
-    "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
-)];
+pub const KINDS: &[(&str, &str)] = &[
+    (
+        "rdma",
+        "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
+    ),
+    (
+        "phost",
+        "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
+    ),
+    (
+        "pfabric",
+        "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
+    ),
+];
 
 macro_rules! each {
     ($state:expr, $t:ident => $call:expr) => {
         match $state {
             TransportState::Rdma($t) => $call,
+            TransportState::Phost($t) => $call,
+            TransportState::Pfabric($t) => $call,
         }
     };
 }

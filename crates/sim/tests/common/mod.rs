@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{FlowRecord, Outcome, PortTotals, Sample, Sink};
+use weftline_sim::measure::{DigestRecord, FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
@@ -21,6 +21,7 @@ use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
 pub struct Kept {
     pub flows: Vec<FlowRecord>,
     pub samples: Vec<Sample>,
+    pub digests: Vec<DigestRecord>,
 }
 
 impl Sink for Kept {
@@ -30,6 +31,10 @@ impl Sink for Kept {
     }
     fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()> {
         self.samples.extend_from_slice(batch);
+        Ok(())
+    }
+    fn digests(&mut self, batch: &[DigestRecord]) -> std::io::Result<()> {
+        self.digests.extend_from_slice(batch);
         Ok(())
     }
 }
@@ -45,6 +50,7 @@ pub fn run(config: Config) -> (Kept, Outcome) {
         assert_eq!(outcome, outcome_again, "in {regions} regions");
         assert_eq!(kept.flows, again.flows, "in {regions} regions");
         assert_eq!(kept.samples, again.samples, "in {regions} regions");
+        assert_eq!(kept.digests, again.digests, "in {regions} regions");
     }
     kept.flows.sort_by_key(|flow| flow.flow);
     (kept, outcome)
@@ -232,6 +238,7 @@ pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -
 pub fn rdma_of(config: &mut Config) -> &mut RdmaConfig {
     match &mut config.transports[0] {
         TransportConfig::Rdma(rdma) => rdma,
+        other => panic!("the transport is {}", other.name()),
     }
 }
 

@@ -77,7 +77,7 @@ fn a_run_whose_flow_cannot_end_is_stalled() {
         let mut config = normal("none", star(3), flows);
         rdma_of(&mut config).rto = rto;
         let down = Failure { at: Time::from_us(20), change: Change::LinkDown(0) };
-        config.failures = Failures { detection: Time::from_us(5), events: vec![down] };
+        config.failures = Failures { detection: Time::from_us(5), events: vec![down], loss: None };
         config.until = Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(2) };
         let (kept, outcome) = run(config);
         assert_eq!((outcome.ending, outcome.flows, outcome.flows_done), (Ending::Stalled, 2, 1));
@@ -170,6 +170,7 @@ fn chaotic(chaos: &Chaos) -> Config {
     let switches: Vec<u32> = (8..12).collect();
     config.failures = Failures {
         detection: Time::from_us(chaos.detection_us),
+        loss: None,
         events: chaos.events.iter().map(|&event| failure(event, 12, &switches)).collect(),
     };
     config.switch.pfc.enabled = chaos.pfc;

@@ -31,7 +31,7 @@ fn leaf_spine() -> Topology {
 
 fn failing(config: Config, detection: Time, events: &[(Time, Change)]) -> Config {
     let events = events.iter().map(|&(at, change)| Failure { at, change }).collect();
-    Config { failures: Failures { detection, events }, ..config }
+    Config { failures: Failures { detection, events, loss: None }, ..config }
 }
 
 /// From leaf0 to leaf1: 5000 packets, 420 us on the way.

@@ -100,6 +100,7 @@ fn cut(recovery: Recovery, size: u64, which: u32, from: Time, to: Time) -> (Kept
     let mut config = lossy("none", star(2), vec![flow(0, 1, size, Time::ZERO)], recovery, 1 << 20);
     config.failures = Failures {
         detection: Time::from_ms(100),
+        loss: None,
         events: vec![
             Failure { at: from, change: Change::LinkDown(which) },
             Failure { at: to, change: Change::LinkUp(which) },
@@ -144,6 +145,7 @@ fn acknowledgements_lost_before_the_last_cost_nothing() {
         let mut config = lossy("none", topology, vec![flow(0, 1, 100_000, Time::ZERO)], recovery, 1 << 20);
         config.failures = Failures {
             detection: Time::from_ms(100),
+            loss: None,
             // The sender has sent all by 8.4 us, and all is at the switch by 9.4 us.
             events: vec![
                 Failure { at: Time(9_500_000), change: Change::LinkDown(0) },

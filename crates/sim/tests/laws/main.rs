@@ -11,5 +11,6 @@ mod jobs;
 mod lone_flow;
 mod loss;
 mod lossless;
+mod pfabric;
 mod queueing;
 mod sharing;

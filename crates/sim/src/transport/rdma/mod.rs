@@ -93,6 +93,8 @@ impl Rdma {
             sender: slot,
             hash: pair.hash,
             telemetry,
+            // What pFabric's queues order by.
+            aux: u32::try_from(pair.size - pair.acknowledged).unwrap_or(u32::MAX),
             size,
             payload,
             group: pair.group,
@@ -332,8 +334,9 @@ fn pacing_gap(bytes: u64, rate: Rate, compat: Compat) -> Time {
 #[inline]
 fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
     let stack = cx.net.stacks.insert();
-    if cx.settings.pint.is_some() {
-        cx.net.stacks.carry_digest(stack, packet_id(flow, first_byte));
+    if let Some(pint) = &cx.settings.pint {
+        let packet = packet_id(flow, first_byte);
+        cx.net.stacks.carry_digest(stack, packet, pint.set_of(packet));
     }
     stack
 }
@@ -341,19 +344,21 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
 /// The digest of a packet that has arrived is taken off and recorded.
 #[inline(never)]
 fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partition) {
-    let id = net.stacks.packet(packet.telemetry);
-    if !pint.records(seed, id) {
+    if pint.recorded == 0 {
         return;
     }
-    let (hops, digest) = net.stacks.digest(packet.telemetry);
+    let carried = net.stacks.digest(packet.telemetry);
+    if !pint.records(seed, carried.packet()) {
+        return;
+    }
     net.recorder.digest(DigestRecord {
         time: net.now,
         flow: packet.flow,
         src: packet.src,
         dst: packet.dst,
-        packet: id,
-        digest,
-        hops,
+        packet: carried.packet(),
+        digest: carried.digest(),
+        hops: carried.hops(),
         plan_version: pint.version(),
     });
 }
@@ -364,8 +369,7 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &HostContext) -> Option<Pat
     if packet.telemetry == NONE {
         return None;
     }
-    let (_, digest) = cx.net.stacks.digest(packet.telemetry);
-    let load = pint.load_of(cx.net.stacks.packet(packet.telemetry), digest)?;
+    let load = pint.load_of(cx.net.stacks.digest(packet.telemetry))?;
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 
@@ -479,7 +483,7 @@ impl Transport for Rdma {
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
         let mut view = FlowView {
-            rate_bps: pair.control.rate.0 as f64,
+            rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
             internals: Vec::new(),
         };

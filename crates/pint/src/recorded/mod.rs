@@ -1,4 +1,4 @@
-//! Recorded digests: what the last hop of a packet's path hands to the collector, and its form as CSV.
+//! Recorded digests: what the last hop of a packet's path hands to the collector, and the columns of its tables.
 //!
 //! | column | meaning | |
 //! |---|---|---|
@@ -15,14 +15,16 @@
 //!
 //! Columns stand in any order; others are passed over.
 
+mod table;
+
 use std::fmt;
-use std::io::{self, BufRead, Write};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::csv::{CsvError, Lines};
 use crate::plan::unknown;
 use crate::query::FlowKey;
+
+pub use table::{CsvReader, CsvWriter};
 
 /// Who sends, receives or records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -255,214 +257,4 @@ pub(crate) fn number(text: &str) -> Option<u64> {
 fn time(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     fraction.bytes().all(|byte| byte.is_ascii_digit()).then(|| whole.parse().ok()).flatten()
-}
-
-/// Reads a CSV file row by row.
-#[derive(Debug)]
-pub struct CsvReader<R> {
-    lines: Lines<R>,
-    /// What each field of a row is; None for columns that are passed over.
-    columns: Vec<Option<Column>>,
-    /// An error has been told; nothing follows it.
-    ended: bool,
-}
-
-impl<R: BufRead> CsvReader<R> {
-    /// Reads the header. `file` is named in errors. Errors: no header, a required column missing or twice.
-    pub fn new(input: R, file: &str) -> Result<CsvReader<R>, CsvError> {
-        let lines = Lines::new(input, file)?;
-        let columns = Column::of_header(lines.header())
-            .map_err(|(column, message)| lines.error(column.name(), message))?;
-        Ok(CsvReader { lines, columns, ended: false })
-    }
-
-    fn row(&mut self) -> Result<Option<Recorded>, CsvError> {
-        let CsvReader { lines, columns, .. } = self;
-        let mut row = Recorded::default();
-        let read = lines.next(|place, field| match columns.get(place) {
-            Some(Some(column)) => column.set(&mut row, field),
-            _ => Ok(()),
-        })?;
-        Ok(read.then_some(row))
-    }
-}
-
-impl<R: BufRead> Iterator for CsvReader<R> {
-    type Item = Result<Recorded, CsvError>;
-
-    /// The next row; after an error nothing more.
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let row = self.row();
-        self.ended = row.is_err();
-        row.transpose()
-    }
-}
-
-/// Writes rows as CSV with all columns.
-#[derive(Debug)]
-pub struct CsvWriter<W> {
-    output: W,
-}
-
-impl<W: Write> CsvWriter<W> {
-    /// Writes the header.
-    pub fn new(mut output: W) -> io::Result<CsvWriter<W>> {
-        writeln!(output, "{}", Column::ALL.map(Column::name).join(","))?;
-        Ok(CsvWriter { output })
-    }
-
-    pub fn write(&mut self, row: &Recorded) -> io::Result<()> {
-        let Recorded { time_ns, flow, packet, digest, hops, plan_version, sink, looped } = row;
-        writeln!(
-            self.output,
-            "{time_ns},{},{},{},{},{},{},{packet},{digest},{hops},{plan_version},{sink},{}",
-            flow.id,
-            flow.source,
-            flow.destination,
-            flow.source_port,
-            flow.destination_port,
-            flow.protocol,
-            u8::from(*looped)
-        )
-    }
-
-    pub fn finish(mut self) -> io::Result<W> {
-        self.output.flush()?;
-        Ok(self.output)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::csv::MAX_LINE;
-    use proptest::prelude::*;
-
-    fn read(text: &str) -> Result<Vec<Recorded>, String> {
-        let reader = CsvReader::new(text.as_bytes(), "d.csv").map_err(|error| error.to_string())?;
-        reader.map(|row| row.map_err(|error| error.to_string())).collect()
-    }
-
-    const HEADER: &str = "packet_id,digest,hops,plan_version,src,time_ns,note\n";
-
-    #[test]
-    fn columns_in_any_order_others_passed_over() {
-        let text = format!("\u{feff}{HEADER}7,0xff,3,1,10.0.0.1,12.75,\"a, \"\"b\"\"\"\r\n\n8,1,2,0x2,,,\n");
-        let rows = read(&text).unwrap();
-        let source = Address::Ip("10.0.0.1".parse().unwrap());
-        let flow = Flow { source, ..Flow::default() };
-        let first = Recorded {
-            packet: 7,
-            digest: 255,
-            hops: 3,
-            plan_version: 1,
-            time_ns: 12,
-            flow,
-            ..Recorded::default()
-        };
-        let second = Recorded { packet: 8, digest: 1, hops: 2, plan_version: 2, ..Recorded::default() };
-        assert_eq!(rows, [first, second]);
-    }
-
-    #[test]
-    fn errors_tell_file_line_column_and_what_was_expected() {
-        for (text, told) in [
-            ("", "d.csv:1: expected a line with the names of the columns, found nothing"),
-            (
-                "packet_id,digests,hops,plan_version\n",
-                "d.csv:1: column digest: the header does not have it: unknown column \"digest\": did you mean \"digests\"?",
-            ),
-            (
-                "packet_id,digest,hops,plan_version,hops\n",
-                "d.csv:1: column hops: the header has it more than once",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,2,3,4\n1,x,3,4\n",
-                "d.csv:3: column digest: expected a whole number of at most 64 bits, decimal or 0x..., found \"x\"",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,2,-3,4\n",
-                "d.csv:2: column hops: expected a number of hops, found \"-3\"",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,,3,4\n",
-                "d.csv:2: column digest: expected a whole number",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,2,3,4294967296\n",
-                "d.csv:2: column plan_version: expected a version of 32 bits",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,2,3,4\n1,2",
-                "d.csv:3: expected 4 fields, found 2 (the last line: is the file cut off?)",
-            ),
-            ("packet_id,digest,hops,plan_version\n1,2,3,4,5\n", "d.csv:2: expected 4 fields, found 5"),
-            (
-                "packet_id,digest,hops,plan_version\n1,\"2,3,4\n",
-                "d.csv:2: column digest: a quote is not closed",
-            ),
-            (
-                "packet_id,digest,hops,plan_version\n1,\"2\"3,4\n",
-                "d.csv:2: column digest: expected a comma after the closing quote",
-            ),
-            (
-                "packet_id,digest,hops,plan_version,src\n1,2,3,4,10.0.0.256\n",
-                "d.csv:2: column src: expected a host's number, an IPv4 or an IPv6 address, found \"10.0.0.256\"",
-            ),
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(error.starts_with(told), "{error}\n{told}");
-        }
-        let long = format!("{HEADER}{}", "1".repeat(MAX_LINE + 10));
-        assert_eq!(read(&long).unwrap_err(), "d.csv:2: the line is longer than 65536 bytes");
-        let mut reader =
-            CsvReader::new(&b"packet_id,digest,hops,plan_version\n\xff,1,1,1\n1,1,1,1\n"[..], "d.csv")
-                .unwrap();
-        assert_eq!(reader.next().unwrap().unwrap_err().to_string(), "d.csv:2: the text is not UTF-8");
-        assert!(reader.next().is_none());
-    }
-
-    fn address() -> impl Strategy<Value = Address> {
-        prop_oneof![
-            Just(Address::Unknown),
-            any::<u64>().prop_map(Address::Number),
-            any::<std::net::Ipv4Addr>().prop_map(|a| Address::Ip(a.into())),
-            any::<std::net::Ipv6Addr>().prop_map(|a| Address::Ip(a.into())),
-        ]
-    }
-
-    prop_compose! {
-        fn rows()(
-            source in address(), destination in address(), sink in address(), ports: (u16, u16, u8), numbers: (u64, u64, u64, u64),
-            small: (u32, u32, bool),
-        ) -> Recorded {
-            let flow = Flow {
-                id: numbers.3, source, destination, source_port: ports.0, destination_port: ports.1, protocol: ports.2,
-            };
-            let (hops, plan_version, looped) = small;
-            Recorded { time_ns: numbers.0, flow, packet: numbers.1, digest: numbers.2, hops, plan_version, sink, looped }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(rows in prop::collection::vec(rows(), 0..20)) {
-            let mut writer = CsvWriter::new(Vec::new()).unwrap();
-            rows.iter().for_each(|row| writer.write(row).unwrap());
-            let text = String::from_utf8(writer.finish().unwrap()).unwrap();
-            prop_assert_eq!(read(&text).unwrap(), rows);
-        }
-
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), any::<u8>()], 0..200)) {
-            let text = [HEADER.as_bytes(), &bytes].concat();
-            if let Ok(reader) = CsvReader::new(&text[..], "d.csv") {
-                prop_assert!(reader.count() <= 201);
-            }
-            let _ = CsvReader::new(&bytes[..], "d.csv").map(Iterator::count);
-        }
-    }
 }

@@ -1,3 +1,7 @@
+//! Packets that paths take, against the published numbers.
+
+mod wrong;
+
 use super::*;
 use crate::code::Selection;
 use crate::encoder::{Encoder, Set, Slot};
@@ -310,90 +314,4 @@ fn the_network_saves_most_of_the_packets() {
             assert!(near.0 <= 16.0 && short.0 <= near.0, "neighbours {near:?}, shortest {short:?}");
         }
     }
-}
-
-/// A path that changes, or cannot be, is told and not guessed.
-#[test]
-fn a_changed_path_is_told() {
-    let query = query(evaluation(10), Blocks::Hashed, (8, 2), 9, numbered(753));
-    let mut told = 0;
-    for trial in 1..=200 {
-        let (path, mut other) = (random_path(10, 753, trial), random_path(10, 753, trial));
-        other[4] = (0..753).find(|id| !path.contains(id)).unwrap();
-        let mut state = query.decoder.start(0, &Flow::default(), 10);
-        let contradiction = (1..400u64).find(|&n| {
-            let packet = mix(trial << 32 ^ n);
-            let digest = query.digest(packet, if n < 200 { &path } else { &other });
-            query.decoder.take(0, &mut state, packet, digest, query.encoder.fields(packet))
-                == Step::Contradiction
-        });
-        let found = query.decoder.findings(0, &state).path();
-        assert!(found.is_none_or(|found| found == path), "a path that nobody took");
-        told += u32::from(contradiction.is_some_and(|n| n >= 200));
-    }
-    assert_eq!(told, 200);
-}
-
-/// Digests of chance: no panic, bounded memory, and soon a contradiction.
-#[test]
-fn arbitrary_digests_are_refused() {
-    for knowledge in [
-        numbered(60),
-        Knowledge { neighbours: true, shortest: true, graph: fat_tree(), ..Knowledge::default() },
-        Knowledge::default(),
-    ] {
-        let blocks = if knowledge.graph.is_empty() { Blocks::Fragments { count: 3 } } else { Blocks::Hashed };
-        let query = query(code(0.3, &[0.1, 0.4]), blocks, (6, 2), 2, knowledge);
-        for trial in 0..200u64 {
-            let hops = 1 + (mix(trial) % 255) as u32;
-            let mut state = query.decoder.start(0, &Flow::default(), hops);
-            let refused = (0..3_000u64).any(|n| {
-                let packet = mix(trial << 32 ^ n);
-                let fields = query.encoder.fields(packet);
-                query.decoder.take(0, &mut state, packet, mix(packet), fields) == Step::Contradiction
-            });
-            assert!(query.decoder.bytes(&state) < 400_000);
-            assert!(refused || hops > 100, "{hops} hops");
-        }
-    }
-}
-
-fn ten_to_the_fifth(trials: u64) {
-    for trial in 1..=trials {
-        let draw = |n: u64, below: u64| mix(trial ^ n << 44) % below;
-        let (bits, copies) = [(1, 1), (2, 2), (4, 1), (4, 2), (8, 1), (8, 2)][draw(1, 6) as usize];
-        let hops = 2 + draw(2, 24) as usize;
-        let p = 0.05 + draw(3, 95) as f64 / 100.0;
-        let tau = 0.3 + draw(4, 7) as f64 / 10.0;
-        let selection = if draw(5, 2) == 0 { Selection::threshold(p) } else { Selection::words(p) };
-        let code = Code::new(tau, &[selection]).unwrap();
-        if draw(6, 4) == 0 {
-            let shortest = draw(8, 2) == 0;
-            let knowledge =
-                Knowledge { graph: fat_tree(), neighbours: true, shortest, ..Knowledge::default() };
-            query(code, Blocks::Hashed, (bits, copies), trial, knowledge).packets(
-                &fat_tree_path(trial),
-                Flow::default(),
-                trial,
-            );
-        } else {
-            let count = draw(7, 200) + hops as u64;
-            query(code, Blocks::Hashed, (bits, copies), trial, numbered(count)).packets(
-                &random_path(hops, count, trial),
-                Flow::default(),
-                trial,
-            );
-        }
-    }
-}
-
-#[test]
-fn no_path_is_ever_wrong() {
-    ten_to_the_fifth(1_500);
-}
-
-#[test]
-#[ignore = "minutes: part of make validate"]
-fn no_path_is_ever_wrong_in_100_000() {
-    ten_to_the_fifth(100_000);
 }

@@ -1,0 +1,359 @@
+//! What a switch does to a packet's digest: the compiled plan of several queries under one budget of bits.
+//!
+//! The packet's id chooses one of the plan's sets; each field of the set belongs to one query and is changed by that query's task. The
+//! collector asks the same encoder which fields a packet carries and reads them.
+//!
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (sets), §4.1 to §4.3 (tasks), appendix A.4 (loops).
+
+mod step;
+
+pub use step::{Observed, block};
+
+use crate::code::{Code, MAX_HOPS};
+use crate::counting::Counter;
+use crate::hash::{Key, Mixed};
+use crate::loops::LoopDetection;
+use crate::value::Approximation;
+use step::{Ready, hybrid, step};
+
+/// Queries that an encoder may have.
+pub const MAX_QUERIES: usize = 16;
+/// Sets that a plan may have.
+pub const MAX_SETS: usize = 32;
+/// Fields in all sets together.
+pub const MAX_FIELDS: usize = 256;
+/// Copies of a query in one slot.
+pub const MAX_COPIES: u32 = 16;
+
+/// How a value that is constant on the path fits into a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocks {
+    /// As many bits of a hash of value and packet as the field has.
+    Hashed,
+    /// One of `count` (1 to 64) pieces of the value, as wide as the field, from the lowest; the packet's id says which.
+    Fragments { count: u32 },
+}
+
+/// What a query's field holds and how a hop changes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Task {
+    /// A value that is constant per flow and hop, by distributed coding.
+    Path {
+        code: Code,
+        blocks: Blocks,
+    },
+    /// The value of one hop, each with the same probability.
+    Sample(Approximation),
+    Maximum(Approximation),
+    Minimum(Approximation),
+    /// The sum of all hops' values, on average.
+    Sum(Counter),
+    /// The product of all hops' values (0 counts as 1), on average if the approximation rounds in the value domain.
+    Product(Approximation),
+    /// Hops whose value is greater than this; stays at the largest number that the field holds.
+    Count {
+        threshold: u64,
+    },
+    /// Whether the packet came back to a hop.
+    Loop(LoopDetection),
+}
+
+/// Room for a query in a set: `copies` fields of `bits` bits from bit `offset` on, the first lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Index of the query.
+    pub query: u32,
+    pub offset: u32,
+    /// Bits of one copy.
+    pub bits: u32,
+    pub copies: u32,
+    /// Copy n hashes with `Key::new(key.0, n)`.
+    pub key: Key,
+}
+
+/// One copy of one query in a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// The key of this copy.
+    pub key: Key,
+    pub query: u8,
+    pub copy: u8,
+    pub offset: u8,
+    pub bits: u8,
+    /// As many ones as bits.
+    mask: u64,
+}
+
+impl Field {
+    /// Its bits of a digest.
+    #[inline]
+    pub const fn read(&self, digest: u64) -> u64 {
+        digest >> self.offset & self.mask
+    }
+
+    /// The digest with its bits replaced.
+    #[inline]
+    pub const fn write(&self, digest: u64, value: u64) -> u64 {
+        digest & !(self.mask << self.offset) | (value & self.mask) << self.offset
+    }
+}
+
+/// A set of queries: it has the packets with q from the previous set's `until` to its own, in units of 2^-16.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set<'a> {
+    /// Cumulative share, at most 65 536.
+    pub until: u32,
+    pub slots: &'a [Slot],
+}
+
+/// Why a plan cannot be an encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    TooManyQueries,
+    TooManySets,
+    TooManyFields,
+    /// Cumulative shares fall, or exceed 65 536, at this set.
+    Shares {
+        set: usize,
+    },
+    /// A slot of this set names a query that there is not.
+    UnknownQuery {
+        set: usize,
+    },
+    /// A slot of this set has no bits or copies, too many, or does not end within 64 bits.
+    Width {
+        set: usize,
+    },
+    /// Two slots of this set share a bit.
+    Overlap {
+        set: usize,
+    },
+    /// The query's own settings need another width than a slot of this set has.
+    Mismatch {
+        set: usize,
+        query: usize,
+    },
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Refused::TooManyQueries => write!(f, "more than {MAX_QUERIES} queries"),
+            Refused::TooManySets => write!(f, "more than {MAX_SETS} sets of queries"),
+            Refused::TooManyFields => write!(f, "more than {MAX_FIELDS} fields in all sets together"),
+            Refused::Shares { set } => {
+                write!(f, "cumulative shares must rise to at most 65536, set {set} does not")
+            }
+            Refused::UnknownQuery { set } => write!(f, "set {set} names a query that there is not"),
+            Refused::Width { set } => {
+                write!(f, "a slot of set {set} must have 1 to {MAX_COPIES} copies and end within 64 bits")
+            }
+            Refused::Overlap { set } => write!(f, "two slots of set {set} share a bit"),
+            Refused::Mismatch { set, query } => {
+                write!(f, "query {query} needs another width than its slot in set {set} has")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// A plan as switches run it and collectors read it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Encoder {
+    selector: Key,
+    tasks: [Task; MAX_QUERIES],
+    /// Of the queries that trace paths.
+    ready: [Ready; MAX_QUERIES],
+    /// Cumulative shares; 0 beyond the last set.
+    until: [u32; MAX_SETS],
+    /// Each set's first field and the one after its last.
+    ranges: [(u16, u16); MAX_SETS],
+    fields: [Field; MAX_FIELDS],
+    queries: usize,
+    sets: usize,
+}
+
+impl Encoder {
+    /// `selector` is the key of q. Packets beyond the last set's share carry nothing.
+    pub fn new(selector: Key, tasks: &[Task], sets: &[Set]) -> Result<Encoder, Refused> {
+        if tasks.len() > MAX_QUERIES {
+            return Err(Refused::TooManyQueries);
+        }
+        if sets.len() > MAX_SETS {
+            return Err(Refused::TooManySets);
+        }
+        let nothing = Field { key: Key(0), query: 0, copy: 0, offset: 0, bits: 1, mask: 1 };
+        let mut encoder = Encoder {
+            selector,
+            tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
+            ready: [Ready::No; MAX_QUERIES],
+            until: [0; MAX_SETS],
+            ranges: [(0, 0); MAX_SETS],
+            fields: [nothing; MAX_FIELDS],
+            queries: tasks.len(),
+            sets: sets.len(),
+        };
+        encoder.tasks[..tasks.len()].copy_from_slice(tasks);
+        encoder.ready.iter_mut().zip(tasks).for_each(|(ready, task)| *ready = Ready::of(task));
+        let (mut place, mut before) = (0, 0);
+        for (index, set) in sets.iter().enumerate() {
+            if set.until < before || set.until > 1 << 16 {
+                return Err(Refused::Shares { set: index });
+            }
+            before = set.until;
+            encoder.until[index] = set.until;
+            let first = place;
+            encoder.add_fields(index, set.slots, &mut place)?;
+            encoder.ranges[index] = (first as u16, place as u16);
+        }
+        Ok(encoder)
+    }
+
+    fn add_fields(&mut self, set: usize, slots: &[Slot], place: &mut usize) -> Result<(), Refused> {
+        let mut used = 0u64;
+        for slot in slots {
+            let query = slot.query as usize;
+            if query >= self.queries {
+                return Err(Refused::UnknownQuery { set });
+            }
+            let fits =
+                (1..=MAX_COPIES).contains(&slot.copies) && (1..=64).contains(&slot.bits) && slot.offset < 64;
+            if !fits || slot.offset + slot.bits * slot.copies > 64 {
+                return Err(Refused::Width { set });
+            }
+            if !fits_task(&self.tasks[query], slot.bits) {
+                return Err(Refused::Mismatch { set, query });
+            }
+            for copy in 0..slot.copies {
+                let key = Key::new(slot.key.0, u64::from(copy));
+                let offset = (slot.offset + copy * slot.bits) as u8;
+                let mask = u64::MAX >> (64 - slot.bits);
+                let (query, copy, bits) = (slot.query as u8, copy as u8, slot.bits as u8);
+                let field = Field { key, query, copy, offset, bits, mask };
+                if used & mask << offset != 0 {
+                    return Err(Refused::Overlap { set });
+                }
+                used |= mask << offset;
+                *self.fields.get_mut(*place).ok_or(Refused::TooManyFields)? = field;
+                *place += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tasks of the queries, in their order.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks[..self.queries]
+    }
+
+    /// Which set a packet belongs to; None if it carries nothing.
+    #[inline]
+    pub fn set(&self, packet: u64) -> Option<usize> {
+        self.set_of(Mixed::new(packet))
+    }
+
+    #[inline]
+    fn set_of(&self, packet: Mixed) -> Option<usize> {
+        let place = u32::from(self.selector.word_of(packet).share());
+        (0..self.sets.min(MAX_SETS)).find(|&set| place < self.until[set])
+    }
+
+    /// The fields that a packet carries.
+    #[inline]
+    pub fn fields(&self, packet: u64) -> &[Field] {
+        self.set(packet).map_or(&[], |set| self.fields_of(set))
+    }
+
+    /// The fields of a set; none if there is no such set.
+    #[inline]
+    pub fn fields_of(&self, set: usize) -> &[Field] {
+        self.ranges.get(set).map_or(&[], |&(first, end)| &self.fields[usize::from(first)..usize::from(end)])
+    }
+
+    /// The digest after the `hop`-th hop (from 1, which starts from 0 whatever `digest` is; hops beyond [`MAX_HOPS`] count as that one).
+    /// `values` has one number a query, in the queries' order; a query whose number is missing is left as it is.
+    #[inline]
+    pub fn encode(&self, digest: u64, packet: u64, hop: u32, values: &[u64]) -> u64 {
+        self.encode_and_report(digest, packet, hop, values).0
+    }
+
+    /// As [`Encoder::encode`], and whether a query that looks for loops found the packet in one.
+    #[inline]
+    pub fn encode_and_report(&self, digest: u64, packet: u64, hop: u32, values: &[u64]) -> (u64, bool) {
+        self.encode_from(digest, packet, hop, |query| values.get(query).copied())
+    }
+
+    /// As [`Encoder::encode_and_report`], where a query's value is only asked for if the packet serves it.
+    #[inline]
+    pub fn encode_from(&self, digest: u64, packet: u64, hop: u32, observed: impl Observed) -> (u64, bool) {
+        let mixed = Mixed::new(packet);
+        let digest = if hop <= 1 { 0 } else { digest };
+        self.set_of(mixed).map_or((digest, false), |set| self.encode_mixed(set, digest, mixed, hop, observed))
+    }
+
+    /// As [`Encoder::encode_from`], for one who keeps which set the packet belongs to.
+    #[inline]
+    pub fn encode_set(
+        &self,
+        set: usize,
+        digest: u64,
+        packet: u64,
+        hop: u32,
+        observed: impl Observed,
+    ) -> (u64, bool) {
+        let digest = if hop <= 1 { 0 } else { digest };
+        self.encode_mixed(set, digest, Mixed::new(packet), hop, observed)
+    }
+
+    #[inline(always)]
+    fn encode_mixed(
+        &self,
+        set: usize,
+        mut digest: u64,
+        packet: Mixed,
+        hop: u32,
+        mut observed: impl Observed,
+    ) -> (u64, bool) {
+        let hop = hop.clamp(1, MAX_HOPS);
+        let mut looped = false;
+        for field in self.fields_of(set) {
+            // There are as many queries as a field can name.
+            let query = usize::from(field.query) % MAX_QUERIES;
+            let Some(value) = observed.value(query) else { continue };
+            let word = field.key.word_of(packet);
+            let now = field.read(digest);
+            let next = match (&self.ready[query], &self.tasks[query]) {
+                (&Ready::Hybrid { start, threshold }, _) => {
+                    hybrid(start, threshold, word, hop, word.value(value, u32::from(field.bits)), now)
+                }
+                (Ready::Layers(layers), Task::Path { blocks, .. }) => {
+                    layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now)
+                }
+                (_, task) => {
+                    let (next, report) = step(task, field, now, word, hop, value, &mut observed);
+                    looped |= report;
+                    next
+                }
+            };
+            digest = field.write(digest, next);
+        }
+        (digest, looped)
+    }
+}
+
+/// Whether a task can live in a field of `bits`.
+fn fits_task(task: &Task, bits: u32) -> bool {
+    match task {
+        Task::Path { blocks: Blocks::Fragments { count }, .. } => (1..=64).contains(count),
+        Task::Path { .. } | Task::Count { .. } => true,
+        Task::Sample(values) | Task::Maximum(values) | Task::Minimum(values) => values.bits() <= bits,
+        // A product's codes are wider than one value's.
+        Task::Product(values) => values.bits() <= bits,
+        Task::Sum(counter) => counter.bits() <= bits,
+        Task::Loop(detection) => LoopDetection::new(bits, detection.tolerance()) == Some(*detection),
+    }
+}
+
+#[cfg(test)]
+mod tests;

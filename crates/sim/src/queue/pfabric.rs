@@ -1,0 +1,247 @@
+//! pFabric's queue: a full port drops the packet with the most left to send, a free one sends the earliest packet of the
+//! flow that has a packet with the least left.
+//!
+//! Data carry their priority in [`Packet::aux`](crate::packet::Packet::aux): the bytes that their flow had left when they
+//! were sent, the smaller the more urgent. What is not data (acknowledgements, a transport's signals) has priority 0, above
+//! all data. Ties: the earliest goes first, the latest is dropped. Sending the flow's *earliest* packet, and not the one
+//! with the smallest number, keeps a flow in order and keeps its first packets from starving.
+//!
+//! The packet with the least and the one with the most left are the two ends of an ordered index; the packets of a flow
+//! form a chain in the order in which they came. So nothing looks at more than O(log n) packets.
+//!
+//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015): one
+//! packet at most is dropped for one that comes.
+//! Differs from the source: class 0, which carries pauses, is neither limited nor counted; a class that is paused waits.
+//! *Parameters*: `limit`, bytes that may wait (published: 36 KiB at 10 Gb/s, two bandwidth-delay products).
+
+use super::classes::{CLASSES, ClassLists};
+use super::{QueueDiscipline, Verdict};
+use crate::packet::{NONE, PacketId, PacketKind, PacketSlab};
+use crate::units::Bytes;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// What is looked at while nothing waits comes first.
+#[derive(Debug, Clone)]
+pub struct Pfabric {
+    /// Packets that wait.
+    packets: u32,
+    /// Bytes that wait, class 0 left out, and bytes that may.
+    bytes: u32,
+    limit: u32,
+    waiting: Box<Waiting>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    /// Pauses, which go before everything (class 0), and signals (in the list of class 1, whatever their own).
+    first: ClassLists,
+    /// Bytes by class.
+    class_bytes: [u32; CLASSES],
+    /// Data by key, see [`key`]: place in `places`.
+    index: BTreeMap<u64, u32>,
+    /// Number of the data packet that comes next; begins anew when no data wait.
+    order: u32,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    chains: FxHashMap<u32, Chain>,
+}
+
+/// A data packet that waits.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    key: u64,
+    packet: PacketId,
+    flow: u32,
+    /// Its neighbours among the packets of its flow.
+    earlier: u32,
+    later: u32,
+}
+
+/// First and last packet of a flow.
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    first: u32,
+    last: u32,
+}
+
+/// The list of `first` that signals are in.
+const SIGNALS: usize = 1;
+
+/// What data are ordered by: bytes left, then arrival.
+fn key(left: u32, order: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(order)
+}
+
+impl Pfabric {
+    pub fn new(limit: Bytes) -> Pfabric {
+        let limit = u32::try_from(limit.0).unwrap_or(u32::MAX);
+        Pfabric { packets: 0, bytes: 0, limit, waiting: Box::default() }
+    }
+
+    /// Counts a packet in.
+    fn add(&mut self, class: u8, size: u16) {
+        self.packets += 1;
+        self.waiting.class_bytes[usize::from(class) % CLASSES] += u32::from(size);
+        if class != 0 {
+            self.bytes += u32::from(size);
+        }
+    }
+
+    /// Counts a packet out.
+    fn subtract(&mut self, id: PacketId, packets: &PacketSlab) -> PacketId {
+        let (class, size) = (packets[id].class, packets[id].size);
+        self.packets -= 1;
+        self.waiting.class_bytes[usize::from(class) % CLASSES] -= u32::from(size);
+        if class != 0 {
+            self.bytes -= u32::from(size);
+        }
+        id
+    }
+
+    /// The packet to drop of a port that holds too much: of data the one with the most left, the latest of several.
+    fn drop_largest(&mut self, packets: &PacketSlab) -> Option<PacketId> {
+        let (_, &place) = self.waiting.index.last_key_value()?;
+        let id = self.waiting.take(place);
+        Some(self.subtract(id, packets))
+    }
+
+    /// The next packet to leave while some classes are paused.
+    #[cold]
+    fn dequeue_unpaused(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+        if self.waiting.first.occupied() & 1 != 0 {
+            return Some(self.waiting.first.pop(0, packets));
+        }
+        let may = |id: PacketId, packets: &PacketSlab| paused & (1 << (packets[id].class & 7)) == 0;
+        if let Some(id) = self.waiting.first.take_first_where(SIGNALS, packets, |id, all| may(id, all)) {
+            return Some(id);
+        }
+        let waiting = &mut self.waiting;
+        let heads = waiting.index.values().filter_map(|&place| waiting.head(place));
+        let place = heads.into_iter().find(|&head| may(waiting.places[head as usize].packet, packets))?;
+        Some(waiting.take(place))
+    }
+}
+
+impl Waiting {
+    /// Takes in a data packet.
+    fn insert(&mut self, packet: PacketId, flow: u32, left: u32) {
+        if self.index.is_empty() {
+            self.order = 0;
+        }
+        let key = key(left, self.order);
+        self.order = self.order.wrapping_add(1);
+        let place = self.free.pop().unwrap_or(self.places.len() as u32);
+        let chain = self.chains.entry(flow).or_insert(Chain { first: place, last: NONE });
+        let earlier = std::mem::replace(&mut chain.last, place);
+        let new = Place { key, packet, flow, earlier, later: NONE };
+        match self.places.get_mut(place as usize) {
+            Some(free) => *free = new,
+            None => self.places.push(new),
+        }
+        if earlier != NONE {
+            self.places[earlier as usize].later = place;
+        }
+        self.index.insert(key, place);
+    }
+
+    /// The earliest packet of the flow that has this one.
+    fn head(&self, place: u32) -> Option<u32> {
+        let flow = self.places[place as usize].flow;
+        self.chains.get(&flow).map(|chain| chain.first)
+    }
+
+    /// Takes a data packet out.
+    fn take(&mut self, place: u32) -> PacketId {
+        let Place { key, packet, flow, earlier, later } = self.places[place as usize];
+        self.index.remove(&key);
+        self.free.push(place);
+        if earlier == NONE && later == NONE {
+            self.chains.remove(&flow);
+            return packet;
+        }
+        if earlier != NONE {
+            self.places[earlier as usize].later = later;
+        } else if let Some(chain) = self.chains.get_mut(&flow) {
+            chain.first = later;
+        }
+        if later != NONE {
+            self.places[later as usize].earlier = earlier;
+        } else if let Some(chain) = self.chains.get_mut(&flow) {
+            chain.last = earlier;
+        }
+        packet
+    }
+}
+
+impl QueueDiscipline for Pfabric {
+    #[inline]
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+        let (class, size, flow, left) = {
+            let packet = &packets[id];
+            (packet.class, packet.size, packet.flow, packet.aux)
+        };
+        if class == 0 {
+            self.add(class, size);
+            self.waiting.first.push_to(0, id, packets);
+            return Verdict::Queued;
+        }
+        let fits = u64::from(self.bytes) + u64::from(size) <= u64::from(self.limit);
+        if packets[id].kind == PacketKind::Data {
+            self.add(class, size);
+            self.waiting.insert(id, flow, left);
+            return match fits {
+                true => Verdict::Queued,
+                // The new one is among those to choose from.
+                false => self.drop_largest(packets).map_or(Verdict::Queued, Verdict::Dropped),
+            };
+        }
+        let dropped = if fits { None } else { self.drop_largest(packets) };
+        if !fits && dropped.is_none() {
+            // All that wait are signals, and this is the latest of them.
+            return Verdict::Dropped(id);
+        }
+        self.add(class, size);
+        self.waiting.first.push_to(SIGNALS, id, packets);
+        dropped.map_or(Verdict::Queued, Verdict::Dropped)
+    }
+
+    #[inline]
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+        if self.packets == 0 {
+            return None;
+        }
+        let waiting = &mut self.waiting;
+        let id = if paused != 0 {
+            self.dequeue_unpaused(paused, packets)?
+        } else if waiting.first.occupied() != 0 {
+            waiting.first.pop(waiting.first.occupied().trailing_zeros() as usize, packets)
+        } else {
+            let (_, &urgent) = waiting.index.first_key_value()?;
+            let head = waiting.head(urgent)?;
+            waiting.take(head)
+        };
+        Some(self.subtract(id, packets))
+    }
+
+    #[inline]
+    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+        self.packets == 0 && (class == 0 || paused & (1 << class) == 0)
+    }
+
+    #[inline]
+    fn bytes(&self) -> u64 {
+        u64::from(self.bytes) + self.class_bytes(0)
+    }
+    #[inline]
+    fn class_bytes(&self, class: u8) -> u64 {
+        if self.packets == 0 { 0 } else { u64::from(self.waiting.class_bytes[usize::from(class) % CLASSES]) }
+    }
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

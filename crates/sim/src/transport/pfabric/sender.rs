@@ -1,0 +1,292 @@
+//! A flow at its sender: which packet next, how many at a time, what a timeout means.
+//!
+//! Packets are numbered. `c` is the number of packets that the receiver has without a gap, and `s` the bytes that it has
+//! beyond them. A packet may be sent when it ends within
+//!
+//! ```text
+//! c * mtu + cwnd * mtu + s
+//! ```
+//!
+//! Packets that the receiver has are passed over. `cwnd` grows by one packet for every acknowledgement that moves `c`
+//! while it is below `ssthresh` (without bound at first), then by one for every `cwnd` of them, up to the largest window. A
+//! timeout sets `ssthresh` to half of `cwnd`, `cwnd` to one packet, and goes back to `c`. Nothing else is taken as a loss.
+//!
+//! Probe mode, where it is asked for: after so many timeouts in a row the flow sends probes instead, until any
+//! acknowledgement comes.
+//!
+//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013 (probe mode); the rest as the pHost authors' simulator has it.
+
+use super::super::phost::arrived::Arrived;
+use crate::config::PfabricConfig;
+
+/// The least `ssthresh` that a timeout sets.
+const LEAST_THRESHOLD: u32 = 2;
+
+#[derive(Debug, Clone)]
+pub struct Sender {
+    size: u64,
+    mtu: u64,
+    packets: u32,
+    /// Packets that the receiver has without a gap.
+    whole: u32,
+    /// Packets that the receiver is known to have.
+    arrived: Arrived,
+    /// Packet to send next; goes back with a timeout.
+    next: u32,
+    /// Packets below this one have been sent.
+    sent_up_to: u32,
+    cwnd: u32,
+    most: u32,
+    threshold: u32,
+    /// Acknowledgements counted towards the next packet of `cwnd` above the threshold.
+    counted: u32,
+    /// Timeouts since the last acknowledgement.
+    timeouts: u32,
+    /// Timeouts after which it probes; 0: it never does.
+    probe_after: u32,
+}
+
+/// A packet that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sending {
+    pub number: u32,
+    pub first_byte: u64,
+    pub payload: u16,
+    pub again: bool,
+    pub last: bool,
+}
+
+impl Sender {
+    pub fn new(size: u64, config: &PfabricConfig) -> Sender {
+        let mtu = u64::from(config.mtu);
+        let packets = u32::try_from(size.div_ceil(mtu)).unwrap_or(u32::MAX);
+        Sender {
+            size,
+            mtu,
+            packets,
+            whole: 0,
+            arrived: Arrived::new(packets),
+            next: 0,
+            sent_up_to: 0,
+            cwnd: config.initial_window,
+            most: config.max_window,
+            threshold: u32::MAX,
+            counted: 0,
+            timeouts: 0,
+            probe_after: config.probe_after,
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.whole >= self.packets
+    }
+
+    pub fn is_probing(&self) -> bool {
+        self.probe_after > 0 && self.timeouts >= self.probe_after
+    }
+
+    /// Packets that it may have on the way.
+    pub fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    pub fn threshold(&self) -> u32 {
+        self.threshold
+    }
+
+    /// Payload bytes of a full packet.
+    pub fn mtu(&self) -> u64 {
+        self.mtu
+    }
+
+    /// First byte that the receiver misses.
+    pub fn acknowledged(&self) -> u64 {
+        self.first_byte(self.whole)
+    }
+
+    /// Bytes that the receiver is not known to have: what the packets' priority is.
+    pub fn remaining(&self) -> u64 {
+        self.size - self.acknowledged() - self.beyond()
+    }
+
+    fn first_byte(&self, packet: u32) -> u64 {
+        (u64::from(packet) * self.mtu).min(self.size)
+    }
+
+    fn payload(&self, packet: u32) -> u64 {
+        self.first_byte(packet.saturating_add(1)) - self.first_byte(packet)
+    }
+
+    /// Bytes that the receiver has beyond a gap.
+    fn beyond(&self) -> u64 {
+        let packets = u64::from(self.packets - self.arrived.missing() - self.whole);
+        if packets == 0 {
+            return 0;
+        }
+        let last = self.packets - 1;
+        let short = if self.arrived.has(last) { self.mtu - self.payload(last) } else { 0 };
+        packets * self.mtu - short
+    }
+
+    /// The next packet, if the window allows one.
+    pub fn send(&mut self) -> Option<Sending> {
+        if self.is_probing() {
+            return None;
+        }
+        let number = self.arrived.missing_from(self.next).filter(|&found| found >= self.next)?;
+        let (first_byte, payload) = (self.first_byte(number), self.payload(number));
+        let window = u64::from(self.cwnd) * self.mtu + self.beyond();
+        if first_byte + payload > self.acknowledged() + window {
+            return None;
+        }
+        let again = number < self.sent_up_to;
+        self.next = number + 1;
+        self.sent_up_to = self.sent_up_to.max(self.next);
+        let last = self.next == self.packets;
+        Some(Sending { number, first_byte, payload: payload as u16, again, last })
+    }
+
+    /// An acknowledgement: the receiver has everything below `expected`, and packet `number` if it is said. Whether the
+    /// receiver has got further without a gap.
+    pub fn acknowledge(&mut self, expected: u64, number: Option<u32>) -> bool {
+        let probed = self.is_probing();
+        self.timeouts = 0;
+        let whole = u32::try_from(expected.div_ceil(self.mtu)).unwrap_or(u32::MAX).min(self.packets);
+        let further = whole > self.whole;
+        for packet in self.whole..whole {
+            self.arrived.take(packet);
+        }
+        self.whole = self.whole.max(whole);
+        if let Some(number) = number.filter(|&number| number >= self.whole) {
+            self.arrived.take(number);
+        }
+        // What comes late may have been passed over while it was counted as missing.
+        self.next = self.next.max(self.whole);
+        // The answer to a probe lets the flow begin anew, with the window of one packet that the timeouts left.
+        if further && !probed {
+            self.grow();
+        }
+        further
+    }
+
+    fn grow(&mut self) {
+        if self.cwnd < self.threshold {
+            self.cwnd += 1;
+        } else {
+            self.counted += 1;
+            if self.counted >= self.cwnd {
+                self.counted = 0;
+                self.cwnd += 1;
+            }
+        }
+        self.cwnd = self.cwnd.min(self.most);
+    }
+
+    /// Nothing has been acknowledged for the time of the timeout. Whether a probe is to be sent.
+    pub fn time_out(&mut self) -> bool {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.threshold = (self.cwnd / 2).max(LEAST_THRESHOLD);
+        self.counted = 0;
+        self.cwnd = 1;
+        self.next = self.whole;
+        self.is_probing()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PfabricPriority;
+    use crate::units::{Bytes, Time};
+
+    pub fn config() -> PfabricConfig {
+        PfabricConfig {
+            mtu: 1000,
+            header: 40,
+            ack_header: 40,
+            class: 1,
+            initial_window: 4,
+            max_window: 6,
+            rto: Time::from_us(45),
+            probe_after: 0,
+            queue_limit: Bytes(36_864),
+            spray: true,
+            priority: PfabricPriority::Remaining,
+        }
+    }
+
+    fn numbers(sender: &mut Sender) -> Vec<u32> {
+        std::iter::from_fn(|| sender.send().map(|sending| sending.number)).collect()
+    }
+
+    #[test]
+    fn the_window_grows_by_a_packet_for_every_acknowledgement_that_moves_on_up_to_the_most() {
+        let mut sender = Sender::new(20_000, &config());
+        assert_eq!(numbers(&mut sender), [0, 1, 2, 3]);
+        assert!(sender.acknowledge(1000, Some(0)));
+        assert_eq!((numbers(&mut sender), sender.cwnd()), (vec![4, 5], 5));
+        assert!(sender.acknowledge(2000, Some(1)) && sender.acknowledge(3000, Some(2)));
+        assert_eq!((numbers(&mut sender), sender.cwnd()), (vec![6, 7, 8], 6));
+        assert_eq!(sender.remaining(), 17_000);
+    }
+
+    #[test]
+    fn what_the_receiver_holds_beyond_a_gap_widens_the_window_and_lowers_the_remaining() {
+        let mut sender = Sender::new(9_500, &config());
+        assert_eq!(numbers(&mut sender).len(), 4);
+        assert!(!sender.acknowledge(0, Some(2)));
+        assert_eq!((numbers(&mut sender), sender.cwnd(), sender.remaining()), (vec![4], 4, 8_500));
+        assert!(!sender.acknowledge(0, Some(2)), "said twice, counted once");
+        assert_eq!((numbers(&mut sender), sender.remaining()), (vec![], 8_500));
+        // The short last packet counts for what it is.
+        let mut sender = Sender::new(3_500, &config());
+        assert_eq!(numbers(&mut sender), [0, 1, 2, 3]);
+        sender.acknowledge(0, Some(3));
+        assert_eq!(sender.remaining(), 3_000);
+    }
+
+    #[test]
+    fn a_timeout_goes_back_and_passes_over_what_has_arrived() {
+        let mut sender = Sender::new(9_000, &config());
+        assert_eq!(numbers(&mut sender).len(), 4);
+        sender.acknowledge(1000, Some(0));
+        sender.acknowledge(1000, Some(2));
+        assert_eq!(numbers(&mut sender), [4, 5, 6]);
+        assert!(!sender.time_out());
+        assert_eq!((sender.cwnd(), sender.threshold()), (1, 2));
+        // Up to byte 1000 + 1000 + 1000: packets 1 and 2, of which the receiver has 2.
+        assert_eq!(numbers(&mut sender), [1]);
+        sender.acknowledge(3000, Some(1));
+        assert_eq!((numbers(&mut sender), sender.cwnd()), (vec![3, 4], 2));
+        // Above the threshold: one packet more for two acknowledgements.
+        sender.acknowledge(4000, Some(3));
+        assert_eq!(sender.cwnd(), 2);
+        sender.acknowledge(5000, Some(4));
+        assert_eq!(sender.cwnd(), 3);
+    }
+
+    #[test]
+    fn five_timeouts_in_a_row_turn_to_probes_until_an_acknowledgement_comes() {
+        let mut sender = Sender::new(9_000, &PfabricConfig { probe_after: 5, ..config() });
+        assert_eq!(numbers(&mut sender).len(), 4);
+        for _ in 0..4 {
+            assert!(!sender.time_out());
+            assert_eq!(numbers(&mut sender), [0]);
+        }
+        assert!(sender.time_out() && sender.time_out());
+        assert!(numbers(&mut sender).is_empty());
+        assert!(!sender.acknowledge(0, None));
+        assert_eq!((numbers(&mut sender), sender.cwnd()), (vec![0], 1));
+        assert!(!sender.time_out());
+    }
+
+    #[test]
+    fn a_flow_is_done_when_everything_is_acknowledged_whatever_was_sent_last() {
+        let mut sender = Sender::new(2_500, &config());
+        assert_eq!(numbers(&mut sender), [0, 1, 2]);
+        sender.time_out();
+        assert!(sender.acknowledge(2_500, Some(2)) && sender.is_done());
+        assert_eq!((sender.remaining(), numbers(&mut sender)), (0, vec![]));
+        assert!(!sender.acknowledge(1_000, Some(0)) && sender.is_done());
+    }
+}

@@ -1,0 +1,244 @@
+//! A flow at its destination: which packets have come, how many tokens were given, and whether another may be.
+//!
+//! Tokens are counted. A flow may have `window` of them outstanding beyond the highest one that data has brought back; when
+//! it has more, its source is busy elsewhere and it is *downgraded*: it gets one token when `downgrade` has passed since
+//! the last one, until data come again. When as many tokens were given as packets are needed, the flow is left alone for a
+//! while; what is missing then is asked for again. Loss needs no other treatment.
+//!
+//! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
+
+use super::arrived::Arrived;
+use super::ranking::Rank;
+use crate::balance::flow_hash;
+use crate::config::{FreeTokens, PhostConfig};
+use crate::packet::Packet;
+use crate::units::Time;
+
+#[derive(Debug)]
+pub struct DestinationFlow {
+    pub flow: u32,
+    pub src: u32,
+    /// The source's own number for it.
+    pub sender: u32,
+    pub profile: u8,
+    pub group: u16,
+    pub hash: u32,
+    pub arrived: Arrived,
+    pub rank: Rank,
+    pub place: Place,
+    /// Its request has come; data may overtake it.
+    pub requested: bool,
+    /// Tokens given, free ones included.
+    given: u64,
+    /// Tokens to give before it is left alone.
+    goal: u64,
+    /// One more than the highest token that data has brought back; moved up when a downgraded flow gets another chance.
+    returned: u64,
+    /// It is left alone until then.
+    waits_until: Option<Time>,
+    last_given: Time,
+    /// The next token is for the first packet from here on that is missing.
+    next_packet: u32,
+}
+
+/// Where a flow is among those that want tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the order of those that may get one.
+    Ranked,
+    /// Nothing for it until then: its window is full (which data may change), or its packets are awaited.
+    Blocked { until: Time, by_window: bool },
+    /// It has arrived in full.
+    Gone,
+}
+
+/// Times of the token clock on a network whose packets take `packet_time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    pub interval: Time,
+    pub retoken: Time,
+    pub downgrade: Time,
+    /// For every free token of a flow that has no others.
+    pub first_wait: Time,
+}
+
+impl Pace {
+    pub fn new(config: &PhostConfig, packet_time: Time) -> Pace {
+        let times = |factor: f64| scaled(packet_time, factor);
+        Pace {
+            interval: times(config.token_interval).max(Time(1)),
+            retoken: times(config.retoken),
+            downgrade: times(config.downgrade),
+            first_wait: times(config.first_wait),
+        }
+    }
+}
+
+/// So many times a packet's time, to the nearest picosecond; 53 days at most, so that no sum of times wraps.
+pub fn scaled(packet_time: Time, factor: f64) -> Time {
+    const MOST: u64 = 1 << 62;
+    Time(((packet_time.0 as f64 * factor).round() as u64).min(MOST))
+}
+
+impl DestinationFlow {
+    /// The flow of a packet that was the first to come, `now`.
+    pub fn new(
+        first: &Packet,
+        packets: u32,
+        config: &PhostConfig,
+        rank: Rank,
+        now: Time,
+        pace: &Pace,
+    ) -> DestinationFlow {
+        let free = config.free_tokens_of(packets);
+        let all_free = free == packets;
+        // The window counts what this end gave: free tokens of a longer flow are left out, or they would fill it at once.
+        let returned = if config.free_for == FreeTokens::Every && !all_free { free } else { 0 };
+        let wait = Time(pace.first_wait.0.saturating_mul(u64::from(free)));
+        DestinationFlow {
+            flow: first.flow,
+            src: first.src,
+            sender: first.sender,
+            profile: first.profile,
+            group: first.group,
+            hash: flow_hash(first.dst, first.src, first.flow),
+            arrived: Arrived::new(packets),
+            rank,
+            place: Place::Ranked,
+            requested: false,
+            given: u64::from(free),
+            goal: u64::from(packets),
+            returned: u64::from(returned),
+            waits_until: all_free.then(|| now.saturating_add(wait)),
+            last_given: Time::ZERO,
+            next_packet: free,
+        }
+    }
+
+    /// Takes in a data packet that a token brought; whether it is new.
+    pub fn take(&mut self, packet: u32, token: u32) -> bool {
+        self.returned = self.returned.max(u64::from(token) + 1);
+        self.arrived.take(packet)
+    }
+
+    /// The window has room.
+    pub fn has_room(&self, config: &PhostConfig) -> bool {
+        // Tokens that data brought back may have been given before a downgraded flow was given another chance.
+        self.given.saturating_sub(self.returned) < u64::from(config.window)
+    }
+
+    /// It is this flow's turn: whether it may get a token now. If not, where it is instead.
+    pub fn admit(&mut self, config: &PhostConfig, now: Time, pace: &Pace) -> Result<(), Place> {
+        if let Some(until) = self.waits_until {
+            if now < until {
+                return Err(Place::Blocked { until, by_window: false });
+            }
+            self.waits_until = None;
+            self.goal += u64::from(self.arrived.missing());
+        }
+        if !self.has_room(config) {
+            let until = self.last_given.saturating_add(pace.downgrade);
+            if now < until {
+                return Err(Place::Blocked { until, by_window: true });
+            }
+            self.returned = self.given + 1 - u64::from(config.window);
+        }
+        Ok(())
+    }
+
+    /// Gives a token: (its number, the packet that it is for). None: nothing is missing.
+    pub fn give(&mut self, now: Time, pace: &Pace) -> Option<(u32, u32)> {
+        let packet = self.arrived.missing_from(self.next_packet)?;
+        let number = self.given as u32;
+        self.next_packet = packet.saturating_add(1);
+        self.given += 1;
+        self.last_given = now;
+        if self.given >= self.goal {
+            self.waits_until = Some(now.saturating_add(pace.retoken));
+        }
+        Some((number, packet))
+    }
+
+    /// Until when it is left alone, if it is.
+    pub fn left_alone(&self) -> Option<Time> {
+        self.waits_until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::{Nothing, Parameters};
+    use crate::transport::phost::{Network, read};
+    use crate::units::Rate;
+
+    const T: Time = Time::from_ns(1200);
+
+    /// A flow of so many packets that becomes known at 0, with the published settings at 10 Gb/s.
+    fn flow(packets: u32, free_for: FreeTokens) -> (DestinationFlow, PhostConfig, Pace) {
+        let network = Network { base_rtt: &|_| Time::from_us(3), host_rate: Rate::from_gbps(10) };
+        let config =
+            PhostConfig { free_for, ..read(&mut Parameters::new(&mut Nothing::default()), &network) };
+        let pace = Pace::new(&config, T);
+        let rank = Rank::new(config.policy, Time::MAX, packets, 0);
+        let flow = DestinationFlow::new(&Packet::default(), packets, &config, rank, Time::ZERO, &pace);
+        (flow, config, pace)
+    }
+
+    /// Offers a tick every packet time from `from` on: at which ticks a token is given, and for which packet.
+    fn ticks(
+        flow: &mut DestinationFlow,
+        config: &PhostConfig,
+        pace: &Pace,
+        from: u64,
+        to: u64,
+    ) -> Vec<(u64, u32)> {
+        let given = |tick: u64| {
+            let now = Time(tick * T.0);
+            flow.admit(config, now, pace).ok()?;
+            Some((tick, flow.give(now, pace)?.1))
+        };
+        (from..to).filter_map(given).collect()
+    }
+
+    #[test]
+    fn a_full_window_gets_one_token_after_twenty_five_packet_times_and_opens_with_data() {
+        let (mut flow, config, pace) = flow(100, FreeTokens::Short);
+        let first: Vec<(u64, u32)> = (0..8).map(|n| (n, n as u32)).collect();
+        assert_eq!(ticks(&mut flow, &config, &pace, 0, 20), first);
+        assert_eq!(ticks(&mut flow, &config, &pace, 20, 60), [(32, 8), (57, 9)]);
+        // The packet of the tenth token comes: seven more may be given.
+        assert!(flow.take(9, 9));
+        let more: Vec<u64> = ticks(&mut flow, &config, &pace, 60, 80).iter().map(|(tick, _)| *tick).collect();
+        assert_eq!(more, (60..68).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn what_is_missing_when_all_tokens_were_given_is_asked_for_again_after_nine_packet_times() {
+        let (mut flow, config, pace) = flow(9, FreeTokens::Short);
+        for packet in 0..9 {
+            assert_eq!(ticks(&mut flow, &config, &pace, packet, packet + 1), [(packet, packet as u32)]);
+            // Packets 3 and 7 are lost.
+            if packet != 3 && packet != 7 {
+                flow.take(packet as u32, packet as u32);
+            }
+        }
+        // The last token was given at tick 8; two are given from tick 17 on, and then nothing for nine.
+        assert_eq!(ticks(&mut flow, &config, &pace, 9, 27), [(17, 3), (18, 7)]);
+        assert_eq!(ticks(&mut flow, &config, &pace, 27, 28), [(27, 3)]);
+    }
+
+    #[test]
+    fn a_flow_with_free_tokens_only_is_left_alone_for_two_packet_times_each() {
+        let (mut flow, config, pace) = flow(5, FreeTokens::Short);
+        assert!(flow.take(0, 0) && flow.take(4, 4) && !flow.take(4, 4));
+        assert_eq!(ticks(&mut flow, &config, &pace, 0, 15), [(10, 1), (11, 2), (12, 3)]);
+    }
+
+    #[test]
+    fn free_tokens_of_a_longer_flow_do_not_fill_its_window() {
+        let (mut flow, config, pace) = flow(100, FreeTokens::Every);
+        let given = ticks(&mut flow, &config, &pace, 0, 20);
+        assert_eq!(given, (0..8).map(|n| (n, 8 + n as u32)).collect::<Vec<_>>());
+    }
+}

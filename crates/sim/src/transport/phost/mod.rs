@@ -1,0 +1,188 @@
+//! pHost: destinations give tokens, sources spend them, switches only queue.
+//!
+//! A source announces a flow by a *request*. The destination's clock gives one *token* for every packet time of its link,
+//! to the flow that its policy puts first; a token is the right to send one packet within a short time. So a
+//! destination's link is never promised twice, and the fabric, over which every packet takes a path of its own, hardly
+//! queues. The first packets of a flow need no token (*free tokens*). One acknowledgement ends a flow.
+//!
+//! Source: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed Near-Optimal Datacenter Transport Over
+//! Commodity Network Fabric", CoNEXT 2015, and its authors' simulator (commit 8e9cf04), whose timers and states these are.
+//! Differs from the source: a request is repeated while nothing is heard of the destination (theirs is sent once); the
+//! NIC pulls a data packet when it is free and nothing else waits; ties are broken by this engine's rules. Free tokens of
+//! longer flows are left out of the window, and fewer ticks are reserved for them, so that they do not stall
+//! (docs/schemes/phost.md).
+//! Validated by: tests/phost.rs.
+
+pub(in crate::transport) mod arrived;
+mod clock;
+mod destination;
+mod parameters;
+mod ranking;
+mod receiving;
+mod sending;
+mod source;
+
+pub use parameters::{Network, POLICIES, read};
+pub use source::MOST_DOUBLINGS;
+
+use super::{FlowView, HostContext, Look, Transport};
+use crate::config::{Compat, Policy};
+use crate::engine::random::RandomStream;
+use crate::net::PortId;
+use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::settings::PhostSettings;
+use crate::units::{Rate, Time};
+use crate::workload::{FlowId, FlowSpec};
+use clock::TokenClock;
+use destination::{DestinationFlow, Pace};
+use ranking::Ranking;
+use rustc_hash::FxHashMap;
+use source::SourceFlow;
+
+/// Codes of control packets.
+mod code {
+    /// Source to destination. `seq`: packets of the flow; `sent`: its deadline.
+    pub const REQUEST: u8 = 0;
+    /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that are missing.
+    pub const TOKEN: u8 = 1;
+}
+
+/// The timer of the token clock; others are those of flows at their source.
+const CLOCK: u32 = u32::MAX;
+
+/// The pHost stack of one host.
+pub struct Phost {
+    sources: Vec<SourceFlow>,
+    free_sources: Vec<u32>,
+    /// By NIC: flows that have tokens.
+    nics: Vec<Ranking>,
+    flows: Vec<DestinationFlow>,
+    free_flows: Vec<u32>,
+    slots: FxHashMap<FlowId, u32>,
+    /// Flows that have arrived in full, of which packets may still come.
+    arrived: FxHashMap<FlowId, ()>,
+    clock: TokenClock,
+    /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
+    rate: Rate,
+    paces: Vec<Pace>,
+    /// Flows that began here, and flows that became known here.
+    started: u32,
+    announced: u32,
+    /// The label of the next packet that has a choice of paths.
+    label: u32,
+}
+
+impl Phost {
+    /// `host` names the stream that the first label is drawn from.
+    pub fn new(nics: usize, policy: Policy, seed: u64, host: u32) -> Phost {
+        let mut random = RandomStream::new(seed, &format!("phost.host{host}.label"));
+        Phost {
+            sources: Vec::new(),
+            free_sources: Vec::new(),
+            nics: (0..nics).map(|_| Ranking::new(policy)).collect(),
+            flows: Vec::new(),
+            free_flows: Vec::new(),
+            slots: FxHashMap::default(),
+            arrived: FxHashMap::default(),
+            clock: TokenClock::new(policy),
+            rate: Rate(0),
+            paces: Vec::new(),
+            started: 0,
+            announced: 0,
+            label: random.next_u64() as u32,
+        }
+    }
+
+    /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
+    fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
+        if !spray {
+            return flow_hash;
+        }
+        let first = cx.map.side(cx.node, port - cx.first_port).peer_node;
+        if cx.map.routes.next_hops(first, dst).len() > 1 {
+            self.label = self.label.wrapping_add(1);
+        }
+        self.label
+    }
+
+    /// Sends a control packet of the flow that `packet` describes: kind, code, addresses and what it says.
+    fn signal(&mut self, packet: Packet, settings: &PhostSettings, cx: &mut HostContext) -> Option<PortId> {
+        let port = cx.port_to(packet.dst, packet.hash)?;
+        let label = self.label_for(packet.dst, port, packet.hash, settings.config.spray, cx);
+        let class = settings.config.class;
+        let id = cx.net.packets.insert(Packet {
+            src: cx.host,
+            hash: label,
+            telemetry: NONE,
+            size: settings.config.control as u16,
+            class,
+            wire_class: class,
+            transport: cx.transport,
+            ..packet
+        });
+        cx.enqueue_control(port, id);
+        Some(port)
+    }
+}
+
+impl Transport for Phost {
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        Some(self.start(flow, spec, cx))
+    }
+
+    #[inline]
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        let packet = &cx.net.packets[id];
+        match (packet.kind, packet.code()) {
+            (PacketKind::Data, _) => self.receive_data(id, cx),
+            (PacketKind::Control, code::TOKEN) => self.receive_token(id, cx),
+            (PacketKind::Control, _) => self.receive_request(id, cx),
+            _ => {
+                self.receive_ack(id, cx);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        self.spend(port, cx)
+    }
+
+    #[inline]
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time, _compat: Compat) -> Look {
+        let sources = &self.sources;
+        let sends = |slot: u32| {
+            let flow = &sources[slot as usize];
+            paused & (1 << flow.class) == 0 && flow.can_send_at(free)
+        };
+        if self.nics[nic].first(sends).is_some() { Look::WhenFree } else { Look::NoMore }
+    }
+
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        if token != CLOCK {
+            return self.request_timer(token, cx);
+        }
+        if self.clock.is_due(cx.net.now) { self.tick(cx) } else { None }
+    }
+
+    fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
+        false
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.arrived.remove(&flow);
+    }
+
+    fn finish(&mut self, cx: &mut HostContext) {
+        for flow in self.sources.iter().filter(|flow| !flow.done) {
+            cx.net.recorder.flow(flow.record(cx.host, None));
+        }
+    }
+
+    fn view(&self, flow: FlowId) -> Option<FlowView> {
+        let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
+        let internals = vec![("tokens", flow.tokens() as f64), ("packets_sent", flow.sent as f64)];
+        Some(FlowView { rate_bps: None, cwnd_bytes: None, internals })
+    }
+}

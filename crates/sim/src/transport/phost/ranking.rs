@@ -1,0 +1,225 @@
+//! In which order flows are served: the policy that both ends of pHost choose by.
+//!
+//! Flows that can be served are kept sorted, tenant by tenant; without tenants all are of one. The flow to serve is the
+//! first of the tenant whose turn it is.
+//!
+//! Source: Gao et al., "pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric", CoNEXT 2015
+//! (shortest remaining first, earliest deadline first, fairness among tenants).
+
+use crate::config::Policy;
+use crate::units::Time;
+
+/// What a flow is sorted by; the least is served first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Zero where deadlines do not count, the end of time for a flow that has none.
+    deadline: Time,
+    /// Packets that are left, as far as this end knows.
+    remaining: u32,
+    /// Counts flows up as they come.
+    arrival: u32,
+}
+
+impl Rank {
+    pub fn new(policy: Policy, deadline: Time, remaining: u32, arrival: u32) -> Rank {
+        let deadline = if policy == Policy::EarliestDeadline { deadline } else { Time::ZERO };
+        Rank { deadline, remaining, arrival }
+    }
+
+    pub fn with_deadline(self, policy: Policy, deadline: Time) -> Rank {
+        Rank { deadline: Rank::new(policy, deadline, 0, 0).deadline, ..self }
+    }
+
+    pub fn with_remaining(self, remaining: u32) -> Rank {
+        Rank { remaining, ..self }
+    }
+}
+
+/// The flows of one tenant that can be served, the first one last.
+#[derive(Debug, Default)]
+struct Lane {
+    tenant: u16,
+    /// Counts servings; 0: never served.
+    served: u64,
+    flows: Vec<(Rank, u32)>,
+}
+
+impl Lane {
+    fn place(&self, rank: Rank) -> Result<usize, usize> {
+        self.flows.binary_search_by(|(known, _)| rank.cmp(known))
+    }
+}
+
+/// Flows that can be served, by the numbers that their owner gave them.
+#[derive(Debug)]
+pub struct Ranking {
+    policy: Policy,
+    /// By tenant; a tenant that came once stays.
+    lanes: Vec<Lane>,
+    servings: u64,
+    last_tenant: u16,
+}
+
+impl Ranking {
+    pub fn new(policy: Policy) -> Ranking {
+        Ranking { policy, lanes: Vec::new(), servings: 0, last_tenant: u16::MAX }
+    }
+
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    fn lane(&mut self, tenant: u16) -> &mut Lane {
+        let tenant = if self.policy.has_tenants() { tenant } else { 0 };
+        let at = match self.lanes.binary_search_by_key(&tenant, |lane| lane.tenant) {
+            Ok(at) => at,
+            Err(at) => {
+                self.lanes.insert(at, Lane { tenant, ..Lane::default() });
+                at
+            }
+        };
+        &mut self.lanes[at]
+    }
+
+    pub fn insert(&mut self, tenant: u16, rank: Rank, flow: u32) {
+        let lane = self.lane(tenant);
+        let at = lane.place(rank).unwrap_or_else(|at| at);
+        lane.flows.insert(at, (rank, flow));
+    }
+
+    pub fn remove(&mut self, tenant: u16, rank: Rank) {
+        let lane = self.lane(tenant);
+        let found = lane.place(rank);
+        debug_assert!(found.is_ok(), "a flow that is not ranked is removed");
+        if let Ok(at) = found {
+            lane.flows.remove(at);
+        }
+    }
+
+    /// A flow that is in the ranking gets another rank.
+    pub fn rerank(&mut self, tenant: u16, old: Rank, new: Rank) {
+        let lane = self.lane(tenant);
+        let Ok(from) = lane.place(old) else { return };
+        let flow = lane.flows[from].1;
+        // Most ranks change by one packet, which moves the flow by a place or none.
+        let to = lane.place(new).unwrap_or_else(|at| at);
+        if to > from {
+            lane.flows[from..to].rotate_left(1);
+            lane.flows[to - 1] = (new, flow);
+        } else {
+            lane.flows[to..=from].rotate_right(1);
+            lane.flows[to] = (new, flow);
+        }
+    }
+
+    /// The flow to serve now, of those that fit.
+    pub fn first(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let of_lane = |lane: &Lane| lane.flows.iter().rev().map(|(_, flow)| *flow).find(|flow| fits(*flow));
+        match &self.lanes[..] {
+            [] => None,
+            [lane] => of_lane(lane),
+            lanes => {
+                let found = lanes.iter().filter_map(|lane| Some((self.turn(lane), of_lane(lane)?)));
+                found.min().map(|(_, flow)| flow)
+            }
+        }
+    }
+
+    /// When it is a tenant's turn: the least is first.
+    fn turn(&self, lane: &Lane) -> (u64, u16) {
+        match self.policy {
+            Policy::TenantLeastRecent => (lane.served, lane.tenant),
+            _ => (0, lane.tenant.wrapping_sub(self.last_tenant).wrapping_sub(1)),
+        }
+    }
+
+    /// A flow of this tenant was served.
+    pub fn served(&mut self, tenant: u16) {
+        if self.policy.has_tenants() {
+            self.servings += 1;
+            let servings = self.servings;
+            self.lane(tenant).served = servings;
+            self.last_tenant = tenant;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::random::RandomStream;
+
+    fn rank(policy: Policy, deadline_ns: u64, remaining: u32, arrival: u32) -> Rank {
+        Rank::new(policy, Time::from_ns(deadline_ns), remaining, arrival)
+    }
+
+    /// The order in which these flows, (tenant, deadline, remaining), are served one packet each.
+    fn served(policy: Policy, flows: &[(u16, u64, u32)]) -> Vec<u32> {
+        let mut ranking = Ranking::new(policy);
+        for (number, &(tenant, deadline, remaining)) in flows.iter().enumerate() {
+            ranking.insert(tenant, rank(policy, deadline, remaining, number as u32), number as u32);
+        }
+        let next = || {
+            let flow = ranking.first(|_| true)?;
+            let (tenant, deadline, remaining) = flows[flow as usize];
+            ranking.served(tenant);
+            ranking.remove(tenant, rank(policy, deadline, remaining, flow));
+            Some(flow)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn the_shortest_goes_first_and_the_earlier_of_equals() {
+        assert_eq!(served(Policy::ShortestRemaining, &[(0, 1, 9), (1, 9, 2), (0, 5, 2)]), [1, 2, 0]);
+    }
+
+    #[test]
+    fn the_earliest_deadline_goes_first_and_the_shorter_of_equals() {
+        assert_eq!(served(Policy::EarliestDeadline, &[(0, 7, 1), (1, 5, 9), (0, 5, 8)]), [2, 1, 0]);
+    }
+
+    #[test]
+    fn tenants_take_turns_and_each_serves_its_shortest() {
+        let flows = [(3, 0, 5), (3, 0, 4), (3, 0, 3), (7, 0, 9), (9, 0, 1), (7, 0, 8)];
+        assert_eq!(served(Policy::TenantRoundRobin, &flows), [2, 5, 4, 1, 3, 0]);
+        assert_eq!(served(Policy::TenantLeastRecent, &flows), [2, 5, 4, 1, 3, 0]);
+    }
+
+    #[test]
+    fn a_tenant_that_was_idle_goes_before_all_others_only_where_the_least_recent_one_is_served() {
+        let order = |policy| {
+            let mut ranking = Ranking::new(policy);
+            for tenant in [1, 2] {
+                ranking.insert(tenant, rank(policy, 0, 1, u32::from(tenant)), 0);
+            }
+            for tenant in [1, 2, 1] {
+                ranking.served(tenant);
+            }
+            ranking.insert(0, rank(policy, 0, 1, 9), 9);
+            ranking.first(|_| true)
+        };
+        assert_eq!(order(Policy::TenantLeastRecent), Some(9));
+        assert_eq!(order(Policy::TenantRoundRobin), Some(0));
+    }
+
+    #[test]
+    fn flows_whose_rank_changes_stay_in_order() {
+        let mut random = RandomStream::new(1, "ranking");
+        let policy = Policy::ShortestRemaining;
+        let mut ranking = Ranking::new(policy);
+        let mut remaining: Vec<u32> = (0..20).map(|_| random.below(50) as u32).collect();
+        for (flow, &left) in remaining.iter().enumerate() {
+            ranking.insert(0, rank(policy, 0, left, flow as u32), flow as u32);
+        }
+        for _ in 0..2000 {
+            let flow = random.below(20) as usize;
+            let old = rank(policy, 0, remaining[flow], flow as u32);
+            remaining[flow] = random.below(50) as u32;
+            ranking.rerank(0, old, old.with_remaining(remaining[flow]));
+            let shortest = (0..20).min_by_key(|&flow| (remaining[flow], flow)).map(|flow| flow as u32);
+            assert_eq!(ranking.first(|_| true), shortest);
+            assert!(ranking.lanes[0].flows.is_sorted_by(|a, b| a.0 > b.0));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A flow at its source: tokens that wait to be spent, and what was last heard from the destination.
+//!
+//! A source never decides how much it sends: each packet needs a live token, which names the packet. Tokens expire, so
+//! that a source which is busy with another flow does not spend them long after the destination has given its time to
+//! somebody else.
+
+use super::ranking::Rank;
+use crate::config::PhostConfig;
+use crate::measure::FlowRecord;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
+
+/// The right to send one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// The last moment at which it may be spent.
+    pub expires: Time,
+    /// The packet that it is for.
+    pub packet: u32,
+    /// The destination's own count of the flow's tokens; free ones count from 0.
+    pub number: u32,
+}
+
+#[derive(Debug)]
+pub struct SourceFlow {
+    pub flow: FlowId,
+    pub dst: u32,
+    pub size: u64,
+    pub packets: u32,
+    /// By expiry, the next one to expire in front.
+    tokens: VecDeque<Token>,
+    /// Its place in the order of its NIC, with what is left as the destination last said.
+    pub rank: Rank,
+    /// It is in the order: it has tokens, or had when it was last looked at.
+    pub ranked: bool,
+    /// Where its packets leave.
+    pub nic: u16,
+    pub hash: u32,
+    /// Traffic class of its data.
+    pub class: u8,
+    pub group: u16,
+    pub transport: u16,
+    pub start: Time,
+    pub ideal: Time,
+    pub deadline: Option<Time>,
+    /// Data packets sent, those sent again among them.
+    pub sent: u64,
+    /// Requests sent.
+    pub requests: u32,
+    pub silence: Silence,
+    pub done: bool,
+}
+
+/// How long the destination has not been heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// Something is wrong if nothing is heard until then.
+    pub deadline: Time,
+    /// The timer that is set comes then; others are stale.
+    pub event: Time,
+    /// Twice as long after every time that nothing was heard.
+    pub patience: Time,
+}
+
+/// A patience is doubled at most so many times.
+pub const MOST_DOUBLINGS: u32 = 4;
+
+impl Silence {
+    pub fn starting(now: Time, patience: Time) -> Silence {
+        let deadline = now.saturating_add(patience);
+        Silence { deadline, event: deadline, patience }
+    }
+
+    /// The destination was heard.
+    pub fn broken(&mut self, now: Time, patience: Time) {
+        self.patience = patience;
+        self.deadline = now.saturating_add(patience);
+    }
+
+    /// The timer has come: whether the request must be repeated. The next one is due at `event`.
+    pub fn over(&mut self, now: Time, patience: Time) -> bool {
+        let over = now >= self.deadline;
+        if over {
+            let most = Time(patience.0.saturating_mul(1 << MOST_DOUBLINGS));
+            self.patience = Time(self.patience.0.saturating_mul(2)).min(most);
+            self.deadline = now.saturating_add(self.patience);
+        }
+        self.event = self.deadline;
+        over
+    }
+}
+
+impl SourceFlow {
+    /// A flow as it starts, without tokens; its NIC, path and times are its maker's to fill in.
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &PhostConfig, rank: Rank, now: Time) -> SourceFlow {
+        let packets = packets_of(spec.size, config);
+        SourceFlow {
+            flow,
+            dst: spec.dst,
+            size: spec.size,
+            packets,
+            tokens: VecDeque::new(),
+            rank,
+            ranked: false,
+            nic: 0,
+            hash: 0,
+            class: config.data_class(packets),
+            group: spec.group,
+            transport: spec.transport,
+            start: now,
+            ideal: Time::ZERO,
+            deadline: spec.deadline,
+            sent: 0,
+            requests: 0,
+            silence: Silence::starting(now, config.request_timeout),
+            done: false,
+        }
+    }
+
+    /// Takes in a token; among equals of expiry the earlier one is spent first.
+    pub fn take(&mut self, token: Token) {
+        let at = self.tokens.iter().rposition(|known| known.expires <= token.expires).map_or(0, |at| at + 1);
+        self.tokens.insert(at, token);
+    }
+
+    /// Spends the live token that expires first; those that have expired are gone.
+    pub fn spend(&mut self, now: Time) -> Option<Token> {
+        while let Some(token) = self.tokens.pop_front() {
+            if token.expires >= now {
+                return Some(token);
+            }
+        }
+        None
+    }
+
+    pub fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    pub fn tokens(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Some token will still be live at this time.
+    pub fn can_send_at(&self, at: Time) -> bool {
+        self.tokens.back().is_some_and(|token| token.expires >= at)
+    }
+
+    /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            flow: self.flow,
+            src,
+            dst: self.dst,
+            size: self.size,
+            start: self.start,
+            finish,
+            ideal: self.ideal,
+            packets_sent: self.sent,
+            packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
+            group: self.group,
+            transport: self.transport,
+            deadline: self.deadline,
+        }
+    }
+}
+
+/// Packets of a flow of so many bytes.
+pub fn packets_of(size: u64, config: &PhostConfig) -> u32 {
+    u32::try_from(size.div_ceil(u64::from(config.mtu))).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_waited_for_twice_as_long_each_time_and_ends_when_something_is_heard() {
+        let us = Time::from_us;
+        let mut silence = Silence::starting(us(0), us(10));
+        assert!(silence.over(us(10), us(10)));
+        assert_eq!((silence.event, silence.patience), (us(30), us(20)));
+        silence.broken(us(25), us(10));
+        assert!(!silence.over(us(30), us(10)));
+        assert_eq!(silence.event, us(35));
+        for _ in 0..20 {
+            let at = silence.event;
+            assert!(silence.over(at, us(10)));
+        }
+        assert_eq!(silence.patience, us(160));
+    }
+}

@@ -1,0 +1,437 @@
+//! pHost on the paper's network: 144 hosts, nine racks, four cores, 10 and 40 Gb/s, against the exact unit cases and the
+//! flows of its authors' simulator.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use std::io::Read;
+use std::path::Path;
+use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
+use weftline_sim::engine::random::RandomStream;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::workload::FlowSpec;
+
+const PAPER: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 9
+spines = 4
+hosts_per_leaf = 16
+host_link = { rate = "10Gbps", delay = "200ns" }
+fabric_link = { rate = "40Gbps", delay = "200ns" }
+
+[switch]
+forwarding = "ideal-cut-through"
+cut_through_header = "40B"
+
+[transport]
+kind = "phost"
+
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
+/// The paper's network with some settings changed, and these flows on it.
+fn paper(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let scenario = Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
+}
+
+fn packets(src: u32, dst: u32, count: u64, start: Time) -> FlowSpec {
+    flow(src, dst, count * 1460, start)
+}
+
+/// Completion times in nanoseconds, in the order of the flows.
+fn fct_ns(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Vec<u64> {
+    let (kept, outcome) = run(paper(sets, flows));
+    assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    completion_times(&kept).iter().map(|fct| (fct.0 + 500) / 1000).collect()
+}
+
+#[test]
+fn single_flows_take_the_authors_times() {
+    let cases = [
+        (0, 1, 1, 2_128),
+        (0, 17, 1, 2_960),
+        (0, 17, 2, 4_160),
+        (0, 17, 8, 11_360),
+        (0, 17, 9, 14_288),
+        (0, 17, 12, 17_888),
+        (0, 17, 13, 19_088),
+        (0, 1, 8, 10_528),
+        (0, 1, 9, 12_624),
+        (0, 1, 100, 121_824),
+        (0, 143, 100, 123_488),
+        (5, 77, 1000, 1_203_489),
+    ];
+    let start = |at: usize| Time::from_ms(10 * at as u64);
+    let flows = cases.iter().enumerate().map(|(at, &(src, dst, n, _))| packets(src, dst, n, start(at)));
+    let expected = cases.map(|case| case.3);
+    let found = fct_ns(&[], flows.collect());
+    assert!(found.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 1), "{found:?}\n{expected:?}");
+}
+
+#[test]
+fn two_senders_share_a_receiver_shortest_first() {
+    let flows = vec![packets(0, 40, 100, Time::ZERO), packets(20, 40, 20, Time::from_us(1))];
+    assert_eq!(fct_ns(&[], flows), [147_488, 27_688]);
+}
+
+#[test]
+fn a_sender_that_lets_its_tokens_expire_is_downgraded_for_thirty_microseconds() {
+    let flows = vec![packets(0, 40, 100, Time::ZERO), packets(0, 60, 20, Time::from_us(1))];
+    assert_eq!(fct_ns(&[], flows), [200_288, 27_688]);
+}
+
+/// Flows of a reference case, and the authors' completion times in nanoseconds.
+fn authors(case: &str, protocol: &str) -> Option<(Vec<FlowSpec>, Vec<f64>, Vec<f64>)> {
+    let folder = reference()?.join("phost").join(case);
+    let flows = decimals(&folder.join("flows.csv.gz"));
+    let flow = |row: &Vec<f64>| {
+        let start = Time((row[4] * 1000.0).round() as u64);
+        common::flow(row[1] as u32, row[2] as u32, row[3] as u64, start)
+    };
+    let times = decimals(&folder.join(format!("fct_{protocol}.csv.gz")));
+    let column = |at: usize| times.iter().map(|row| row[at]).collect();
+    Some((flows.iter().map(flow).collect(), column(1), column(2)))
+}
+
+/// Rows of a gzipped CSV of numbers, without its header.
+fn decimals(path: &Path) -> Vec<Vec<f64>> {
+    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
+    let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("{}: {field}", path.display()));
+    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
+}
+
+/// The settings of the authors' runs `phost` and `phost8`.
+fn settings_of(protocol: &str) -> [(&'static str, &'static str); 1] {
+    [("transport.short_flow", if protocol == "phost8" { "8" } else { "0" })]
+}
+
+#[test]
+fn short_flows_beside_a_long_one_take_the_authors_times_with_and_without_priority() {
+    for protocol in ["phost", "phost8"] {
+        let Some((flows, times, _)) = authors("unit_short_vs_long", protocol) else { return };
+        let found = fct_ns(&settings_of(protocol), flows);
+        let near = |(found, time): (&u64, &f64)| (*found as f64 - time).abs() <= 1.0;
+        assert!(found.iter().zip(&times).all(near), "{protocol}: {found:?}\n{times:?}");
+    }
+}
+
+/// Slowdowns by the authors' definition, sorted, over 20 seeds of the label counters.
+#[test]
+#[ignore = "40 runs of 2000 flows"]
+fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
+    for protocol in ["phost", "phost8"] {
+        let Some((flows, times, ideal)) = authors("small_aditya", protocol) else { return };
+        let of = |times: &[f64]| summary(times.iter().zip(&ideal).map(|(fct, opt)| fct / opt).collect());
+        let (mean, p99) = of(&times);
+        let seeds = 1..=20u64;
+        let runs: Vec<(f64, f64)> = seeds
+            .map(|seed| {
+                let config = Config { seed, ..paper(&settings_of(protocol), flows.clone()) };
+                let (mut kept, outcome) = run_in(1, config);
+                kept.flows.sort_by_key(|flow| flow.flow);
+                assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+                let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+                of(&found)
+            })
+            .collect();
+        let average = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let (our_mean, our_p99) = (average(|run| run.0), average(|run| run.1));
+        println!("{protocol}: mean {our_mean:.4} (authors {mean:.4}), p99 {our_p99:.3} ({p99:.3})");
+        assert!((our_mean / mean - 1.0).abs() < 0.015, "{protocol}: mean {our_mean} against {mean}");
+        assert!((our_p99 / p99 - 1.0).abs() < 0.10, "{protocol}: p99 {our_p99} against {p99}");
+    }
+}
+
+/// Mean and 99th percentile.
+fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
+    slowdowns.sort_by(f64::total_cmp);
+    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
+    (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
+}
+
+/// A small network of two racks, on which links lose packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let small = [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
+    let sets: Vec<(&str, &str)> = small.iter().chain(sets).copied().collect();
+    let mut config = Config { seed, ..paper(&sets, random_flows(6, 60, seed)) };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    let (request, token) = (LinkLoss::control(0), LinkLoss::control(1));
+    let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, request, token, LinkLoss::ALL];
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for free in ["short", "every"] {
+            for share in [0.02, 0.2] {
+                // A flow whose acknowledgement is lost again and again has no more payload to deliver.
+                let sets = [("transport.free_tokens_for", free), ("run.stall", "10s")];
+                let (kept, outcome) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, free tokens for {free}");
+                let lost = sum_of(&outcome, |port| port.packets_lost);
+                assert!(lost > 0, "nothing of kind {number} was lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_flow_is_delivered_once_though_packets_are_sent_again() {
+    let (kept, _) = run(lossy(LinkLoss::ALL, 0.1, 7, &[]));
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert!(again > 0);
+    for flow in &kept.flows {
+        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_flow_with_free_tokens_for_all_does_not_stall() {
+    // The paper's free tokens save the round trip that the released code pays: all packets leave back to back.
+    let flows: Vec<FlowSpec> =
+        [9, 12, 13, 100, 1000].iter().zip(0..).map(|(&n, at)| packets(0, 17, n, Time::from_ms(at))).collect();
+    let found = fct_ns(&[("transport.free_tokens_for", "every")], flows);
+    // 1.728 us, 1.2 us a packet, and the request before them.
+    assert_eq!(found, [9, 12, 13, 100, 1000].map(|n| 1728 + 1200 * n + 32));
+}
+
+#[test]
+fn links_of_another_age_need_no_other_settings() {
+    // 100 Gb/s and 1 us: a round trip takes 70 packets, not 4. Free tokens, window and timers follow.
+    let modern = [
+        ("topology.host_link", "{ rate = \"100Gbps\", delay = \"1us\" }"),
+        ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
+    ];
+    let flows = vec![packets(0, 17, 2000, Time::ZERO), packets(0, 17, 20, Time::from_ms(1))];
+    let found = fct_ns(&modern, flows);
+    let request_and_token = 8_000 + 2 * (2 * 3 + 2);
+    assert!(found[0].abs_diff(8_000 + 120 * 2000 + request_and_token) < 200, "{found:?}");
+    assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
+}
+
+/// What is wrong with the paper's scenario when these settings are changed.
+fn problems(sets: &[(&str, &str)]) -> String {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+        Ok(_) => panic!("{sets:?} was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_reason() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("transport.window", "0")], "a window of 0 tokens would let nothing be sent"),
+        (&[("transport.token_life", "0.5")], "tokens that live 0.5 packet times expire while"),
+        (
+            &[("switch.queue.kind", "fifo")],
+            "pHost sends short flows above long ones: set kind = \"priority\"",
+        ),
+        (&[("transport.class", "6")], "expected a whole number from 1 to 5, found 6"),
+        (&[("transport.request_timeout", "1ns")], "expected a time from 1us"),
+        (&[("transport.free_tokens_for", "all")], "known: short, every"),
+        (&[("transport.controller.kind", "hpcc")], "controller"),
+        (&[("transport.polici", "tenant")], "did you mean \"policy\"?"),
+        (&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA"),
+    ];
+    for (sets, reason) in cases {
+        let problems = problems(sets);
+        assert!(problems.contains(reason), "{sets:?}: {problems}");
+    }
+}
+
+#[test]
+fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
+    let load = |text: &str| {
+        Scenario::load(text, "paper.toml", Path::new("."), &[], None, Hooks::default())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let first = load(PAPER);
+    let text = first.resolved();
+    for line in [
+        "free_tokens = 8",
+        "window = 8",
+        "token_life = 1.5",
+        "retoken = 9.0",
+        "downgrade = 25.0",
+        "short_flow = 8",
+        "request_timeout = \"120us\"",
+        "policy = \"shortest-remaining\"",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "balancer = { kind = \"label\" }",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let again = load(text);
+    assert_eq!(again.resolved(), text);
+    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
+}
+
+#[test]
+fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
+    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
+        deadline: Some(Time::from_us(deadline_us)),
+        group,
+        ..flow
+    };
+    // To one destination: a long flow that is due soon, a shorter one that is due later.
+    let start = Time::ZERO;
+    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
+    let times = |policy| {
+        let mut config = paper(&[("transport.policy", policy)], flows.clone());
+        config.traffic.groups = vec!["a".into(), "b".into()];
+        completion_times(&run(config).0)
+    };
+    let [shortest, earliest, in_turn, least_recent] =
+        ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(times);
+    assert!(shortest[1] < Time::from_us(80) && shortest[0] > Time::from_us(190), "{shortest:?}");
+    assert!(earliest[0] < Time::from_us(130) && earliest[1] > Time::from_us(190), "{earliest:?}");
+    // Each has half of the link until the shorter one is done.
+    assert!(in_turn[1] > Time::from_us(140) && in_turn[1] < Time::from_us(160), "{in_turn:?}");
+    assert_eq!(in_turn, least_recent);
+}
+
+#[test]
+fn flows_over_rdma_and_phost_share_hosts_and_all_end() {
+    let mut config = paper(&[], random_flows(144, 300, 3));
+    let other = TransportConfig::Rdma(RdmaConfig { rto: Some(Time::from_ms(1)), ..rdma(controller("none")) });
+    config.transports.push(other);
+    let flows = random_flows(144, 300, 3).into_iter().zip(0..);
+    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
+    let (kept, _) = run(config);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+#[test]
+fn incast_requests_take_the_authors_times() {
+    for protocol in ["phost", "phost8"] {
+        let Some((flows, times, _)) = authors("incast_N32_10MB", protocol) else { return };
+        let starts: Vec<f64> = flows.iter().map(|flow| flow.start.as_ns()).collect();
+        let (mut kept, outcome) = run_in(1, paper(&settings_of(protocol), flows));
+        kept.flows.sort_by_key(|flow| flow.flow);
+        assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+        let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+        let (ours, theirs) = (fct_and_rct(&starts, &found), fct_and_rct(&starts, &times));
+        println!("{protocol}: FCT, RCT {ours:?}, authors {theirs:?}");
+        assert!((ours.0 / theirs.0 - 1.0).abs() < 0.01, "FCT {ours:?} {theirs:?}");
+        assert!((ours.1 / theirs.1 - 1.0).abs() < 0.01, "RCT {ours:?} {theirs:?}");
+    }
+}
+
+#[test]
+fn the_time_that_a_flow_takes_alone_is_the_authors_opt() {
+    let Some((flows, _, ideal)) = authors("unit_single", "phost8") else { return };
+    let (mut kept, _) = run_in(1, paper(&[], flows));
+    kept.flows.sort_by_key(|flow| flow.flow);
+    let found: Vec<f64> = kept.flows.iter().map(|flow| flow.ideal.as_ns()).collect();
+    assert_eq!(found, ideal);
+}
+
+/// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
+fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let requests = starts.chunks(32).zip(times.chunks(32)).map(|(starts, times)| {
+        let end = starts.iter().zip(times).map(|(start, time)| start + time).fold(0.0, f64::max);
+        end - starts.iter().copied().fold(f64::MAX, f64::min)
+    });
+    (mean(times), mean(&requests.collect::<Vec<f64>>()))
+}
+
+#[test]
+fn a_workload_may_run_over_another_transport_than_the_scenario() {
+    let over = |transport: &str, own: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\n\
+             size = \"9KB\"\ntransport = {own}\n"
+        );
+        let scenario = Scenario::load(&text, "two.toml", Path::new("."), &[], None, Hooks::default());
+        let config =
+            scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).config().expect("a configuration");
+        let (kept, _) = run(config.clone());
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.transport == 1));
+        (config.transports[0].name(), config.transports[1].name())
+    };
+    // Nothing is taken from a transport of another kind: `controller` means nothing to pHost, `policy` nothing to RDMA.
+    let phost = "{ kind = \"phost\", short_flow = 0 }";
+    assert_eq!(over("controller = { kind = \"dctcp\" }", phost), ("rdma", "phost"));
+    let rdma = "{ kind = \"rdma\", controller = { kind = \"dctcp\" } }";
+    assert_eq!(over("kind = \"phost\"\npolicy = \"earliest-deadline\"", rdma), ("phost", "rdma"));
+}
+
+/// Settings drawn from what may be given, as `--set` takes them.
+fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
+    let of = |random: &mut RandomStream, values: &[&str]| {
+        values[random.below(values.len() as u64) as usize].to_string()
+    };
+    let queue = of(random, &["priority", "priority", "fifo"]);
+    let short = if queue == "fifo" { "0".to_string() } else { of(random, &["0", "3", "8"]) };
+    let limit = of(random, &["0B", "3KB", "6200B", "36KiB"]);
+    let mut sets = vec![
+        ("topology.leaves", of(random, &["1", "2", "3"])),
+        ("topology.spines", of(random, &["1", "2", "3"])),
+        ("topology.hosts_per_leaf", of(random, &["2", "3"])),
+        ("switch.queue.kind", queue.clone()),
+        ("switch.balancer.kind", of(random, &["label", "ecmp", "spray", "destination"])),
+        ("switch.pfc.enabled", of(random, &["true", "false", "false"])),
+        ("switch.forwarding", of(random, &["cut-through", "ideal-cut-through"])),
+        ("transport.free_tokens", of(random, &["0", "1", "8", "30"])),
+        ("transport.free_tokens_for", of(random, &["short", "every"])),
+        ("transport.window", of(random, &["1", "2", "8", "40"])),
+        ("transport.token_life", of(random, &["1.0", "1.5", "20.0"])),
+        ("transport.token_interval", of(random, &["0.5", "1.0", "1.03"])),
+        ("transport.hold", of(random, &["true", "false"])),
+        ("transport.first_wait", of(random, &["0.0", "2.0"])),
+        ("transport.retoken", of(random, &["0.0", "9.0", "100.0"])),
+        ("transport.downgrade", of(random, &["0.0", "15.0", "25.0"])),
+        ("transport.wake_on_data", of(random, &["true", "false"])),
+        ("transport.spray", of(random, &["true", "false"])),
+        ("transport.request_timeout", of(random, &["10us", "120us"])),
+        ("transport.policy", of(random, &["shortest-remaining", "earliest-deadline", "tenant-round-robin"])),
+        ("transport.short_flow", short),
+        ("run.stall", "10s".to_string()),
+    ];
+    if queue == "priority" {
+        sets.push(("switch.queue.limit", limit));
+        sets.push(("switch.queue.drop", of(random, &["lowest", "tail"])));
+    }
+    sets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_flow_ends_under_any_settings_that_are_taken_though_links_lose_packets_of_any_kind(
+        seed in 0u64..1 << 32,
+        kinds in prop_oneof![Just(LinkLoss::ALL), 1u32..16],
+        percent in 0u32..12,
+    ) {
+        let mut random = RandomStream::new(seed, "settings");
+        let sets = drawn(&mut random);
+        let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (*key, &value[..])).collect();
+        let hosts = |config: &Config| config.topology.hosts().len() as u32;
+        let mut config = Config { seed, ..paper(&sets, Vec::new()) };
+        let flows = random_flows(hosts(&config), 1 + random.below(25) as usize, seed);
+        config.traffic = traffic(flows.clone());
+        config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
+        let (kept, _) = run_in(1 + (seed % 3) as usize, config);
+        let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+        prop_assert_eq!(ended, flows.len(), "{:?}", sets);
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
+}

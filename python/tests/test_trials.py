@@ -1,0 +1,249 @@
+"""Experiments on accuracy: their points, what is kept, published points beside ours, claims and the page."""
+
+import json
+import re
+
+import pytest
+
+from weftline import _native, experiments, reproduce, tracing, trials
+from weftline.cli import main
+
+pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
+if not hasattr(_native, "pint_compared"):
+    pytest.skip("needs the native module", allow_module_level=True)
+
+EXPERIMENT = """
+title = "Two widths on a ring"
+source = "own"
+[small]
+set = { trials = 40 }
+[full]
+set = { trials = 60 }
+[[axis]]
+name = "hops"
+variants = [{ name = "2" }, { name = "4" }, { name = "5" }, { name = "9", size = "full" }]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "2x8", set = { copies = 2 } },
+  { name = "1", set = { bits = 1 } },
+  { name = "PPM", set = { scheme = "ppm" } },
+]
+[[figure]]
+name = "ring"
+title = "Ring"
+kind = "trials"
+lines = "scheme"
+along = "hops"
+metrics = ["mean", "p99"]
+published = "ring"
+set = { topology = "ring.gml", longest = 5, know = "neighbours" }
+[[claim]]
+text = "two bytes need fewer packets than a bit"
+kind = "trials"
+figure = "ring"
+line = "2x8"
+against = "1"
+metric = "mean"
+at = "4"
+below = 1
+[[claim]]
+text = "PPM needs few"
+kind = "trials"
+figure = "ring"
+line = "PPM"
+metric = "mean"
+at = "5"
+most = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of an experiment on a ring of 8 switches."""
+    found = tmp_path / "ring"
+    found.mkdir()
+    nodes = "".join(f"node [ id {n} ] " for n in range(8))
+    links = "".join(f"edge [ source {n} target {(n + 1) % 8} ] " for n in range(8))
+    (found / "ring.gml").write_text(f"graph [ {nodes} {links} ]")
+    (found / "experiment.toml").write_text(EXPERIMENT)
+    published = [{"line": "PPM", "metric": "mean", "points": [[4, 128.5], [5, 170]]}]
+    (found / "published.json").write_text(json.dumps({"ring": published}))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def panel(folder, *, full=False):
+    experiment = experiments.load(str(folder))
+    size = reproduce.chosen_size(experiment, full=full)
+    return trials.plan(experiment, size, folder / "out")[0]
+
+
+def test_points_are_as_long_as_the_network_has_paths_and_know_their_settings(folder):
+    found = panel(folder)
+    assert found.places == ["2", "4", "5"]
+    assert [p.place for p in panel(folder, full=True).points] == ["2", "4", "5"] * 3, "none has 9"
+    first = found.points[0].settings
+    assert (first["hops"], first["bits"], first["copies"], first["know"]) == (2, 8, 2, "neighbours")
+    assert len({p.file for p in found.points}) == 9
+
+
+def test_numbers_and_published_points_stand_side_by_side(folder, capsys, tmp_path):
+    assert main(["reproduce", str(folder), "--jobs", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"PPM +\d[\d.]* +\d[\d.]* / 12[89] +\d[\d.]* / 170", printed), printed
+    assert re.search(r"two bytes need fewer packets than a bit +PASS", printed)
+    assert re.search(r"PPM needs few +DIFFERS +\d+", printed), "a finding, not an error"
+    page = (tmp_path / "out/experiments/ring/report.html").read_text()
+    specs = json.loads(re.search(r'id="figures">(.*?)</script>', page)[1])
+    rows = specs[0]["data"]["values"]
+    hollow = [(row["line"], row["x"], row["y"]) for row in rows if row["published"]]
+    assert hollow == [("PPM", 4, 128.5), ("PPM", 5, 170)]
+    assert len(rows) == 2 * 9 + 2
+
+
+def test_what_was_tried_is_kept_and_is_the_same_with_any_number_of_jobs(folder, monkeypatch, capsys):
+    assert main(["reproduce", str(folder), "--json", "--jobs", "1"]) == 0
+    once = json.loads(capsys.readouterr().out)["points"]
+    asked = []
+    tried = tracing._tried
+    monkeypatch.setattr(tracing, "_tried", lambda *of: asked.append(of) or tried(*of))
+    assert main(["reproduce", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["points"] == once and not asked
+    assert main(["reproduce", str(folder), "--json", "--jobs", "3", "--out", "again"]) == 0
+    assert json.loads(capsys.readouterr().out)["points"] == once and len(asked) == 9
+    assert all(point["found"].get("wrong") == 0 for point in once)
+
+
+def test_a_changed_topology_is_tried_anew(folder):
+    before = {p.file for p in panel(folder).points if p.line != "PPM"}
+    (folder / "ring.gml").write_text((folder / "ring.gml").read_text() + " ")
+    assert not before & {p.file for p in panel(folder).points}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("copies = 2", "copeis = 2", 'unknown "copeis": did you mean "copies"'),
+        ('know = "neighbours"', 'know = "neighbors"', 'unknown "neighbors": did you mean "neighbours"'),
+        ('scheme = "ppm"', 'scheme = "pmp"', 'unknown "pmp"'),
+        ('"mean", "p99"', '"mean", "p98"', 'unknown "p98": did you mean "p99"'),
+        ("trials = 40", "trials = 0", "trials: expected 1 to 1000000, found 0"),
+        ('"ring.gml"', '"rign.gml"', "rign.gml"),
+        ("bits = 1 ", "bits = 99 ", "bits"),
+        ('{ name = "4" }', '{ name = "four" }', 'expected a number such as "59", found "four"'),
+        ('kind = "trials"\nlines', 'kind = "trails"\nlines', 'did you mean "trials"'),
+    ],
+)
+def test_what_cannot_be_tried_is_said_before_the_first_trial(folder, capsys, old, new, said):
+    file = folder / "experiment.toml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    assert main(["reproduce", str(folder)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_several_seeds_are_refused(folder, capsys):
+    assert main(["reproduce", str(folder), "--seeds", "1-3"]) == 2
+    assert "expected one seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware", "pint-fig9"])
+def test_the_published_experiments_are_whole(name, tmp_path):
+    experiment = experiments.load(name)
+    size = reproduce.chosen_size(experiment, full=True)
+    panels = trials.plan(experiment, size, tmp_path)
+    assert all(any(panel.published for panel in panels if panel.figure is f) for f in experiment.figures)
+    assert all(trials.check(claim, panels) is not None for claim in experiment.claims)
+
+
+RECORD = """
+bits = 32
+hops = { expected = 1, maximal = 3 }
+[[query]]
+name = "latency"
+value = "hop-latency"
+aggregation = "quantiles"
+bits = 32
+copies = 2
+largest = 16777216
+"""
+
+INCAST = """
+name = "incast"
+[topology]
+kind = "star"
+hosts = 4
+[transport]
+kind = "rdma"
+controller = { kind = "dctcp" }
+[telemetry]
+kind = "pint"
+queries = "record.toml"
+[[workload]]
+kind = "flows"
+flows = [
+  { src = 0, dst = 3, size = "400KB", start = "0us" },
+  { src = 1, dst = 3, size = "400KB", start = "0us" },
+  { src = 2, dst = 3, size = "100KB", start = "20us" },
+]
+"""
+
+LATENCY = """
+title = "Two senders, one port"
+source = "own"
+scenario = "scenario.toml"
+[small]
+set = { trials = 200 }
+[full]
+says = "the same"
+[[axis]]
+name = "samples"
+variants = [{ name = "50" }, { name = "200" }]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "8 bits" },
+  { name = "exact", set = { bits = 0 } },
+  { name = "independent", set = { independent = true } },
+  { name = "sketch", set = { sketch_bytes = 60 } },
+]
+[[figure]]
+name = "median"
+title = "Median"
+kind = "trials"
+lines = "scheme"
+along = "samples"
+metrics = ["error", "typical"]
+set = { what = "latency", quantile = 0.5, longest_sample = 200, "scenario.seed" = 2 }
+[[claim]]
+text = "8 bits are as good as exact values"
+kind = "trials"
+figure = "median"
+line = "8 bits"
+against = "exact"
+metric = "error"
+most = 1.2
+"""
+
+
+def test_latency_is_tried_on_what_one_run_recorded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "port"
+    folder.mkdir()
+    for name, text in (("record", RECORD), ("scenario", INCAST), ("experiment", LATENCY)):
+        (folder / f"{name}.toml").write_text(text)
+    assert main(["reproduce", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(list((tmp_path / "out/experiments/port/points").iterdir())) == 1, "all points share one run"
+    errors = {(p["line"], p["samples"]): p["found"]["mean_relative_error"] for p in found["points"]}
+    assert len(errors) == 8 and {p["found"]["streams"] for p in found["points"]} == {2}
+    assert errors["8 bits", 200] == pytest.approx(errors["exact", 200], abs=0.03)
+    assert 0 < errors["independent", 200] < 0.1
+    assert errors["sketch", 200] != errors["8 bits", 200]
+    assert found["claims"][0]["holds"]
+
+    changed = (folder / "experiment.toml").read_text().replace("quantile = 0.5", "quantile = 5")
+    (folder / "experiment.toml").write_text(changed)
+    assert main(["reproduce", str(folder)]) == 2
+    assert "quantile: expected a number between 0 and 1, found 5" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""What a run's digests tell, as numbers: packets until paths are known, errors of latency quantiles.
+
+The numbers of a run are computed once and kept in its folder, by what the collector knows of the network:
+
+    ids        which switches there are; any may follow any (its network has all of them as neighbours)
+    network    which are neighbours
+
+Latency is held against a query called "reference" of the same plan on the same value, which has more bits and
+copies and so more of the values. What it misses is part of the errors: they are upper bounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline import _native, pint
+from weftline.errors import InputError
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+LEAST_PACKETS = 200
+"""Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
+LEAST_SAMPLES = 100
+"""Samples of a hop from which its quantiles count."""
+LEAST_NS = 100.0
+"""Quantile of a hop's latency from which it counts, about a packet at 100 Gb/s: idle ports delay nothing."""
+
+
+def path_packets(run: Run, known: str) -> float | None:
+    """Return the mean number of packets until a flow's path is known, over the longest paths that occur."""
+    return _numbers(run, known).get("path_packets")
+
+
+def latency_error(run: Run, quantile: str) -> float | None:
+    """Return the mean relative error of a quantile ("0.5", "0.99") of hop latency."""
+    found = _numbers(run, "network").get("latency_errors", {}).get(quantile)
+    return found["mean"] if found else None
+
+
+def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the numbers of a collector's reports under a plan with these queries.
+
+    Returns
+    -------
+    dict
+        ``path_packets`` with ``path_hops``, ``path_flows`` that count and ``path_open`` that stayed open;
+        ``latency_errors``: ``mean`` and ``hops`` that count, by quantile. What is not asked is not there.
+    """
+    path = next((q["name"] for q in queries if q["aggregation"] == "path"), None)
+    quantiles = [q["name"] for q in queries if q["aggregation"] == "quantiles"]
+    estimated = next((name for name in quantiles if name != "reference"), None)
+    decoded: dict[int, list[int | None]] = {}
+    errors: dict[str, list[float]] = {}
+    for report in reports:
+        if report["digests"] < LEAST_PACKETS:
+            continue
+        told = report["queries"]
+        if path in told:
+            found = told[path]
+            decoded.setdefault(len(found["hops"]), []).append(found["decoded_after"])
+        if estimated in told and "reference" in told:
+            for mine, true in zip(told[estimated]["hops"], told["reference"]["hops"], strict=False):
+                _add_errors(errors, mine, true)
+    result: dict[str, Any] = {}
+    if decoded:
+        longest = max(decoded)
+        known = [packets for packets in decoded[longest] if packets is not None]
+        still_open = len(decoded[longest]) - len(known)
+        result |= {"path_hops": longest, "path_flows": len(known), "path_open": still_open}
+        result["path_packets"] = math.fsum(known) / len(known) if known else None
+    if errors:
+        result["latency_errors"] = {
+            quantile: {"mean": math.fsum(found) / len(found), "hops": len(found)}
+            for quantile, found in errors.items()
+        }
+    return result
+
+
+def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> None:
+    """Add the relative errors of a hop's quantiles, those that count."""
+    truth = {str(q["quantile"]): q["value"] for q in true["quantiles"]}
+    if mine["samples"] < LEAST_SAMPLES:
+        return
+    for estimate in mine["quantiles"]:
+        quantile = str(estimate["quantile"])
+        if truth.get(quantile, 0) >= LEAST_NS:
+            errors.setdefault(quantile, []).append(abs(estimate["value"] / truth[quantile] - 1))
+
+
+def _numbers(run: Run, known: str) -> dict[str, Any]:
+    kept = run.out / f"decoded-{known}.json"
+    try:
+        return json.loads(kept.read_text("utf-8"))
+    except (OSError, ValueError):
+        pass
+    telemetry = run.scenario.get("telemetry", {})
+    if not isinstance(telemetry, dict) or "queries" not in telemetry:
+        return {}
+    if not (run.out / "telemetry.parquet").is_file():
+        return {}
+    plan = pint.Plan.open(telemetry["queries"])
+    with tempfile.TemporaryDirectory() as folder:
+        found = numbers(_reports(run, plan, known, Path(folder)), plan.facts()["queries"])
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def _reports(run: Run, plan: pint.Plan, known: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Decode the digests of a run; results go through a file, which holds millions of flows as well."""
+    network = run.out / "scenario.toml"
+    if known == "ids":
+        network = folder / "all-neighbours.txt"
+        network.write_text(all_neighbours(_switches(run)), encoding="utf-8")
+    findings = folder / "findings.jsonl"
+    pint.decode(plan, run.out / "telemetry.parquet", topology=network, findings=findings, show=0)
+    with findings.open(encoding="utf-8") as lines:
+        for line in lines:
+            found = json.loads(line)
+            if "queries" in found:
+                yield found
+
+
+def _switches(run: Run) -> list[int]:
+    """Return the node numbers of a run's switches, which follow its hosts."""
+    text = (run.out / "scenario.toml").read_text("utf-8")
+    checked = json.loads(_native.check(text, "scenario.toml", str(run.out), [], None))["topology"]
+    try:
+        return list(range(checked["hosts"], checked["hosts"] + checked["switches"]))
+    except (KeyError, TypeError):
+        raise InputError(f"{run.out}: its network cannot be counted") from None
+
+
+def all_neighbours(switches: list[int]) -> str:
+    """Return a network of which every switch is every other's neighbour, in the HPCC simulator's text format.
+
+    Nodes below the first switch are hosts; they hang on it.
+    """
+    links = [*itertools.combinations(switches, 2), *((host, switches[0]) for host in range(switches[0]))]
+    lines = [f"{switches[-1] + 1} {len(switches)} {len(links)}", " ".join(map(str, switches))]
+    lines += [f"{a} {b} 100Gbps 1us 0" for a, b in links]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,85 @@
+"""`weftline reproduce` of an experiment on accuracy: points tried on several cores, kept, shown."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weftline import trials, trials_exhibits
+from weftline.errors import InputError
+from weftline.experiments import Experiment
+from weftline.terminal import ProgressLine
+
+if TYPE_CHECKING:
+    from weftline.reproduce import Size
+
+
+def command(
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, Sequence[str]],
+    options: argparse.Namespace,
+) -> int:
+    """Try what is not tried yet, show it and check the claims; return the exit status."""
+    if len(size.seeds) > 1:
+        raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
+    panels = trials.plan(experiment, size, out, only)
+    if not panels:
+        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
+    points = list({point.file: point for panel in panels for point in panel.points}.values())
+    quiet = options.quiet or options.json
+    if not quiet:
+        print(f"{experiment.title}\n{size.says}; {len(points)} points")
+    try:
+        failed = _tried(experiment, points, options, ProgressLine(quiet=quiet))
+    except KeyboardInterrupt:
+        failed = None
+    if failed is None:
+        print("interrupted; what was tried is kept, the same command goes on from there", file=sys.stderr)
+        return 1
+    for panel in panels:
+        panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}
+    verdicts = [v for claim in experiment.claims if (v := trials.check(claim, panels)) is not None]
+    if options.json:
+        trials_exhibits.print_json(experiment, size, panels, verdicts, failed)
+    elif not options.quiet:
+        trials_exhibits.print_tables(panels, verdicts)
+    for name, why in failed.items():
+        print(f"failed: {name}: {why}", file=sys.stderr)
+    path = trials_exhibits.write_page(experiment, size, panels, verdicts, out / "report.html")
+    if not quiet:
+        print(f"page: {path}")
+    return 1 if failed else 0
+
+
+def _tried(
+    experiment: Experiment, points: Sequence[trials.Point], options: argparse.Namespace, line: ProgressLine
+) -> dict[str, str] | None:
+    """Run what points need a run of, then try them; return what failed and why, None when interrupted."""
+    from weftline import reproduce
+
+    jobs = options.jobs or max(1, reproduce.cores() // max(1, options.threads))
+    recorded = {p.recorded.folder: p.recorded for p in points if p.recorded and trials.kept(p) is None}
+    failed: dict[str, str] = {}
+    if recorded:
+        lost = reproduce.run_points(
+            list(recorded.values()), jobs=jobs, threads=options.threads, line=line, name=experiment.name
+        )
+        if lost is None:
+            return None
+        failed |= {point.name: why for point, why in lost}
+        gone = {point.folder for point, _ in lost}
+        points = [point for point in points if not (point.recorded and point.recorded.folder in gone)]
+
+    def show(text: str) -> None:
+        line.show(f"{experiment.name}  {text}", at_once=True)
+
+    try:
+        found = trials.run(points, folder=experiment.folder, jobs=jobs, show=show)
+    finally:
+        line.clear()
+    return failed | {f"{point.line}, {point.place}": why for point, why in found.items()}

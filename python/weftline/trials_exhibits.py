@@ -1,0 +1,163 @@
+"""How an experiment on accuracy is shown: tables for the terminal, figures for the page, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weftline import _native, claims, figures, page, report
+from weftline.experiments import Experiment
+from weftline.page import Section
+from weftline.terminal import Table
+from weftline.trials import METRICS, Panel
+
+if TYPE_CHECKING:
+    from weftline.reproduce import Size
+
+
+def _metrics(panel: Panel) -> list[str]:
+    return list(panel.figure.options.get("metrics", ["mean"]))
+
+
+def _labels(panel: Panel) -> list[str]:
+    """The lines that are tried, then those that are published alone."""
+    return list(dict.fromkeys([*panel.lines, *(entry["line"] for entry in panel.published)]))
+
+
+def tables(panel: Panel) -> list[Table]:
+    """Return the numbers of a panel, a table for each metric and a row for each line."""
+    found = []
+    for name in _metrics(panel):
+        metric, said = METRICS[name], False
+        rows = []
+        for line in _labels(panel):
+            row = [line]
+            for place in panel.places:
+                ours, theirs = panel.value(line, place, name), panel.said(line, place, name)
+                said |= theirs is not None
+                text = metric.text(ours)
+                row.append(text if theirs is None else f"{text} / {metric.text(theirs)}")
+            if any(cell != "–" for cell in row[1:]):
+                rows.append(row)
+        axis = panel.figure.options.get("axis", panel.figure.along)
+        note = "\n".join(["here / published"] * said + notes(panel))
+        title = f"{panel.title}: {metric.title}"
+        found.append(Table([axis, *panel.places], rows, title=title, note=note))
+    return found
+
+
+def notes(panel: Panel) -> list[str]:
+    """Return what a reader of the numbers has to know: what went wrong, what was left out."""
+    said = []
+    for key, text in (("wrong", "paths were decoded wrongly"), ("given_up", "paths were not decoded")):
+        count = sum(found.get(key, 0) for found in panel.found.values())
+        if count:
+            said.append(f"{count} {text}.")
+    streams = {
+        (found["streams"], found["left_out"], point.settings["smallest"])
+        for point, found in panel.found.items()
+        if "streams" in found
+    }
+    for used, left_out, smallest in sorted(streams):
+        text = f"{used} hops of flows"
+        more = f"; {left_out} left out, whose quantile is below {smallest:g} ns"
+        said.append(f"{text}{more if left_out else ''}.")
+    return said
+
+
+def figure(panel: Panel) -> figures.Figure:
+    """Return a panel as a figure: one diagram for each of its metrics, a line for each of its lines."""
+    diagrams = []
+    for name in _metrics(panel):
+        metric = METRICS[name]
+        values = [
+            (point.line, point.x, metric.scale * value)
+            for point, found in panel.found.items()
+            if (value := found.get(metric.key)) is not None
+        ]
+        places = [point.x for point in panel.points]
+        published = [
+            (entry["line"], x, y)
+            for entry in panel.published
+            if entry["metric"] == name
+            for x, y in entry["points"]
+            if min(places) <= x <= max(places)
+        ]
+        diagrams.append(
+            figures.Diagram(title=metric.title, log=metric.log, values=values, published=published)
+        )
+    drawn = figures.against_number(
+        panel.title,
+        _labels(panel),
+        diagrams,
+        axis=panel.figure.options.get("axis", panel.figure.along),
+        caption=panel.figure.options.get("caption", ""),
+        log_x=False,
+    )
+    drawn.tables = tables(panel)
+    return drawn
+
+
+def print_tables(panels: Sequence[Panel], verdicts: Sequence[claims.Verdict]) -> None:
+    """Print the tables of all panels, then the claims."""
+    shown = [table for panel in panels if panel.found for table in tables(panel)]
+    for found in [*shown, *([claims.table(verdicts)] if verdicts else [])]:
+        print()
+        print(found.text())
+
+
+def print_json(
+    experiment: Experiment,
+    size: Size,
+    panels: Sequence[Panel],
+    verdicts: Sequence[claims.Verdict],
+    failed: Mapping[str, str],
+) -> None:
+    """Print all that was found, for programs."""
+    points = [
+        {
+            "figure": panel.figure.name,
+            "panel": dict(panel.choice),
+            "line": point.line,
+            panel.figure.along: point.x,
+            "found": found,
+            "published": {name: panel.said(point.line, point.place, name) for name in _metrics(panel)},
+        }
+        for panel in panels
+        for point, found in panel.found.items()
+    ]
+    result = {
+        "experiment": experiment.name,
+        "size": size.says,
+        "points": points,
+        "claims": [claims.as_json(verdict) for verdict in verdicts],
+        "failed": dict(failed),
+    }
+    print(json.dumps(result, indent=2, ensure_ascii=False))
+
+
+def write_page(
+    experiment: Experiment,
+    size: Size,
+    panels: Sequence[Panel],
+    verdicts: Sequence[claims.Verdict],
+    path: Path,
+) -> Path:
+    """Write the page of an experiment and return its path."""
+    sections = [Section(text=experiment.text)]
+    if verdicts:
+        note = "Each line is a sentence of the source as a bound on a number of a figure below."
+        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
+    for definition in experiment.figures:
+        drawn = [figure(panel) for panel in panels if panel.figure is definition and panel.found]
+        if drawn:
+            sections.append(Section(title=definition.title, figures=drawn))
+    about = [
+        ("source", experiment.source),
+        ("size", size.says),
+        ("command", report.command_line()),
+        ("weftline", _native.version()),
+    ]
+    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
