@@ -8,14 +8,16 @@
 //! remaining as in the Fastpass of the pHost authors' simulator.
 //! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
 
-/// Timeslots of one epoch; a grant keeps them as the bits of one byte.
+use crate::workload::FlowId;
+
+/// Timeslots of one epoch (Fastpass of the pHost authors' simulator).
 pub const SLOTS_PER_EPOCH: u32 = 8;
 
 /// Packets that one flow still asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Number of the flow; breaks ties, lowest first.
-    pub flow: u32,
+    pub flow: FlowId,
     /// Host that sends.
     pub source: u32,
     /// Host that receives.
@@ -24,43 +26,105 @@ pub struct Demand {
     pub remaining: u64,
 }
 
-/// Timeslots that one flow received in an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// Number of the flow.
-    pub flow: u32,
-    /// Host that the schedule packet goes to.
-    pub source: u32,
-    /// Bit k is set when timeslot k belongs to the flow.
-    pub slots: u8,
+impl Demand {
+    /// Fewest remaining first, then by flow number.
+    fn rank(&self) -> (u64, FlowId) {
+        (self.remaining, self.flow)
+    }
 }
 
-/// Fills one epoch for `hosts` hosts and takes the granted packets off `demands`, which it leaves sorted.
-///
-/// Returns one grant for each flow with a timeslot, by flow number. A demand that names a host outside `0..hosts` is
-/// never granted.
-pub fn fill_epoch(demands: &mut [Demand], hosts: usize) -> Vec<Grant> {
-    let mut grants: Vec<Grant> = Vec::new();
-    for slot in 0..SLOTS_PER_EPOCH {
-        demands.sort_unstable_by_key(|demand| (demand.remaining, demand.flow));
-        let mut sends = vec![false; hosts];
-        let mut receives = vec![false; hosts];
-        for demand in demands.iter_mut().filter(|demand| demand.remaining > 0) {
-            let (source, destination) = (demand.source as usize, demand.destination as usize);
-            if source >= hosts || destination >= hosts || sends[source] || receives[destination] {
-                continue;
+/// What one source may send in an epoch: the content of one schedule packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Host that the schedule packet goes to.
+    pub source: u32,
+    /// The flow that may send one packet in each timeslot; none where the source is silent.
+    pub flows: [Option<FlowId>; SLOTS_PER_EPOCH as usize],
+}
+
+/// Fills epochs for a fixed number of hosts; its working space is kept from one epoch to the next.
+#[derive(Debug)]
+pub struct Allocator {
+    /// Number of the timeslot, over all epochs, in which each host last got one to send; 0 for never.
+    sends: Vec<u64>,
+    /// The same for receiving.
+    receives: Vec<u64>,
+    /// Timeslots filled so far.
+    filled: u64,
+    /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale entries.
+    places: Vec<(u64, usize)>,
+    taken: Vec<Demand>,
+    left: Vec<Demand>,
+}
+
+impl Allocator {
+    pub fn new(hosts: usize) -> Allocator {
+        Allocator {
+            sends: vec![0; hosts],
+            receives: vec![0; hosts],
+            filled: 0,
+            places: vec![(0, 0); hosts],
+            taken: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    /// Fills one epoch: takes the granted packets off `demands`, and leaves in `schedules` one schedule for each source
+    /// with a timeslot, by host number.
+    ///
+    /// `demands` come back sorted, without those that are served. A demand that names a missing host is never granted.
+    pub fn fill_epoch(&mut self, demands: &mut Vec<Demand>, schedules: &mut Vec<Schedule>) {
+        schedules.clear();
+        demands.retain(|demand| demand.remaining > 0);
+        demands.sort_unstable_by_key(Demand::rank);
+        let first = self.filled + 1;
+        for slot in 0..SLOTS_PER_EPOCH as usize {
+            self.fill_slot(demands);
+            for demand in &self.taken {
+                let place = &mut self.places[demand.source as usize];
+                if place.0 != first {
+                    *place = (first, schedules.len());
+                    schedules
+                        .push(Schedule { source: demand.source, flows: [None; SLOTS_PER_EPOCH as usize] });
+                }
+                schedules[place.1].flows[slot] = Some(demand.flow);
             }
-            sends[source] = true;
-            receives[destination] = true;
-            demand.remaining -= 1;
-            match grants.iter_mut().find(|grant| grant.flow == demand.flow) {
-                Some(grant) => grant.slots |= 1 << slot,
-                None => grants.push(Grant { flow: demand.flow, source: demand.source, slots: 1 << slot }),
+            self.merge(demands);
+        }
+        schedules.sort_unstable_by_key(|schedule| schedule.source);
+    }
+
+    /// Divides sorted demands into those that get the next timeslot, less the packet granted, and the others.
+    fn fill_slot(&mut self, demands: &[Demand]) {
+        self.filled += 1;
+        self.taken.clear();
+        self.left.clear();
+        for demand in demands {
+            let (source, destination) = (demand.source as usize, demand.destination as usize);
+            let free = self.sends.get(source).is_some_and(|&last| last != self.filled)
+                && self.receives.get(destination).is_some_and(|&last| last != self.filled);
+            if free {
+                self.sends[source] = self.filled;
+                self.receives[destination] = self.filled;
+                self.taken.push(Demand { remaining: demand.remaining - 1, ..*demand });
+            } else {
+                self.left.push(*demand);
             }
         }
     }
-    grants.sort_unstable_by_key(|grant| grant.flow);
-    grants
+
+    /// Merges both parts, each of which is sorted still, and leaves out what is served.
+    fn merge(&mut self, demands: &mut Vec<Demand>) {
+        demands.clear();
+        let mut left = self.left.iter().copied().peekable();
+        for taken in self.taken.iter().filter(|demand| demand.remaining > 0) {
+            while let Some(demand) = left.next_if(|demand| demand.rank() < taken.rank()) {
+                demands.push(demand);
+            }
+            demands.push(*taken);
+        }
+        demands.extend(left);
+    }
 }
 
 #[cfg(test)]
@@ -71,44 +135,55 @@ mod tests {
         Demand { flow, source, destination, remaining }
     }
 
-    fn slots(grants: &[Grant]) -> Vec<(u32, u8)> {
-        grants.iter().map(|grant| (grant.flow, grant.slots)).collect()
+    /// One epoch as (source, a letter for each timeslot: the flow's number, or a dot), and what remains of each flow.
+    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<(u32, String)>, Vec<(u32, u64)>) {
+        let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
+        Allocator::new(hosts).fill_epoch(&mut demands, &mut schedules);
+        let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
+        let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
+        (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
+    }
+
+    fn row(source: u32, slots: &str) -> (u32, String) {
+        (source, slots.to_string())
     }
 
     #[test]
-    fn a_lone_flow_gets_the_first_slots_that_it_needs() {
-        let mut demands = [demand(0, 0, 1, 3)];
-        assert_eq!(slots(&fill_epoch(&mut demands, 2)), [(0, 0b0000_0111)]);
-        assert_eq!(demands[0].remaining, 0);
+    fn a_lone_flow_gets_the_first_slots_that_it_needs_and_is_served() {
+        assert_eq!(epoch(2, &[demand(0, 0, 1, 3)]), (vec![row(0, "000.....")], vec![]));
     }
 
     #[test]
     fn a_long_flow_gets_all_eight_slots_and_keeps_the_rest() {
-        let mut demands = [demand(0, 0, 1, 100)];
-        assert_eq!(slots(&fill_epoch(&mut demands, 2)), [(0, 0xff)]);
-        assert_eq!(demands[0].remaining, 92);
+        assert_eq!(epoch(2, &[demand(0, 0, 1, 100)]), (vec![row(0, "00000000")], vec![(0, 92)]));
     }
 
     #[test]
     fn of_two_senders_to_one_receiver_the_shorter_flow_goes_first() {
-        let mut demands = [demand(0, 0, 2, 100), demand(1, 1, 2, 3)];
-        assert_eq!(slots(&fill_epoch(&mut demands, 3)), [(0, 0b1111_1000), (1, 0b0000_0111)]);
+        let demands = [demand(0, 0, 2, 100), demand(1, 1, 2, 3)];
+        assert_eq!(epoch(3, &demands), (vec![row(0, "...00000"), row(1, "111.....")], vec![(0, 95)]));
     }
 
     #[test]
-    fn one_sender_gives_each_slot_to_one_receiver_only() {
-        let mut demands = [demand(0, 0, 1, 100), demand(1, 0, 2, 2)];
-        assert_eq!(slots(&fill_epoch(&mut demands, 3)), [(0, 0b1111_1100), (1, 0b0000_0011)]);
+    fn one_schedule_names_every_flow_of_its_source() {
+        let demands = [demand(0, 0, 1, 100), demand(1, 0, 2, 2)];
+        assert_eq!(epoch(3, &demands), (vec![row(0, "11000000")], vec![(0, 94)]));
     }
 
     #[test]
     fn disjoint_pairs_share_every_slot() {
-        let mut demands = [demand(0, 0, 1, 9), demand(1, 2, 3, 9)];
-        assert_eq!(slots(&fill_epoch(&mut demands, 4)), [(0, 0xff), (1, 0xff)]);
+        let demands = [demand(0, 0, 1, 9), demand(1, 2, 3, 9)];
+        assert_eq!(epoch(4, &demands).0, [row(0, "00000000"), row(2, "11111111")]);
+    }
+
+    #[test]
+    fn of_equal_demands_the_one_that_began_is_finished_first() {
+        let demands = [demand(1, 1, 2, 4), demand(0, 0, 2, 4)];
+        assert_eq!(epoch(3, &demands).0, [row(0, "0000...."), row(1, "....1111")]);
     }
 
     #[test]
     fn a_demand_on_a_missing_host_is_never_granted() {
-        assert!(fill_epoch(&mut [demand(0, 0, 7, 1)], 2).is_empty());
+        assert_eq!(epoch(2, &[demand(0, 0, 7, 1)]), (vec![], vec![(0, 1)]));
     }
 }

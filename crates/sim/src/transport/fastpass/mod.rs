@@ -1,5 +1,6 @@
 //! Fastpass: a central arbiter gives every packet its timeslot.
 //!
-//! Only the allocation exists so far; no transport of this name can be chosen in a scenario yet.
+//! Only the arbiter exists so far, tested alone; no transport of this name can be chosen in a scenario yet.
 
 pub mod allocation;
+pub mod arbiter;
