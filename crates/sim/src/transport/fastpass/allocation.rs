@@ -135,8 +135,11 @@ mod tests {
         Demand { flow, source, destination, remaining }
     }
 
-    /// One epoch as (source, a letter for each timeslot: the flow's number, or a dot), and what remains of each flow.
-    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<(u32, String)>, Vec<(u32, u64)>) {
+    /// A source and, for each timeslot, the flow's number or a dot.
+    type Row = (u32, String);
+
+    /// One epoch's schedules, and (flow, packets remaining) of the demands that are left.
+    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u64)>) {
         let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
         Allocator::new(hosts).fill_epoch(&mut demands, &mut schedules);
         let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
@@ -144,7 +147,7 @@ mod tests {
         (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
     }
 
-    fn row(source: u32, slots: &str) -> (u32, String) {
+    fn row(source: u32, slots: &str) -> Row {
         (source, slots.to_string())
     }
 
