@@ -114,3 +114,13 @@ fn a_schedule_that_comes_after_its_epoch_boundary_is_used_at_once() {
     let late = Time::from_ns(30_000);
     assert_eq!(timing(StartRule::EpochBoundary).departure(0, Time::from_ns(EPOCH_NS), late), late);
 }
+
+#[test]
+fn short_flows_pass_a_long_one_to_the_same_receiver() {
+    let mut flows = vec![(0, 40, 500, 0)];
+    flows.extend((1..6).map(|number| (16 + number as u32, 40, 3, 100_000 * number)));
+    let released = [668_942, 8_390, 10_390, 12_390, 14_390, 16_390];
+    let published = [678_678, 17_678, 19_678, 21_678, 23_678, 25_678];
+    assert_eq!(completion_ns(StartRule::OnReceipt, &flows), released);
+    assert_eq!(completion_ns(StartRule::EpochBoundary, &flows), published);
+}
