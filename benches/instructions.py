@@ -31,6 +31,7 @@ TOLERANCE = 0.03
 
 LENGTHS = {
     "fat320-hpcc": ("30us", "60us"),
+    "fat320-hpcc-pint": ("30us", "60us"),
     "fat320-dctcp": ("30us", "60us"),
     "w8-0.5": ("100us", "200us"),
 }

@@ -239,7 +239,9 @@ def test_a_percentage_that_is_none_is_refused(engine, percent):
 def test_every_scenario_in_benches_is_a_workload_with_a_description():
     listed = {entry["name"]: entry["description"] for entry in json.loads(_native.workloads())}
     files = Path(__file__).resolve().parents[2].glob("benches/*.toml")
-    assert sorted(listed) == sorted(path.stem for path in files)
+    # Those of PINT's library alone have no scenario.
+    alone = {"pint-encode", "pint-decode-5", "pint-decode-59"}
+    assert sorted(listed) == sorted({path.stem for path in files} | alone)
     assert all(len(text) > 20 and "\n" not in text and not text.startswith("#") for text in listed.values())
 
 
@@ -250,6 +252,15 @@ def test_a_run_in_a_process_of_its_own_reports_its_cost(tmp_path, monkeypatch):
     found = bench.in_own_process("i64", 1)
     assert found["packet_hops"] > 400_000 and found["cpu_seconds"] > 0 and found["threads"] == 1
     assert len(found["fingerprint"]) == 16
+
+
+@needs_native
+def test_what_pint_costs_alone_is_a_workload_without_a_scenario():
+    found = bench.in_own_process("pint-encode", 1)
+    assert found["packet_hops"] == 20_000_000 and found["cpu_seconds"] > 0
+    assert found["note"] == "pint-encode counts hops encoded"
+    with pytest.raises(_native.RunFailed, match="--set seed: pint-encode has no scenario"):
+        bench.in_own_process("pint-encode", 1, [("seed", "2")])
 
 
 @needs_native

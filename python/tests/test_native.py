@@ -199,6 +199,15 @@ def test_progress_is_told_and_can_stop_the_run(tmp_path):
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["status"] == "interrupted"
 
 
+@pytest.fixture
+def heeding_ctrl_c():
+    """Whoever runs the tests may ignore it, as a shell does for what it runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_ctrl_c")
 def test_ctrl_c_ends_a_run_within_a_second_and_leaves_readable_files(tmp_path):
     sent = []
 

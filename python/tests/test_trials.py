@@ -5,12 +5,10 @@ import re
 
 import pytest
 
-from weftline import _native, experiments, reproduce, tracing, trials
+from weftline import experiments, reproduce, tracing, trials
 from weftline.cli import main
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
-if not hasattr(_native, "pint_compared"):
-    pytest.skip("needs the native module", allow_module_level=True)
 
 EXPERIMENT = """
 title = "Two widths on a ring"

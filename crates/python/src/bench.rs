@@ -16,11 +16,14 @@ use weftline_sim::simulation::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::instructions::Instructions;
+use crate::pint;
+use crate::pint::bench::WORKLOADS as PINT_WORKLOADS;
 use crate::scenarios::Source;
 
 /// Every workload. A file opens with one line of comment, which describes it, and the scenario's `name`.
 const WORKLOADS: &[&str] = &[
     include_str!("../../../benches/fat320-hpcc.toml"),
+    include_str!("../../../benches/fat320-hpcc-pint.toml"),
     include_str!("../../../benches/fat320-dctcp.toml"),
     include_str!("../../../benches/p8.toml"),
     include_str!("../../../benches/p16.toml"),
@@ -44,8 +47,9 @@ fn description_of(text: &str) -> &str {
 /// Name and description of every workload, as JSON.
 #[pyfunction]
 pub fn workloads() -> String {
-    let each =
-        WORKLOADS.iter().map(|text| json!({"name": name_of(text), "description": description_of(text)}));
+    let runs = WORKLOADS.iter().map(|text| (name_of(text), description_of(text)));
+    let alone = PINT_WORKLOADS.iter().map(|workload| (workload.name, workload.description));
+    let each = runs.chain(alone).map(|(name, description)| json!({"name": name, "description": description}));
     serde_json::Value::Array(each.collect()).to_string()
 }
 
@@ -66,8 +70,15 @@ impl Sink for Nowhere {
 #[pyfunction]
 #[pyo3(signature = (name, threads=1, sets=Vec::new()))]
 pub fn bench(py: Python<'_>, name: &str, threads: u16, sets: Vec<(String, String)>) -> PyResult<String> {
+    if let Some(workload) = PINT_WORKLOADS.iter().find(|workload| workload.name == name) {
+        if let Some((path, _)) = sets.first() {
+            return Err(input(format!("--set {path}: {name} has no scenario")));
+        }
+        return py.detach(|| pint::bench::run(workload)).map_err(failed);
+    }
     let Some(text) = WORKLOADS.iter().find(|text| name_of(text) == name) else {
-        let known = WORKLOADS.iter().map(|text| name_of(text));
+        let runs = WORKLOADS.iter().map(|text| name_of(text));
+        let known = runs.chain(PINT_WORKLOADS.iter().map(|workload| workload.name));
         return Err(input(weftline_sim::parameters::unknown("workload", name, known)));
     };
     bench_scenario(py, (*text).to_owned(), name.to_owned(), PathBuf::from("."), sets, threads)

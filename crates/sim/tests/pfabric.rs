@@ -3,48 +3,21 @@
 
 mod common;
 
+use common::phost_paper::{self, authors, packets, summary, text, with_flows};
 use common::*;
-use std::io::Read;
 use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
-const PAPER: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 9
-spines = 4
-hosts_per_leaf = 16
-host_link = { rate = "10Gbps", delay = "200ns" }
-fabric_link = { rate = "40Gbps", delay = "200ns" }
-
-[switch]
-forwarding = "ideal-cut-through"
-cut_through_header = "40B"
-
-[transport]
-kind = "pfabric"
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
 fn load(sets: &[(&str, &str)]) -> Scenario {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default());
-    scenario.unwrap_or_else(|error| panic!("{error}"))
+    phost_paper::load("pfabric", sets)
 }
 
 /// The paper's network with some settings changed, and these flows on it.
 fn paper(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
-    Config { traffic: traffic(flows), ..load(sets).config().expect("a configuration") }
-}
-
-fn packets(src: u32, dst: u32, count: u64, start: Time) -> FlowSpec {
-    flow(src, dst, count * 1460, start)
+    with_flows("pfabric", sets, flows)
 }
 
 /// Completion times in nanoseconds, in the order of the flows.
@@ -116,39 +89,17 @@ fn a_sender_serves_its_shorter_flow_first() {
     assert!((found[0] as f64 / 145_728.0 - 1.0).abs() < 0.02, "{found:?}");
 }
 
-/// Flows of a reference case, and the authors' completion and ideal times in nanoseconds.
-fn authors(case: &str) -> Option<(Vec<FlowSpec>, Vec<f64>, Vec<f64>)> {
-    let folder = reference()?.join("phost").join(case);
-    let flows = decimals(&folder.join("flows.csv.gz"));
-    let flow = |row: &Vec<f64>| {
-        let start = Time((row[4] * 1000.0).round() as u64);
-        common::flow(row[1] as u32, row[2] as u32, row[3] as u64, start)
-    };
-    let times = decimals(&folder.join("fct_pfabric.csv.gz"));
-    let column = |at: usize| times.iter().map(|row| row[at]).collect();
-    Some((flows.iter().map(flow).collect(), column(1), column(2)))
-}
-
-/// Rows of a gzipped CSV of numbers, without its header.
-fn decimals(path: &Path) -> Vec<Vec<f64>> {
-    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
-    let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("{}: {field}", path.display()));
-    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
-}
-
 #[test]
 fn short_flows_beside_a_long_one_take_the_authors_times() {
-    let Some((flows, times, _)) = authors("unit_short_vs_long") else { return };
+    let Some((flows, times, _)) = authors("unit_short_vs_long", "pfabric") else { return };
     equal(&fct_ns(&[], flows), &times);
 }
 
 /// Slowdowns by the authors' definition, over 20 seeds of the label counters.
 #[test]
-#[ignore = "20 runs of 2000 flows"]
+#[ignore = "20 runs of 2000 flows: part of make validate"]
 fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
-    let Some((flows, times, ideal)) = authors("small_aditya") else { return };
+    let Some((flows, times, ideal)) = authors("small_aditya", "pfabric") else { return };
     let of = |times: &[f64]| summary(times.iter().zip(&ideal).map(|(fct, opt)| fct / opt).collect());
     let (mean, p99) = of(&times);
     let mut drops = 0;
@@ -172,17 +123,10 @@ fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
     assert!((our_p99 / p99 - 1.0).abs() < 0.10, "p99 {our_p99} against {p99}");
 }
 
-/// Mean and 99th percentile.
-fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
-    slowdowns.sort_by(f64::total_cmp);
-    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
-    (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
-}
-
 #[test]
-#[ignore = "a run of 320 flows of 10 MB in all to each of ten receivers"]
+#[ignore = "a run of 320 flows of 10 MB in all to each of ten receivers: part of make validate"]
 fn an_incast_takes_as_long_as_in_the_authors_simulator() {
-    let Some((flows, times, _)) = authors("incast_N32_10MB") else { return };
+    let Some((flows, times, _)) = authors("incast_N32_10MB", "pfabric") else { return };
     let of = |times: &[f64]| {
         let requests = times.chunks(32).map(|request| request.iter().copied().fold(0.0, f64::max));
         (times.iter().sum::<f64>() / times.len() as f64, requests.sum::<f64>() / 10.0)
@@ -201,7 +145,7 @@ fn an_incast_takes_as_long_as_in_the_authors_simulator() {
 
 fn problems(sets: &[(&str, &str)]) -> String {
     let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+    match Scenario::load(&text("pfabric"), "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
         Err(error) => error.to_string(),
         Ok(scenario) => panic!("{sets:?} is accepted: {}", scenario.resolved()),
     }

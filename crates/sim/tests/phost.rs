@@ -3,9 +3,9 @@
 
 mod common;
 
+use common::phost_paper::{authors, packets, summary, text, with_flows};
 use common::*;
 use proptest::prelude::*;
-use std::io::Read;
 use std::path::Path;
 use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
 use weftline_sim::engine::random::RandomStream;
@@ -13,37 +13,9 @@ use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
-const PAPER: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 9
-spines = 4
-hosts_per_leaf = 16
-host_link = { rate = "10Gbps", delay = "200ns" }
-fabric_link = { rate = "40Gbps", delay = "200ns" }
-
-[switch]
-forwarding = "ideal-cut-through"
-cut_through_header = "40B"
-
-[transport]
-kind = "phost"
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
 /// The paper's network with some settings changed, and these flows on it.
 fn paper(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let scenario = Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default());
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
-}
-
-fn packets(src: u32, dst: u32, count: u64, start: Time) -> FlowSpec {
-    flow(src, dst, count * 1460, start)
+    with_flows("phost", sets, flows)
 }
 
 /// Completion times in nanoseconds, in the order of the flows.
@@ -88,28 +60,6 @@ fn a_sender_that_lets_its_tokens_expire_is_downgraded_for_thirty_microseconds() 
     assert_eq!(fct_ns(&[], flows), [200_288, 27_688]);
 }
 
-/// Flows of a reference case, and the authors' completion times in nanoseconds.
-fn authors(case: &str, protocol: &str) -> Option<(Vec<FlowSpec>, Vec<f64>, Vec<f64>)> {
-    let folder = reference()?.join("phost").join(case);
-    let flows = decimals(&folder.join("flows.csv.gz"));
-    let flow = |row: &Vec<f64>| {
-        let start = Time((row[4] * 1000.0).round() as u64);
-        common::flow(row[1] as u32, row[2] as u32, row[3] as u64, start)
-    };
-    let times = decimals(&folder.join(format!("fct_{protocol}.csv.gz")));
-    let column = |at: usize| times.iter().map(|row| row[at]).collect();
-    Some((flows.iter().map(flow).collect(), column(1), column(2)))
-}
-
-/// Rows of a gzipped CSV of numbers, without its header.
-fn decimals(path: &Path) -> Vec<Vec<f64>> {
-    let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("gzip");
-    let number = |field: &str| field.parse().unwrap_or_else(|_| panic!("{}: {field}", path.display()));
-    text.lines().skip(1).map(|line| line.split(',').map(number).collect()).collect()
-}
-
 /// The settings of the authors' runs `phost` and `phost8`.
 fn settings_of(protocol: &str) -> [(&'static str, &'static str); 1] {
     [("transport.short_flow", if protocol == "phost8" { "8" } else { "0" })]
@@ -127,7 +77,7 @@ fn short_flows_beside_a_long_one_take_the_authors_times_with_and_without_priorit
 
 /// Slowdowns by the authors' definition, sorted, over 20 seeds of the label counters.
 #[test]
-#[ignore = "40 runs of 2000 flows"]
+#[ignore = "40 runs of 2000 flows: part of make validate"]
 fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
     for protocol in ["phost", "phost8"] {
         let Some((flows, times, ideal)) = authors("small_aditya", protocol) else { return };
@@ -150,13 +100,6 @@ fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
         assert!((our_mean / mean - 1.0).abs() < 0.015, "{protocol}: mean {our_mean} against {mean}");
         assert!((our_p99 / p99 - 1.0).abs() < 0.10, "{protocol}: p99 {our_p99} against {p99}");
     }
-}
-
-/// Mean and 99th percentile.
-fn summary(mut slowdowns: Vec<f64>) -> (f64, f64) {
-    slowdowns.sort_by(f64::total_cmp);
-    let mean = slowdowns.iter().sum::<f64>() / slowdowns.len() as f64;
-    (mean, slowdowns[(0.99 * slowdowns.len() as f64) as usize])
 }
 
 /// A small network of two racks, on which links lose packets of these kinds.
@@ -224,7 +167,7 @@ fn links_of_another_age_need_no_other_settings() {
 /// What is wrong with the paper's scenario when these settings are changed.
 fn problems(sets: &[(&str, &str)]) -> String {
     let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    match Scenario::load(PAPER, "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+    match Scenario::load(&text("phost"), "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
         Ok(_) => panic!("{sets:?} was taken"),
         Err(error) => error.to_string(),
     }
@@ -258,7 +201,7 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
         Scenario::load(text, "paper.toml", Path::new("."), &[], None, Hooks::default())
             .unwrap_or_else(|error| panic!("{error}\n{text}"))
     };
-    let first = load(PAPER);
+    let first = load(&text("phost"));
     let text = first.resolved();
     for line in [
         "free_tokens = 8",

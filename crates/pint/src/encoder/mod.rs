@@ -317,12 +317,14 @@ impl Encoder {
     ) -> (u64, bool) {
         let hop = hop.clamp(1, MAX_HOPS);
         let mut looped = false;
+        // Fields share no bits: each is read from what came, so that none waits for the one before.
+        let came = digest;
         for field in self.fields_of(set) {
             // There are as many queries as a field can name.
             let query = usize::from(field.query) % MAX_QUERIES;
             let Some(value) = observed.value(query) else { continue };
             let word = field.key.word_of(packet);
-            let now = field.read(digest);
+            let now = field.read(came);
             let next = match (&self.ready[query], &self.tasks[query]) {
                 (&Ready::Hybrid { start, threshold }, _) => {
                     hybrid(start, threshold, word, hop, word.value(value, u32::from(field.bits)), now)
@@ -336,7 +338,7 @@ impl Encoder {
                     next
                 }
             };
-            digest = field.write(digest, next);
+            digest ^= ((next ^ now) & field.mask) << field.offset;
         }
         (digest, looped)
     }

@@ -1,6 +1,7 @@
 //! PINT: plans, encoders, the collector, accuracy. The crate `pint` does it all; this is its door.
 
 mod accuracy;
+pub mod bench;
 mod collector;
 mod decode;
 mod ground;

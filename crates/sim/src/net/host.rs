@@ -148,6 +148,10 @@ impl Host {
     #[inline]
     fn pull(&mut self, port: PortId, around: &mut Surroundings) -> Option<PacketId> {
         let count = self.transports.len();
+        if count == 1 {
+            let mut cx = self.context(0, around);
+            return self.transports[0].next_packet(port, &mut cx);
+        }
         let mut transport = self.turn;
         for _ in 0..count {
             let next = if transport + 1 == count { 0 } else { transport + 1 };

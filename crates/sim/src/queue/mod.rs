@@ -121,27 +121,27 @@ impl Queue {
 }
 
 impl QueueDiscipline for Queue {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
         each!(self, q => q.enqueue(id, packets))
     }
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
         each!(self, q => q.dequeue(paused, packets))
     }
-    #[inline]
+    #[inline(always)]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
         each!(self, q => q.lets_through(class, paused))
     }
-    #[inline]
+    #[inline(always)]
     fn bytes(&self) -> u64 {
         each!(self, q => q.bytes())
     }
-    #[inline]
+    #[inline(always)]
     fn class_bytes(&self, class: u8) -> u64 {
         each!(self, q => q.class_bytes(class))
     }
-    #[inline]
+    #[inline(always)]
     fn is_empty(&self) -> bool {
         each!(self, q => q.is_empty())
     }

@@ -175,7 +175,8 @@ impl Waiting {
 }
 
 impl QueueDiscipline for Pfabric {
-    #[inline]
+    // Not inlined: ports of other kinds would carry this code along.
+    #[inline(never)]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
         let (class, size, flow, left) = {
             let packet = &packets[id];
@@ -206,7 +207,7 @@ impl QueueDiscipline for Pfabric {
         dropped.map_or(Verdict::Queued, Verdict::Dropped)
     }
 
-    #[inline]
+    #[inline(never)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
         if self.packets == 0 {
             return None;
@@ -224,7 +225,7 @@ impl QueueDiscipline for Pfabric {
         Some(self.subtract(id, packets))
     }
 
-    #[inline]
+    #[inline(never)]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
         self.packets == 0 && (class == 0 || paused & (1 << class) == 0)
     }
@@ -233,7 +234,7 @@ impl QueueDiscipline for Pfabric {
     fn bytes(&self) -> u64 {
         u64::from(self.bytes) + self.class_bytes(0)
     }
-    #[inline]
+    #[inline(never)]
     fn class_bytes(&self, class: u8) -> u64 {
         if self.packets == 0 { 0 } else { u64::from(self.waiting.class_bytes[usize::from(class) % CLASSES]) }
     }

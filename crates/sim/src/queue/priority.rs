@@ -42,7 +42,8 @@ impl Priority {
 }
 
 impl QueueDiscipline for Priority {
-    #[inline]
+    // Not inlined: fifo ports would carry this code along.
+    #[inline(never)]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
         let packet = &packets[id];
         if packet.class != 0 && self.overflows(u64::from(packet.size)) {

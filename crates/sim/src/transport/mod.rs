@@ -177,15 +177,15 @@ impl Transport for TransportState {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.start_flow(flow, spec, cx))
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.receive(id, cx))
     }
-    #[inline]
+    #[inline(always)]
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
         each!(self, t => t.next_packet(port, cx))
     }
-    #[inline]
+    #[inline(always)]
     fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
         each!(self, t => t.next_look(nic, paused, free, compat))
     }

@@ -1,6 +1,8 @@
 //! Networks, flows and settings for tests, stated in full so that nothing depends on defaults that may change.
 #![allow(dead_code)]
 
+pub mod phost_paper;
+
 use pint::utilisation::Law;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -319,7 +319,7 @@ impl Transport for Pfabric {
         Some(port)
     }
 
-    #[inline]
+    #[inline(never)]
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         match cx.net.packets[id].kind {
             PacketKind::Data => self.receive_data(id, cx),
@@ -333,10 +333,12 @@ impl Transport for Pfabric {
     }
 
     /// Nothing: packets go to the NIC's queue as soon as the window allows.
+    #[inline(never)]
     fn next_packet(&mut self, _port: PortId, _cx: &mut HostContext) -> Option<PacketId> {
         None
     }
 
+    #[inline(never)]
     fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time, _compat: Compat) -> Look {
         Look::NoMore
     }

@@ -130,7 +130,7 @@ impl Transport for Phost {
         Some(self.start(flow, spec, cx))
     }
 
-    #[inline]
+    #[inline(never)]
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = &cx.net.packets[id];
         match (packet.kind, packet.code()) {
@@ -144,12 +144,12 @@ impl Transport for Phost {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
         self.spend(port, cx)
     }
 
-    #[inline]
+    #[inline(never)]
     fn next_look(&mut self, nic: usize, paused: u8, free: Time, _compat: Compat) -> Look {
         let sources = &self.sources;
         let sends = |slot: u32| {
