@@ -1,13 +1,16 @@
 //! Timeslot allocation: which sender may send to which receiver in each timeslot of an epoch.
 //!
-//! In every timeslot the arbiter scans the demands by fewest packets remaining and takes each one whose source and
-//! destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is taken has
-//! one packet less in the next timeslot.
+//! In every timeslot the arbiter scans the demands in the order of its policy and takes each one whose source and
+//! destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is taken has one
+//! packet less in the next timeslot. Where tenants share, each in turn has one of its demands taken, its shortest that
+//! fits, until none of anybody's fits.
 //!
 //! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by fewest
 //! remaining as in the Fastpass of the pHost authors' simulator.
 //! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
 
+use crate::config::Policy;
+use crate::units::Time;
 use crate::workload::FlowId;
 
 /// Timeslots of one epoch (Fastpass of the pHost authors' simulator).
@@ -23,13 +26,20 @@ pub struct Demand {
     /// Host that receives.
     pub destination: u32,
     /// Packets not yet granted; one less with every timeslot given.
-    pub remaining: u64,
+    pub remaining: u32,
+    /// The end of time for a flow that has none.
+    pub deadline: Time,
+    /// Group of the flow.
+    pub tenant: u16,
 }
 
 impl Demand {
-    /// Fewest remaining first, then by flow number.
-    fn rank(&self) -> (u64, FlowId) {
-        (self.remaining, self.flow)
+    /// Tenant by tenant where tenants share; earliest deadline first where deadlines count; fewest remaining first; then
+    /// by flow number.
+    fn rank(&self, policy: Policy) -> (u16, Time, u32, FlowId) {
+        let tenant = if policy.has_tenants() { self.tenant } else { 0 };
+        let deadline = if policy == Policy::EarliestDeadline { self.deadline } else { Time::ZERO };
+        (tenant, deadline, self.remaining, self.flow)
     }
 }
 
@@ -42,9 +52,21 @@ pub struct Schedule {
     pub flows: [Option<FlowId>; SLOTS_PER_EPOCH as usize],
 }
 
+/// A tenant's part of the sorted demands, while a timeslot is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    /// The least is served first.
+    turn: (u64, u16),
+    tenant: u16,
+    /// Demands before this one have been looked at.
+    next: usize,
+    end: usize,
+}
+
 /// Fills epochs for a fixed number of hosts; its working space is kept from one epoch to the next.
 #[derive(Debug)]
 pub struct Allocator {
+    policy: Policy,
     /// Number of the timeslot, over all epochs, in which each host last got one to send; 0 for never.
     sends: Vec<u64>,
     /// The same for receiving.
@@ -55,17 +77,30 @@ pub struct Allocator {
     places: Vec<(u64, usize)>,
     taken: Vec<Demand>,
     left: Vec<Demand>,
+    /// Of each demand, whether it is taken.
+    chosen: Vec<bool>,
+    lanes: Vec<Lane>,
+    /// By tenant, when it was last served; counts servings.
+    served: Vec<(u16, u64)>,
+    servings: u64,
+    last_tenant: u16,
 }
 
 impl Allocator {
-    pub fn new(hosts: usize) -> Allocator {
+    pub fn new(hosts: usize, policy: Policy) -> Allocator {
         Allocator {
+            policy,
             sends: vec![0; hosts],
             receives: vec![0; hosts],
             filled: 0,
             places: vec![(0, 0); hosts],
             taken: Vec::new(),
             left: Vec::new(),
+            chosen: Vec::new(),
+            lanes: Vec::new(),
+            served: Vec::new(),
+            servings: 0,
+            last_tenant: u16::MAX,
         }
     }
 
@@ -76,7 +111,9 @@ impl Allocator {
     pub fn fill_epoch(&mut self, demands: &mut Vec<Demand>, schedules: &mut Vec<Schedule>) {
         schedules.clear();
         demands.retain(|demand| demand.remaining > 0);
-        demands.sort_unstable_by_key(Demand::rank);
+        // Mostly in order: what the last epoch left, and a few that came since.
+        let policy = self.policy;
+        demands.sort_by_key(|demand| demand.rank(policy));
         let first = self.filled + 1;
         for slot in 0..SLOTS_PER_EPOCH as usize {
             self.fill_slot(demands);
@@ -97,15 +134,19 @@ impl Allocator {
     /// Divides sorted demands into those that get the next timeslot, less the packet granted, and the others.
     fn fill_slot(&mut self, demands: &[Demand]) {
         self.filled += 1;
+        self.chosen.clear();
+        self.chosen.resize(demands.len(), false);
+        if self.policy.has_tenants() {
+            self.choose_in_turn(demands);
+        } else {
+            for (place, demand) in demands.iter().enumerate() {
+                self.chosen[place] = self.grant(demand);
+            }
+        }
         self.taken.clear();
         self.left.clear();
-        for demand in demands {
-            let (source, destination) = (demand.source as usize, demand.destination as usize);
-            let free = self.sends.get(source).is_some_and(|&last| last != self.filled)
-                && self.receives.get(destination).is_some_and(|&last| last != self.filled);
-            if free {
-                self.sends[source] = self.filled;
-                self.receives[destination] = self.filled;
+        for (demand, chosen) in demands.iter().zip(&self.chosen) {
+            if *chosen {
                 self.taken.push(Demand { remaining: demand.remaining - 1, ..*demand });
             } else {
                 self.left.push(*demand);
@@ -113,12 +154,69 @@ impl Allocator {
         }
     }
 
+    /// Gives a demand the timeslot, if both its ends are free in it.
+    fn grant(&mut self, demand: &Demand) -> bool {
+        let (source, destination) = (demand.source as usize, demand.destination as usize);
+        let free = self.sends.get(source).is_some_and(|&last| last != self.filled)
+            && self.receives.get(destination).is_some_and(|&last| last != self.filled);
+        if free {
+            self.sends[source] = self.filled;
+            self.receives[destination] = self.filled;
+        }
+        free
+    }
+
+    /// Tenant by tenant, one demand each, until none fits.
+    fn choose_in_turn(&mut self, demands: &[Demand]) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.clear();
+        let mut begin = 0;
+        for of_tenant in demands.chunk_by(|a, b| a.tenant == b.tenant) {
+            let (tenant, end) = (of_tenant[0].tenant, begin + of_tenant.len());
+            lanes.push(Lane { turn: self.turn(tenant), tenant, next: begin, end });
+            begin = end;
+        }
+        lanes.sort_unstable();
+        while !lanes.is_empty() {
+            lanes.retain_mut(|lane| {
+                let mut looked_at = lane.next..lane.end;
+                let found = looked_at.find(|&place| self.grant(&demands[place]));
+                lane.next = looked_at.start;
+                if let Some(place) = found {
+                    self.chosen[place] = true;
+                    self.count_serving(lane.tenant);
+                }
+                lane.next < lane.end
+            });
+        }
+        self.lanes = lanes;
+    }
+
+    /// When it is a tenant's turn: the least is first.
+    fn turn(&self, tenant: u16) -> (u64, u16) {
+        if self.policy == Policy::TenantLeastRecent {
+            let place = self.served.binary_search_by_key(&tenant, |(known, _)| *known);
+            return (place.map_or(0, |place| self.served[place].1), tenant);
+        }
+        (0, tenant.wrapping_sub(self.last_tenant).wrapping_sub(1))
+    }
+
+    fn count_serving(&mut self, tenant: u16) {
+        self.servings += 1;
+        self.last_tenant = tenant;
+        match self.served.binary_search_by_key(&tenant, |(known, _)| *known) {
+            Ok(place) => self.served[place].1 = self.servings,
+            Err(place) => self.served.insert(place, (tenant, self.servings)),
+        }
+    }
+
     /// Merges both parts, each of which is sorted still, and leaves out what is served.
     fn merge(&mut self, demands: &mut Vec<Demand>) {
         demands.clear();
+        let policy = self.policy;
         let mut left = self.left.iter().copied().peekable();
         for taken in self.taken.iter().filter(|demand| demand.remaining > 0) {
-            while let Some(demand) = left.next_if(|demand| demand.rank() < taken.rank()) {
+            while let Some(demand) = left.next_if(|demand| demand.rank(policy) < taken.rank(policy)) {
                 demands.push(demand);
             }
             demands.push(*taken);
@@ -131,17 +229,21 @@ impl Allocator {
 mod tests {
     use super::*;
 
-    fn demand(flow: u32, source: u32, destination: u32, remaining: u64) -> Demand {
-        Demand { flow, source, destination, remaining }
+    fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
+        Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
     }
 
     /// A source and, for each timeslot, the flow's number or a dot.
     type Row = (u32, String);
 
     /// One epoch's schedules, and (flow, packets remaining) of the demands that are left.
-    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u64)>) {
+    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
+        epoch_by(Policy::ShortestRemaining, hosts, demands)
+    }
+
+    fn epoch_by(policy: Policy, hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
         let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
-        Allocator::new(hosts).fill_epoch(&mut demands, &mut schedules);
+        Allocator::new(hosts, policy).fill_epoch(&mut demands, &mut schedules);
         let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
         let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
         (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
@@ -188,5 +290,31 @@ mod tests {
     #[test]
     fn a_demand_on_a_missing_host_is_never_granted() {
         assert_eq!(epoch(2, &[demand(0, 0, 7, 1)]), (vec![], vec![(0, 1)]));
+    }
+
+    #[test]
+    fn the_earliest_deadline_goes_first_and_the_shorter_of_equals() {
+        let due = |us: u64, demand: Demand| Demand { deadline: Time::from_us(us), ..demand };
+        let demands = [demand(0, 0, 3, 1), due(9, demand(1, 1, 3, 5)), due(9, demand(2, 2, 3, 2))];
+        let rows = epoch_by(Policy::EarliestDeadline, 4, &demands).0;
+        assert_eq!(rows, [row(0, ".......0"), row(1, "..11111."), row(2, "22......")]);
+    }
+
+    #[test]
+    fn tenants_take_turns_at_a_receiver_whatever_the_lengths_of_their_flows() {
+        let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+        let demands = [of(1, demand(0, 0, 3, 2)), of(1, demand(1, 1, 3, 90)), of(2, demand(2, 2, 3, 50))];
+        for policy in [Policy::TenantRoundRobin, Policy::TenantLeastRecent] {
+            let rows = epoch_by(policy, 4, &demands).0;
+            assert_eq!(rows, [row(0, "0.0....."), row(1, "....1.1."), row(2, ".2.2.2.2")], "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn tenants_with_receivers_of_their_own_do_not_hold_each_other_up() {
+        let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+        let demands = [of(1, demand(0, 0, 2, 9)), of(2, demand(1, 1, 3, 9))];
+        let rows = epoch_by(Policy::TenantRoundRobin, 4, &demands).0;
+        assert_eq!(rows, [row(0, "00000000"), row(1, "11111111")]);
     }
 }

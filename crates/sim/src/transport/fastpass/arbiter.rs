@@ -7,42 +7,26 @@
 //! Source: the Fastpass of the pHost authors' simulator (epoch of 8.5 packet times, eight timeslots in it).
 
 use super::allocation::{Allocator, Demand, Schedule};
+use crate::config::{ArbiterConfig, Policy, StartRule};
 use crate::units::Time;
 use crate::workload::FlowId;
+use rustc_hash::FxHashMap;
 
-/// When the first timeslot of a schedule begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartRule {
-    /// One epoch after the arbiter computed the schedule, as published.
-    EpochBoundary,
-    /// When the source receives the schedule, as in the simulator that was released.
-    OnReceipt,
-}
-
-/// Lengths of an epoch and of a timeslot, and the start rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// Longer than 0.
-    pub epoch: Time,
-    pub slot: Time,
-    pub start: StartRule,
-}
-
-impl Timing {
+impl ArbiterConfig {
     /// The first epoch that begins after `now`.
-    pub fn next_epoch(&self, now: Time) -> Time {
+    pub(super) fn next_epoch(&self, now: Time) -> Time {
         debug_assert!(self.epoch.0 > 0);
         Time((now.0 / self.epoch.0 + 1) * self.epoch.0)
     }
 
-    /// When the packet of timeslot `slot` leaves, of a schedule computed at `computed` and received at `received`; not
-    /// before it is received.
-    pub fn departure(&self, slot: u32, computed: Time, received: Time) -> Time {
+    /// When the packet of timeslot `slot` leaves, of a schedule of epoch number `epoch` that is received at `received`;
+    /// not before it is received.
+    pub(super) fn departure(&self, slot: u64, epoch: u64, received: Time) -> Time {
         let base = match self.start {
-            StartRule::EpochBoundary => computed.0 + self.epoch.0,
-            StartRule::OnReceipt => received.0,
+            StartRule::Boundary { lead } => Time(epoch * self.epoch.0 + self.compute_time.0 + lead.0),
+            StartRule::Receipt => received,
         };
-        Time((base + u64::from(slot) * self.slot.0).max(received.0))
+        base.saturating_add(Time(slot * self.slot.0)).max(received)
     }
 }
 
@@ -50,35 +34,54 @@ impl Timing {
 #[derive(Debug)]
 pub struct Arbiter {
     demands: Vec<Demand>,
+    /// What was heard since the last epoch, in order: what a flow asks for now; none: nothing.
+    news: Vec<(FlowId, Option<Demand>)>,
+    /// For each flow of the news, the place of what was heard last.
+    last: FxHashMap<FlowId, usize>,
     allocator: Allocator,
 }
 
 impl Arbiter {
-    pub fn new(hosts: usize) -> Arbiter {
-        Arbiter { demands: Vec::new(), allocator: Allocator::new(hosts) }
+    pub fn new(hosts: usize, policy: Policy) -> Arbiter {
+        Arbiter {
+            demands: Vec::new(),
+            news: Vec::new(),
+            last: FxHashMap::default(),
+            allocator: Allocator::new(hosts, policy),
+        }
     }
 
-    /// A request has come: the flow asks for `remaining` packets, in place of what it asked for before.
+    /// A request has come: the flow asks for this, in place of what it asked for before.
     pub fn request(&mut self, demand: Demand) {
-        match self.demands.iter_mut().find(|known| known.flow == demand.flow) {
-            Some(known) => *known = demand,
-            None => self.demands.push(demand),
-        }
+        self.news.push((demand.flow, Some(demand)));
     }
 
     /// The flow is complete and asks for nothing more.
     pub fn forget(&mut self, flow: FlowId) {
-        self.demands.retain(|demand| demand.flow != flow);
+        self.news.push((flow, None));
     }
 
-    /// Whether some flow waits for timeslots.
+    /// Whether some flow may wait for timeslots.
     pub fn has_work(&self) -> bool {
-        !self.demands.is_empty()
+        !self.demands.is_empty() || self.news.iter().any(|(_, demand)| demand.is_some())
     }
 
     /// An epoch begins: leaves in `schedules` one for each source with a timeslot, by host number.
     pub fn run_epoch(&mut self, schedules: &mut Vec<Schedule>) {
+        self.take_news();
         self.allocator.fill_epoch(&mut self.demands, schedules);
+    }
+
+    fn take_news(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        self.last.clear();
+        self.last.extend(self.news.iter().zip(0..).map(|((flow, _), place)| (*flow, place)));
+        let last = &self.last;
+        self.demands.retain(|demand| !last.contains_key(&demand.flow));
+        let current = self.news.drain(..).zip(0..).filter(|((flow, _), place)| last[flow] == *place);
+        self.demands.extend(current.filter_map(|((_, demand), _)| demand));
     }
 }
 

@@ -8,8 +8,25 @@ const CONTROL_ACROSS_NS: u64 = 2 * (32 + 200) + 2 * (8 + 200);
 const CONTROL_BYTES_NS: u64 = 32;
 const EPOCH_NS: u64 = 10_200;
 
-fn timing(start: StartRule) -> Timing {
-    Timing { epoch: Time::from_ns(EPOCH_NS), slot: Time::from_ns(1_275), start }
+const BOUNDARY: StartRule = StartRule::Boundary { lead: Time::from_ns(EPOCH_NS) };
+
+fn timing(start: StartRule) -> ArbiterConfig {
+    ArbiterConfig {
+        host: 144,
+        epoch: Time::from_ns(EPOCH_NS),
+        slot: Time::from_ns(1_275),
+        start,
+        compute_time: Time::ZERO,
+        policy: Policy::ShortestRemaining,
+    }
+}
+
+fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
+    Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
+}
+
+fn arbiter(hosts: usize) -> Arbiter {
+    Arbiter::new(hosts, Policy::ShortestRemaining)
 }
 
 fn to_arbiter_ns(host: u32) -> u64 {
@@ -22,16 +39,16 @@ fn packet_and_ack_ns(source: u32, destination: u32) -> u64 {
 }
 
 /// Flows as (source, destination, packets, start in ns), in order of start: completion times in ns.
-fn completion_ns(start: StartRule, flows: &[(u32, u32, u64, u64)]) -> Vec<u64> {
+fn completion_ns(start: StartRule, flows: &[(u32, u32, u32, u64)]) -> Vec<u64> {
     let timing = timing(start);
-    let (mut arbiter, mut schedules, mut last) = (Arbiter::new(144), Vec::new(), vec![0; flows.len()]);
-    let arrival = |flow: &(u32, u32, u64, u64)| flow.3 + to_arbiter_ns(flow.0);
+    let (mut arbiter, mut schedules, mut last) = (arbiter(144), Vec::new(), vec![0; flows.len()]);
+    let arrival = |flow: &(u32, u32, u32, u64)| flow.3 + to_arbiter_ns(flow.0);
     let (mut asked, mut now) = (0, 0);
     while asked < flows.len() || arbiter.has_work() {
         now = timing.next_epoch(Time::from_ns(now)).ns();
         while asked < flows.len() && arrival(&flows[asked]) <= now {
             let (source, destination, remaining, _) = flows[asked];
-            arbiter.request(Demand { flow: asked as u32, source, destination, remaining });
+            arbiter.request(demand(asked as u32, source, destination, remaining));
             asked += 1;
         }
         arbiter.run_epoch(&mut schedules);
@@ -40,7 +57,7 @@ fn completion_ns(start: StartRule, flows: &[(u32, u32, u64, u64)]) -> Vec<u64> {
             let received = now + place as u64 * CONTROL_BYTES_NS + to_arbiter_ns(schedule.source);
             for (slot, flow) in (0..).zip(schedule.flows) {
                 let Some(flow) = flow.map(|flow| flow as usize) else { continue };
-                let leaves = timing.departure(slot, Time::from_ns(now), Time::from_ns(received)).ns();
+                let leaves = timing.departure(slot, now / EPOCH_NS, Time::from_ns(received)).ns();
                 let (source, destination, _, began) = flows[flow];
                 last[flow] = leaves + packet_and_ack_ns(source, destination) - began;
             }
@@ -49,7 +66,7 @@ fn completion_ns(start: StartRule, flows: &[(u32, u32, u64, u64)]) -> Vec<u64> {
     last
 }
 
-const SINGLE: [(u32, u32, u64, u64); 12] = [
+const SINGLE: [(u32, u32, u32, u64); 12] = [
     (0, 1, 1, 0),
     (0, 17, 1, 10_000_000),
     (0, 17, 2, 20_000_000),
@@ -68,32 +85,32 @@ const SINGLE: [(u32, u32, u64, u64); 12] = [
 fn single_flows_that_start_on_receipt_take_the_times_of_the_released_simulator() {
     let expected =
         [12_760, 9_592, 6_867, 20_717, 17_992, 22_085, 19_360, 20_017, 27_492, 133_585, 130_417, 1_284_117];
-    assert_eq!(completion_ns(StartRule::OnReceipt, &SINGLE), expected);
+    assert_eq!(completion_ns(StartRule::Receipt, &SINGLE), expected);
 }
 
 #[test]
 fn single_flows_that_start_at_the_epoch_boundary_take_the_published_rules_times() {
     let expected =
         [22_496, 19_328, 16_603, 30_453, 27_728, 31_821, 29_096, 29_753, 37_228, 143_321, 140_153, 1_293_853];
-    assert_eq!(completion_ns(StartRule::EpochBoundary, &SINGLE), expected);
+    assert_eq!(completion_ns(BOUNDARY, &SINGLE), expected);
 }
 
 #[test]
 fn two_senders_to_one_receiver_are_served_shortest_first() {
     let flows = [(0, 40, 100, 0), (20, 40, 20, 1_000)];
-    assert_eq!(completion_ns(StartRule::OnReceipt, &flows), [165_317, 37_265]);
+    assert_eq!(completion_ns(StartRule::Receipt, &flows), [165_317, 37_265]);
 }
 
 #[test]
 fn one_sender_to_two_receivers_is_served_shortest_first() {
     let flows = [(0, 40, 100, 0), (0, 60, 20, 1_000)];
-    assert_eq!(completion_ns(StartRule::OnReceipt, &flows), [165_317, 36_817]);
+    assert_eq!(completion_ns(StartRule::Receipt, &flows), [165_317, 36_817]);
 }
 
 #[test]
 fn a_flow_that_is_forgotten_gets_no_timeslot() {
-    let (mut arbiter, mut schedules) = (Arbiter::new(2), Vec::new());
-    arbiter.request(Demand { flow: 0, source: 0, destination: 1, remaining: 3 });
+    let (mut arbiter, mut schedules) = (arbiter(2), Vec::new());
+    arbiter.request(demand(0, 0, 1, 3));
     arbiter.forget(0);
     arbiter.run_epoch(&mut schedules);
     assert!(schedules.is_empty() && !arbiter.has_work());
@@ -101,9 +118,9 @@ fn a_flow_that_is_forgotten_gets_no_timeslot() {
 
 #[test]
 fn a_second_request_replaces_the_first() {
-    let (mut arbiter, mut schedules) = (Arbiter::new(2), Vec::new());
+    let (mut arbiter, mut schedules) = (arbiter(2), Vec::new());
     for remaining in [8, 2] {
-        arbiter.request(Demand { flow: 0, source: 0, destination: 1, remaining });
+        arbiter.request(demand(0, 0, 1, remaining));
     }
     arbiter.run_epoch(&mut schedules);
     assert_eq!(schedules[0].flows.iter().flatten().count(), 2);
@@ -112,7 +129,7 @@ fn a_second_request_replaces_the_first() {
 #[test]
 fn a_schedule_that_comes_after_its_epoch_boundary_is_used_at_once() {
     let late = Time::from_ns(30_000);
-    assert_eq!(timing(StartRule::EpochBoundary).departure(0, Time::from_ns(EPOCH_NS), late), late);
+    assert_eq!(timing(BOUNDARY).departure(0, 1, late), late);
 }
 
 #[test]
@@ -121,6 +138,6 @@ fn short_flows_pass_a_long_one_to_the_same_receiver() {
     flows.extend((1..6).map(|number| (16 + number as u32, 40, 3, 100_000 * number)));
     let released = [668_942, 8_390, 10_390, 12_390, 14_390, 16_390];
     let published = [678_678, 17_678, 19_678, 21_678, 23_678, 25_678];
-    assert_eq!(completion_ns(StartRule::OnReceipt, &flows), released);
-    assert_eq!(completion_ns(StartRule::EpochBoundary, &flows), published);
+    assert_eq!(completion_ns(StartRule::Receipt, &flows), released);
+    assert_eq!(completion_ns(BOUNDARY, &flows), published);
 }
