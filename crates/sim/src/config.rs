@@ -5,7 +5,7 @@
 use crate::congestion::ControllerConfig;
 use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
-use crate::topology::{LinkId, NodeId, Topology};
+use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use std::sync::Arc;
@@ -132,6 +132,7 @@ pub enum TransportConfig {
     Rdma(RdmaConfig),
     Phost(PhostConfig),
     Pfabric(PfabricConfig),
+    Fastpass(FastpassConfig),
 }
 
 impl TransportConfig {
@@ -140,6 +141,7 @@ impl TransportConfig {
             TransportConfig::Rdma(_) => "rdma",
             TransportConfig::Phost(_) => "phost",
             TransportConfig::Pfabric(_) => "pfabric",
+            TransportConfig::Fastpass(_) => "fastpass",
         }
     }
 
@@ -160,6 +162,13 @@ impl TransportConfig {
     pub fn pfabric(&self) -> Option<&PfabricConfig> {
         match self {
             TransportConfig::Pfabric(pfabric) => Some(pfabric),
+            _ => None,
+        }
+    }
+
+    pub fn fastpass(&self) -> Option<&FastpassConfig> {
+        match self {
+            TransportConfig::Fastpass(fastpass) => Some(fastpass),
             _ => None,
         }
     }
@@ -260,7 +269,7 @@ pub enum FreeTokens {
     Every,
 }
 
-/// Which of its flows an end of pHost serves first.
+/// Which flows an end of pHost, or the arbiter of Fastpass, serves first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     ShortestRemaining,
@@ -315,6 +324,53 @@ pub enum PfabricPriority {
     Remaining,
     /// The flow's deadline in microseconds.
     Deadline,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct FastpassConfig {
+    /// Payload bytes of a full packet.
+    pub mtu: u32,
+    pub header: u32,
+    /// Bytes of a request, a schedule, an acknowledgement or a word of completion.
+    pub control: u32,
+    /// Traffic class of control packets; data are in the next.
+    pub class: u8,
+    pub arbiter: ArbiterConfig,
+    /// From the last packet of a flow until what is not acknowledged is asked for again.
+    pub retry: Time,
+    /// A source that waits for timeslots and hears nothing for so long repeats its request.
+    pub request_timeout: Time,
+    /// Every packet with a choice of paths has a label of its own.
+    pub spray: bool,
+}
+
+impl FastpassConfig {
+    /// Bytes of a full data packet.
+    pub fn packet(&self) -> u32 {
+        self.mtu + self.header
+    }
+}
+
+/// What all flows over Fastpass share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArbiterConfig {
+    pub host: HostId,
+    /// Epochs run back to back from time 0.
+    pub epoch: Time,
+    pub slot: Time,
+    pub start: StartRule,
+    /// From the beginning of an epoch until its schedules leave.
+    pub compute_time: Time,
+    pub policy: Policy,
+}
+
+/// When the first timeslot of a schedule begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartRule {
+    /// So long after the arbiter computed the schedule, as published: one epoch there.
+    Boundary { lead: Time },
+    /// When the source receives the schedule, as in the simulator that was released.
+    Receipt,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
 use crate::config::{
-    Compat, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig, TransportConfig,
+    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig,
+    TransportConfig,
 };
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
@@ -36,11 +37,18 @@ pub enum TransportSettings {
     Rdma(RdmaSettings),
     Phost(PhostSettings),
     Pfabric(PfabricSettings),
+    Fastpass(FastpassSettings),
 }
 
 /// pFabric settings with what is derived from the network.
 pub struct PfabricSettings {
     pub config: PfabricConfig,
+    pub base_rtt: Time,
+}
+
+/// Fastpass settings with what is derived from the network.
+pub struct FastpassSettings {
+    pub config: FastpassConfig,
     pub base_rtt: Time,
 }
 
@@ -78,6 +86,7 @@ impl Framing {
             }
             TransportConfig::Phost(phost) => Framing::of_phost(phost),
             TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
+            TransportConfig::Fastpass(fastpass) => Framing::of_fastpass(fastpass),
         }
     }
 
@@ -95,6 +104,15 @@ impl Framing {
             payload: u64::from(pfabric.mtu),
             header: u64::from(pfabric.header),
             ack: u64::from(pfabric.ack_header),
+            acks_each: true,
+        }
+    }
+
+    fn of_fastpass(fastpass: &FastpassConfig) -> Framing {
+        Framing {
+            payload: u64::from(fastpass.mtu),
+            header: u64::from(fastpass.header),
+            ack: u64::from(fastpass.control),
             acks_each: true,
         }
     }
@@ -191,6 +209,12 @@ impl PfabricSettings {
     }
 }
 
+impl FastpassSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_fastpass(&self.config)
+    }
+}
+
 impl TransportSettings {
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
@@ -198,6 +222,7 @@ impl TransportSettings {
             TransportSettings::Rdma(rdma) => rdma.framing(),
             TransportSettings::Phost(phost) => phost.framing(),
             TransportSettings::Pfabric(pfabric) => pfabric.framing(),
+            TransportSettings::Fastpass(fastpass) => fastpass.framing(),
         }
     }
 }
@@ -236,12 +261,22 @@ impl Settings {
         }
     }
 
+    /// Those of a flow or packet that runs over Fastpass.
+    #[inline(always)]
+    pub fn fastpass(&self, index: impl Into<usize>) -> &FastpassSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Fastpass(settings) => settings,
+            _ => unreachable!("a flow of another transport came to Fastpass"),
+        }
+    }
+
     /// The longest base RTT that any transport reckons with.
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
             TransportSettings::Rdma(rdma) => rdma.base_rtt,
             TransportSettings::Phost(phost) => phost.base_rtt,
             TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
+            TransportSettings::Fastpass(fastpass) => fastpass.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

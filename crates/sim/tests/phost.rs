@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::phost_paper::{authors, packets, summary, text, with_flows};
+use common::phost_paper::{authors, fct_and_rct, packets, summary, text, with_flows};
 use common::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -280,16 +280,6 @@ fn the_time_that_a_flow_takes_alone_is_the_authors_opt() {
     kept.flows.sort_by_key(|flow| flow.flow);
     let found: Vec<f64> = kept.flows.iter().map(|flow| flow.ideal.as_ns()).collect();
     assert_eq!(found, ideal);
-}
-
-/// Mean completion time of flows, and of requests of 32 flows: from the first start to the last end.
-fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let requests = starts.chunks(32).zip(times.chunks(32)).map(|(starts, times)| {
-        let end = starts.iter().zip(times).map(|(start, time)| start + time).fold(0.0, f64::max);
-        end - starts.iter().copied().fold(f64::MAX, f64::min)
-    });
-    (mean(times), mean(&requests.collect::<Vec<f64>>()))
 }
 
 #[test]

@@ -113,6 +113,7 @@ impl Network {
                 leaves,
                 spines,
                 hosts_per_leaf,
+                extra_hosts: 0,
                 host_link,
                 fabric_rate: Some(link.rate),
                 fabric_delay: link.delay,

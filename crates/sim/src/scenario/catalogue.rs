@@ -118,6 +118,7 @@ fn telemetry_kind(section: &mut Section) {
 
 fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
+        topology: None,
         compat: Compat::None,
         base_rtt: &|_| Time::ZERO,
         host_rate: Rate::default(),

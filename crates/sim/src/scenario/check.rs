@@ -8,8 +8,8 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig,
-    TransportConfig, Until,
+    Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig,
+    TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -69,6 +69,7 @@ fn topology_facts(network: &Network) -> Value {
     json!({
         "nodes": topology.nodes.len(),
         "hosts": topology.hosts().len(),
+        "extra_hosts": topology.extra_hosts,
         "switches": topology.switches().len(),
         "links": topology.links.len(),
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
@@ -106,6 +107,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
         TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
+        TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
     }
 }
 
@@ -119,6 +121,23 @@ fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
         "window_packets": pfabric.initial_window,
         "queue_limit_bytes": pfabric.queue_limit.0,
         "rto_ns": pfabric.rto.as_ns(),
+    })
+}
+
+fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(fastpass.packet(), scenario.compat);
+    let topology = &scenario.network.topology;
+    let arbiter = topology.hosts().get(fastpass.arbiter.host as usize).copied();
+    json!({
+        "transport": "fastpass",
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": fastpass.packet(),
+        "ack_bytes": fastpass.control,
+        "arbiter": arbiter.map(|node| &topology.nodes[node as usize].name),
+        "epoch_ns": fastpass.arbiter.epoch.as_ns(),
+        "slot_ns": fastpass.arbiter.slot.as_ns(),
+        "retry_ns": fastpass.retry.as_ns(),
+        "request_timeout_ns": fastpass.request_timeout.as_ns(),
     })
 }
 
@@ -240,6 +259,12 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
         );
         section.complain("queue", message);
     }
+    let mut arbiters = transports.iter().filter_map(|transport| Some(transport.fastpass()?.arbiter));
+    if arbiters.next().is_some_and(|first| arbiters.any(|other| other != first)) {
+        let message = "workloads ask for two arbiters of Fastpass: arbiter, epoch, slot, start, lead, compute_time and policy \
+                       must be the same for all of them";
+        section.complain("queue", message.to_string());
+    }
 }
 
 /// pFabric over queues that know nothing of what flows have left is another scheme.
@@ -274,8 +299,10 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
 
 /// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
 fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
-    let tier = |node: NodeId| topology.nodes[node as usize].tier;
-    let host_links = topology.links.iter().filter(|link| tier(link.a) == 0 || tier(link.b) == 0);
+    let mut used = vec![false; topology.nodes.len()];
+    topology.hosts().iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
+    let used = |node: NodeId| used[node as usize];
+    let host_links = topology.links.iter().filter(|link| used(link.a) || used(link.b));
     let capacity: f64 = host_links.map(|link| link.rate.0 as f64).sum();
     let seconds = size.last_start.as_seconds();
     (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))

@@ -29,6 +29,7 @@ const NS_PER_HOP: &[(&str, f64)] = &[
     ("none", 68.0),
     ("phost", 74.0),
     ("pfabric", 84.0),
+    ("fastpass", 74.0),
 ];
 /// The same of a controller in Python, which is called for every acknowledgement: `pod` with two of a few lines.
 const NS_PER_HOP_PYTHON: f64 = 300.0;

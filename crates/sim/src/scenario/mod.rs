@@ -170,6 +170,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         compat,
         base_rtt: &base_rtt,
         host_rate,
+        topology: net.map(|network| &network.topology),
         patience,
         controllers: hooks.controllers,
     };
@@ -290,6 +291,9 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
         TransportConfig::Rdma(rdma) => rdma.rto,
         TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
         TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
+        TransportConfig::Fastpass(fastpass) => {
+            Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
+        }
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))

@@ -123,7 +123,8 @@ struct Hosts {
 
 impl Hosts {
     fn of(topology: &Topology) -> Hosts {
-        let nodes = topology.hosts();
+        let mut nodes = topology.hosts();
+        nodes.truncate(topology.ordinary_hosts());
         let ports = topology.ports();
         let rate = |node: &NodeId| {
             Rate(ports[*node as usize].iter().map(|(link, _)| topology.links[*link as usize].rate.0).sum())

@@ -5,11 +5,12 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
-use crate::config::{Compat, RdmaConfig, Recovery, TransportConfig};
+use crate::config::{Compat, RdmaConfig, Recovery, StartRule, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Source, Value, describe};
-use crate::transport::{pfabric, phost};
+use crate::topology::Topology;
+use crate::transport::{fastpass, pfabric, phost};
 use crate::units::{Bytes, Rate, Time};
 
 pub use crate::transport::KINDS as TRANSPORTS;
@@ -29,6 +30,8 @@ pub struct TransportContext<'a> {
     pub base_rtt: &'a dyn Fn(u32) -> Time,
     /// The highest rate of a host's link.
     pub host_rate: Rate,
+    /// None: it is wrong, and that has been said.
+    pub topology: Option<&'a Topology>,
     /// How long queues may hold a packet before it counts as lost.
     pub patience: Time,
     /// Controllers from outside this crate, by name.
@@ -64,6 +67,7 @@ fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option
     match kind {
         "phost" => phost(section, cx),
         "pfabric" => pfabric(section, cx),
+        "fastpass" => fastpass(section, cx),
         _ => rdma(section, cx),
     }
 }
@@ -86,6 +90,26 @@ fn phost(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig
     only_rdma_has_compat(section, cx);
     let network = phost::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate };
     Some(TransportConfig::Phost(phost::read(&mut section.parameters(), &network)))
+}
+
+fn fastpass(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let network = fastpass::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate, topology: cx.topology };
+    let config = fastpass::read(&mut section.parameters(), &network);
+    if config.arbiter.start == StartRule::Receipt {
+        section.forget("lead");
+        if section.peek("lead").is_some() {
+            section
+                .complain("lead", "has no effect with start = \"receipt\": set start = \"boundary\"".into());
+        }
+    }
+    let alone = cx.topology.is_none_or(|topology| topology.extra_hosts > 0);
+    if !alone && section.peek("arbiter").is_none() {
+        let message = "transport.arbiter: the last host, which may carry traffic as well; set arbiter, or topology.extra_hosts = \
+                       1 on a leaf-spine network for a host of its own";
+        section.warn(message.into());
+    }
+    Some(TransportConfig::Fastpass(config))
 }
 
 fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
@@ -263,6 +287,15 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             lossless: false,
             queue: "pfabric",
             limit: Some(pfabric.queue_limit),
+            balancer: "label",
+            ..SwitchDefaults::RDMA
+        },
+        Some(TransportConfig::Fastpass(fastpass)) => SwitchDefaults {
+            marks: false,
+            lossless: false,
+            queue: "priority",
+            // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
+            limit: Some(Bytes((24 * u64::from(fastpass.packet())).max(36 << 10))),
             balancer: "label",
             ..SwitchDefaults::RDMA
         },

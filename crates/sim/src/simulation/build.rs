@@ -26,13 +26,16 @@ use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::Queue;
-use crate::settings::{PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings};
+use crate::settings::{
+    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings,
+};
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
+use crate::transport::fastpass::Fastpass;
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
@@ -189,6 +192,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
             TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
         }
+        TransportConfig::Fastpass(fastpass) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
+            TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
+        }
     }
 }
 
@@ -341,6 +348,11 @@ impl Builder<'_> {
             }
             Some(TransportConfig::Pfabric(_)) => {
                 TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
+            }
+            Some(TransportConfig::Fastpass(fastpass)) => {
+                let hosts = self.map.routes.hosts();
+                let state = Fastpass::new(ports, &fastpass.arbiter, hosts, self.config.seed, host);
+                TransportState::Fastpass(Box::new(state))
             }
             _ => TransportState::Rdma(Rdma::new(ports)),
         };

@@ -11,6 +11,8 @@ pub struct LeafSpine {
     pub leaves: u64,
     pub spines: u64,
     pub hosts_per_leaf: u64,
+    /// Hosts on leaf 0 beside these, numbered last, which no workload uses.
+    pub extra_hosts: u64,
     pub host_link: LinkSpec,
     /// None: 400 Gb/s, or what `oversubscription` asks for.
     pub fabric_rate: Option<Rate>,
@@ -19,12 +21,16 @@ pub struct LeafSpine {
     pub oversubscription: f64,
 }
 
+/// More would be racks of their own.
+const MOST_EXTRA_HOSTS: u64 = 1000;
+
 impl Default for LeafSpine {
     fn default() -> LeafSpine {
         LeafSpine {
             leaves: 4,
             spines: 2,
             hosts_per_leaf: 16,
+            extra_hosts: 0,
             host_link: LinkSpec::HOST,
             fabric_rate: None,
             fabric_delay: LinkSpec::FABRIC.delay,
@@ -40,6 +46,13 @@ impl LeafSpine {
             leaves: read_count(p, "leaves", d.leaves, 1, "Switches that have hosts."),
             spines: read_count(p, "spines", d.spines, 1, "Switches that join the leaves."),
             hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            extra_hosts: read_count(
+                p,
+                "extra_hosts",
+                d.extra_hosts,
+                0,
+                "Further hosts on leaf 0, numbered last, which no workload uses: for an arbiter.",
+            ),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_rate: p.rate_or_auto(
                 "fabric_link.rate",
@@ -64,21 +77,28 @@ impl LeafSpine {
         self.host_link.check_host()?;
         let fabric_link = LinkSpec { rate: self.fabric_rate()?, delay: self.fabric_delay };
         fabric_link.check_fabric()?;
-        let hosts = self.leaves * self.hosts_per_leaf;
+        if self.extra_hosts > MOST_EXTRA_HOSTS {
+            let message = format!("expected at most {MOST_EXTRA_HOSTS}, found {}", self.extra_hosts);
+            return Err(TopologyError::key("extra_hosts", message));
+        }
+        let ordinary = self.leaves * self.hosts_per_leaf;
+        let hosts = ordinary + self.extra_hosts;
         let nodes = u128::from(hosts) + u128::from(self.leaves) + u128::from(self.spines);
         let mut network = Network::new(nodes, u128::from(hosts) + u128::from(self.leaves * self.spines))?;
         network.hosts(hosts);
         let leaf = network.switches("leaf", self.leaves, 1);
         let spine = network.switches("spine", self.spines, 2);
         for host in 0..hosts {
-            network.link(host, leaf + host / self.hosts_per_leaf, self.host_link);
+            let on = if host < ordinary { host / self.hosts_per_leaf } else { 0 };
+            network.link(host, leaf + on, self.host_link);
         }
         for l in 0..self.leaves {
             for s in 0..self.spines {
                 network.link(leaf + l, spine + s, fabric_link);
             }
         }
-        network.finish()
+        let topology = network.finish()?;
+        Ok(Topology { extra_hosts: self.extra_hosts as u32, ..topology })
     }
 
     fn fabric_rate(&self) -> Result<Rate, TopologyError> {

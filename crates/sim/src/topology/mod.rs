@@ -79,6 +79,8 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Host ids as a file numbers them; empty when they are 0, 1, 2, ...
     pub host_labels: Vec<u32>,
+    /// So many of the last hosts are for services (an arbiter): no workload uses them.
+    pub extra_hosts: u32,
 }
 
 impl Topology {
@@ -101,6 +103,11 @@ impl Topology {
             ports[link.b as usize].push((l as LinkId, link.a));
         }
         ports
+    }
+
+    /// Number of hosts that workloads use: the first ones.
+    pub fn ordinary_hosts(&self) -> usize {
+        self.hosts().len().saturating_sub(self.extra_hosts as usize)
     }
 
     /// The id of a host as the user writes it.

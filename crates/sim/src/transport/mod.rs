@@ -4,6 +4,7 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+pub mod fastpass;
 pub mod pfabric;
 pub mod phost;
 pub mod rdma;
@@ -80,6 +81,16 @@ impl HostContext<'_> {
         }
     }
 
+    /// What a packet to `dst` by this port is labelled with, for balancers that choose its path by it: the next value of
+    /// the host's counter where the first switch has a choice.
+    pub fn next_label(&self, counter: &mut u32, dst: u32, port: PortId) -> u32 {
+        let first = self.map.side(self.node, port - self.first_port).peer_node;
+        if self.map.routes.next_hops(first, dst).len() > 1 {
+            *counter = counter.wrapping_add(1);
+        }
+        *counter
+    }
+
     pub fn record(&mut self, record: FlowRecord) {
         self.net.recorder.flow(record);
     }
@@ -136,14 +147,22 @@ pub enum TransportState {
     Rdma(rdma::Rdma),
     Phost(Box<phost::Phost>),
     Pfabric(Box<pfabric::Pfabric>),
+    Fastpass(Box<fastpass::Fastpass>),
 }
 
 /// Where a transport was published; none where its settings have a source of their own.
 pub fn source(kind: &str) -> Option<&'static str> {
-    (kind == "phost").then_some(
-        "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, and \
-         its authors' simulator",
-    )
+    match kind {
+        "phost" => Some(
+            "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
+             and its authors' simulator",
+        ),
+        "fastpass" => Some(
+            "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
+             the pHost authors",
+        ),
+        _ => None,
+    }
 }
 
 /// Names that a scenario may use, with what they are.
@@ -160,6 +179,7 @@ pub const KINDS: &[(&str, &str)] = &[
         "pfabric",
         "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
     ),
+    ("fastpass", "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)"),
 ];
 
 macro_rules! each {
@@ -168,6 +188,7 @@ macro_rules! each {
             TransportState::Rdma($t) => $call,
             TransportState::Phost($t) => $call,
             TransportState::Pfabric($t) => $call,
+            TransportState::Fastpass($t) => $call,
         }
     };
 }

@@ -161,6 +161,7 @@ fn chaotic(chaos: &Chaos) -> Config {
         leaves: 2,
         spines: 2,
         hosts_per_leaf: 4,
+        extra_hosts: 0,
         host_link: link(Rate::from_gbps(100), Time::from_ns(500)),
         fabric_rate: Some(Rate::from_gbps(100)),
         fabric_delay: Time::from_us(1),

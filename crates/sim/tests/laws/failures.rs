@@ -21,6 +21,7 @@ fn leaf_spine() -> Topology {
         leaves: 2,
         spines: 2,
         hosts_per_leaf: 2,
+        extra_hosts: 0,
         host_link: link(RATE, Time::from_us(1)),
         fabric_rate: Some(RATE),
         fabric_delay: Time::from_us(1),

@@ -43,6 +43,7 @@ fn networks() -> Vec<(&'static str, Topology, u32, u32)> {
             leaves: 2,
             spines: 3,
             hosts_per_leaf: 2,
+            extra_hosts: 0,
             host_link: mbps(host, 1000),
             fabric_rate: Some(Rate::from_mbps(fabric)),
             fabric_delay: Time::from_ns(1500),

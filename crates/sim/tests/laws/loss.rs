@@ -166,6 +166,7 @@ fn sprayed(recovery: Recovery) -> (Kept, Outcome) {
         leaves: 2,
         spines: 8,
         hosts_per_leaf: 4,
+        extra_hosts: 0,
         host_link: link(RATE, Time::from_us(1)),
         fabric_rate: Some(RATE),
         fabric_delay: Time::from_us(1),

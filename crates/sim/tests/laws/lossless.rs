@@ -102,6 +102,7 @@ fn mixed_rates_and_flows_in_both_directions_drop_nothing() {
             leaves: 3,
             spines: 1,
             hosts_per_leaf: 8,
+            extra_hosts: 0,
             host_link: link(Rate::from_gbps(100), Time::from_ns(delay_ns)),
             fabric_rate: Some(Rate::from_gbps(400)),
             fabric_delay: Time::from_ns(delay_ns),

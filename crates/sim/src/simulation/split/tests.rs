@@ -104,6 +104,7 @@ fn leaves_and_spines_fall_into_at_most_as_many_parts_as_there_are_switches() {
         leaves: 4,
         spines: 2,
         hosts_per_leaf: 16,
+        extra_hosts: 0,
         host_link: LINK,
         fabric_rate: None,
         fabric_delay: Time::from_ns(600),

@@ -18,6 +18,7 @@ fn network(kinds: &[NodeKind], links: &[(u32, u32)]) -> Topology {
         nodes: kinds.iter().enumerate().map(node).collect(),
         links: links.iter().map(link).collect(),
         host_labels: Vec::new(),
+        extra_hosts: 0,
     }
 }
 

@@ -111,11 +111,7 @@ impl Pfabric {
         if !spray {
             return hash;
         }
-        let first = cx.map.side(cx.node, port - cx.first_port).peer_node;
-        if cx.map.routes.next_hops(first, dst).len() > 1 {
-            self.label = self.label.wrapping_add(1);
-        }
-        self.label
+        cx.next_label(&mut self.label, dst, port)
     }
 
     /// Hands all packets that the window allows to the NIC, which keeps those of the most urgent flows.

@@ -24,6 +24,7 @@ mod source;
 
 pub use parameters::{Network, POLICIES, read};
 pub use source::MOST_DOUBLINGS;
+pub(in crate::transport) use source::Silence;
 
 use super::{FlowView, HostContext, Look, Transport};
 use crate::config::{Compat, Policy};
@@ -98,11 +99,7 @@ impl Phost {
         if !spray {
             return flow_hash;
         }
-        let first = cx.map.side(cx.node, port - cx.first_port).peer_node;
-        if cx.map.routes.next_hops(first, dst).len() > 1 {
-            self.label = self.label.wrapping_add(1);
-        }
-        self.label
+        cx.next_label(&mut self.label, dst, port)
     }
 
     /// Sends a control packet of the flow that `packet` describes: kind, code, addresses and what it says.

@@ -1,0 +1,320 @@
+//! Timeslot allocation: which sender may send to which receiver in each timeslot of an epoch.
+//!
+//! In every timeslot the arbiter scans the demands in the order of its policy and takes each one whose source and
+//! destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is taken has one
+//! packet less in the next timeslot. Where tenants share, each in turn has one of its demands taken, its shortest that
+//! fits, until none of anybody's fits.
+//!
+//! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by fewest
+//! remaining as in the Fastpass of the pHost authors' simulator.
+//! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
+
+use crate::config::Policy;
+use crate::units::Time;
+use crate::workload::FlowId;
+
+/// Timeslots of one epoch (Fastpass of the pHost authors' simulator).
+pub const SLOTS_PER_EPOCH: u32 = 8;
+
+/// Packets that one flow still asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Number of the flow; breaks ties, lowest first.
+    pub flow: FlowId,
+    /// Host that sends.
+    pub source: u32,
+    /// Host that receives.
+    pub destination: u32,
+    /// Packets not yet granted; one less with every timeslot given.
+    pub remaining: u32,
+    /// The end of time for a flow that has none.
+    pub deadline: Time,
+    /// Group of the flow.
+    pub tenant: u16,
+}
+
+impl Demand {
+    /// Tenant by tenant where tenants share; earliest deadline first where deadlines count; fewest remaining first; then
+    /// by flow number.
+    fn rank(&self, policy: Policy) -> (u16, Time, u32, FlowId) {
+        let tenant = if policy.has_tenants() { self.tenant } else { 0 };
+        let deadline = if policy == Policy::EarliestDeadline { self.deadline } else { Time::ZERO };
+        (tenant, deadline, self.remaining, self.flow)
+    }
+}
+
+/// What one source may send in an epoch: the content of one schedule packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Host that the schedule packet goes to.
+    pub source: u32,
+    /// The flow that may send one packet in each timeslot; none where the source is silent.
+    pub flows: [Option<FlowId>; SLOTS_PER_EPOCH as usize],
+}
+
+/// A tenant's part of the sorted demands, while a timeslot is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lane {
+    /// The least is served first.
+    turn: (u64, u16),
+    tenant: u16,
+    /// Demands before this one have been looked at.
+    next: usize,
+    end: usize,
+}
+
+/// Fills epochs for a fixed number of hosts; its working space is kept from one epoch to the next.
+#[derive(Debug)]
+pub struct Allocator {
+    policy: Policy,
+    /// Number of the timeslot, over all epochs, in which each host last got one to send; 0 for never.
+    sends: Vec<u64>,
+    /// The same for receiving.
+    receives: Vec<u64>,
+    /// Timeslots filled so far.
+    filled: u64,
+    /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale entries.
+    places: Vec<(u64, usize)>,
+    taken: Vec<Demand>,
+    left: Vec<Demand>,
+    /// Of each demand, whether it is taken.
+    chosen: Vec<bool>,
+    lanes: Vec<Lane>,
+    /// By tenant, when it was last served; counts servings.
+    served: Vec<(u16, u64)>,
+    servings: u64,
+    last_tenant: u16,
+}
+
+impl Allocator {
+    pub fn new(hosts: usize, policy: Policy) -> Allocator {
+        Allocator {
+            policy,
+            sends: vec![0; hosts],
+            receives: vec![0; hosts],
+            filled: 0,
+            places: vec![(0, 0); hosts],
+            taken: Vec::new(),
+            left: Vec::new(),
+            chosen: Vec::new(),
+            lanes: Vec::new(),
+            served: Vec::new(),
+            servings: 0,
+            last_tenant: u16::MAX,
+        }
+    }
+
+    /// Fills one epoch: takes the granted packets off `demands`, and leaves in `schedules` one schedule for each source
+    /// with a timeslot, by host number.
+    ///
+    /// `demands` come back sorted, without those that are served. A demand that names a missing host is never granted.
+    pub fn fill_epoch(&mut self, demands: &mut Vec<Demand>, schedules: &mut Vec<Schedule>) {
+        schedules.clear();
+        demands.retain(|demand| demand.remaining > 0);
+        // Mostly in order: what the last epoch left, and a few that came since.
+        let policy = self.policy;
+        demands.sort_by_key(|demand| demand.rank(policy));
+        let first = self.filled + 1;
+        for slot in 0..SLOTS_PER_EPOCH as usize {
+            self.fill_slot(demands);
+            for demand in &self.taken {
+                let place = &mut self.places[demand.source as usize];
+                if place.0 != first {
+                    *place = (first, schedules.len());
+                    schedules
+                        .push(Schedule { source: demand.source, flows: [None; SLOTS_PER_EPOCH as usize] });
+                }
+                schedules[place.1].flows[slot] = Some(demand.flow);
+            }
+            self.merge(demands);
+        }
+        schedules.sort_unstable_by_key(|schedule| schedule.source);
+    }
+
+    /// Divides sorted demands into those that get the next timeslot, less the packet granted, and the others.
+    fn fill_slot(&mut self, demands: &[Demand]) {
+        self.filled += 1;
+        self.chosen.clear();
+        self.chosen.resize(demands.len(), false);
+        if self.policy.has_tenants() {
+            self.choose_in_turn(demands);
+        } else {
+            for (place, demand) in demands.iter().enumerate() {
+                self.chosen[place] = self.grant(demand);
+            }
+        }
+        self.taken.clear();
+        self.left.clear();
+        for (demand, chosen) in demands.iter().zip(&self.chosen) {
+            if *chosen {
+                self.taken.push(Demand { remaining: demand.remaining - 1, ..*demand });
+            } else {
+                self.left.push(*demand);
+            }
+        }
+    }
+
+    /// Gives a demand the timeslot, if both its ends are free in it.
+    fn grant(&mut self, demand: &Demand) -> bool {
+        let (source, destination) = (demand.source as usize, demand.destination as usize);
+        let free = self.sends.get(source).is_some_and(|&last| last != self.filled)
+            && self.receives.get(destination).is_some_and(|&last| last != self.filled);
+        if free {
+            self.sends[source] = self.filled;
+            self.receives[destination] = self.filled;
+        }
+        free
+    }
+
+    /// Tenant by tenant, one demand each, until none fits.
+    fn choose_in_turn(&mut self, demands: &[Demand]) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.clear();
+        let mut begin = 0;
+        for of_tenant in demands.chunk_by(|a, b| a.tenant == b.tenant) {
+            let (tenant, end) = (of_tenant[0].tenant, begin + of_tenant.len());
+            lanes.push(Lane { turn: self.turn(tenant), tenant, next: begin, end });
+            begin = end;
+        }
+        lanes.sort_unstable();
+        while !lanes.is_empty() {
+            lanes.retain_mut(|lane| {
+                let mut looked_at = lane.next..lane.end;
+                let found = looked_at.find(|&place| self.grant(&demands[place]));
+                lane.next = looked_at.start;
+                if let Some(place) = found {
+                    self.chosen[place] = true;
+                    self.count_serving(lane.tenant);
+                }
+                lane.next < lane.end
+            });
+        }
+        self.lanes = lanes;
+    }
+
+    /// When it is a tenant's turn: the least is first.
+    fn turn(&self, tenant: u16) -> (u64, u16) {
+        if self.policy == Policy::TenantLeastRecent {
+            let place = self.served.binary_search_by_key(&tenant, |(known, _)| *known);
+            return (place.map_or(0, |place| self.served[place].1), tenant);
+        }
+        (0, tenant.wrapping_sub(self.last_tenant).wrapping_sub(1))
+    }
+
+    fn count_serving(&mut self, tenant: u16) {
+        self.servings += 1;
+        self.last_tenant = tenant;
+        match self.served.binary_search_by_key(&tenant, |(known, _)| *known) {
+            Ok(place) => self.served[place].1 = self.servings,
+            Err(place) => self.served.insert(place, (tenant, self.servings)),
+        }
+    }
+
+    /// Merges both parts, each of which is sorted still, and leaves out what is served.
+    fn merge(&mut self, demands: &mut Vec<Demand>) {
+        demands.clear();
+        let policy = self.policy;
+        let mut left = self.left.iter().copied().peekable();
+        for taken in self.taken.iter().filter(|demand| demand.remaining > 0) {
+            while let Some(demand) = left.next_if(|demand| demand.rank(policy) < taken.rank(policy)) {
+                demands.push(demand);
+            }
+            demands.push(*taken);
+        }
+        demands.extend(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
+        Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
+    }
+
+    /// A source and, for each timeslot, the flow's number or a dot.
+    type Row = (u32, String);
+
+    /// One epoch's schedules, and (flow, packets remaining) of the demands that are left.
+    fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
+        epoch_by(Policy::ShortestRemaining, hosts, demands)
+    }
+
+    fn epoch_by(policy: Policy, hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
+        let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
+        Allocator::new(hosts, policy).fill_epoch(&mut demands, &mut schedules);
+        let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
+        let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
+        (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
+    }
+
+    fn row(source: u32, slots: &str) -> Row {
+        (source, slots.to_string())
+    }
+
+    #[test]
+    fn a_lone_flow_gets_the_first_slots_that_it_needs_and_is_served() {
+        assert_eq!(epoch(2, &[demand(0, 0, 1, 3)]), (vec![row(0, "000.....")], vec![]));
+    }
+
+    #[test]
+    fn a_long_flow_gets_all_eight_slots_and_keeps_the_rest() {
+        assert_eq!(epoch(2, &[demand(0, 0, 1, 100)]), (vec![row(0, "00000000")], vec![(0, 92)]));
+    }
+
+    #[test]
+    fn of_two_senders_to_one_receiver_the_shorter_flow_goes_first() {
+        let demands = [demand(0, 0, 2, 100), demand(1, 1, 2, 3)];
+        assert_eq!(epoch(3, &demands), (vec![row(0, "...00000"), row(1, "111.....")], vec![(0, 95)]));
+    }
+
+    #[test]
+    fn one_schedule_names_every_flow_of_its_source() {
+        let demands = [demand(0, 0, 1, 100), demand(1, 0, 2, 2)];
+        assert_eq!(epoch(3, &demands), (vec![row(0, "11000000")], vec![(0, 94)]));
+    }
+
+    #[test]
+    fn disjoint_pairs_share_every_slot() {
+        let demands = [demand(0, 0, 1, 9), demand(1, 2, 3, 9)];
+        assert_eq!(epoch(4, &demands).0, [row(0, "00000000"), row(2, "11111111")]);
+    }
+
+    #[test]
+    fn of_equal_demands_the_one_that_began_is_finished_first() {
+        let demands = [demand(1, 1, 2, 4), demand(0, 0, 2, 4)];
+        assert_eq!(epoch(3, &demands).0, [row(0, "0000...."), row(1, "....1111")]);
+    }
+
+    #[test]
+    fn a_demand_on_a_missing_host_is_never_granted() {
+        assert_eq!(epoch(2, &[demand(0, 0, 7, 1)]), (vec![], vec![(0, 1)]));
+    }
+
+    #[test]
+    fn the_earliest_deadline_goes_first_and_the_shorter_of_equals() {
+        let due = |us: u64, demand: Demand| Demand { deadline: Time::from_us(us), ..demand };
+        let demands = [demand(0, 0, 3, 1), due(9, demand(1, 1, 3, 5)), due(9, demand(2, 2, 3, 2))];
+        let rows = epoch_by(Policy::EarliestDeadline, 4, &demands).0;
+        assert_eq!(rows, [row(0, ".......0"), row(1, "..11111."), row(2, "22......")]);
+    }
+
+    #[test]
+    fn tenants_take_turns_at_a_receiver_whatever_the_lengths_of_their_flows() {
+        let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+        let demands = [of(1, demand(0, 0, 3, 2)), of(1, demand(1, 1, 3, 90)), of(2, demand(2, 2, 3, 50))];
+        for policy in [Policy::TenantRoundRobin, Policy::TenantLeastRecent] {
+            let rows = epoch_by(policy, 4, &demands).0;
+            assert_eq!(rows, [row(0, "0.0....."), row(1, "....1.1."), row(2, ".2.2.2.2")], "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn tenants_with_receivers_of_their_own_do_not_hold_each_other_up() {
+        let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+        let demands = [of(1, demand(0, 0, 2, 9)), of(2, demand(1, 1, 3, 9))];
+        let rows = epoch_by(Policy::TenantRoundRobin, 4, &demands).0;
+        assert_eq!(rows, [row(0, "00000000"), row(1, "11111111")]);
+    }
+}

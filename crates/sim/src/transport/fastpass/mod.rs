@@ -1,0 +1,201 @@
+//! Fastpass: a central arbiter gives every packet its timeslot.
+//!
+//! A flow asks the *arbiter*, a process at one of the hosts, for as many timeslots as it has packets. At the beginning of
+//! every *epoch* the arbiter fills eight timeslots, each with a matching of sources and destinations, and sends a
+//! *schedule* to every source that got one. A source sends one packet in each timeslot that it was given, so no two
+//! packets meet at a host's link. Every packet is acknowledged; what was not is asked for again.
+//!
+//! Source: Perry, Ousterhout, Balakrishnan, Shah, Fugal, "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM
+//! 2014, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015; commit 8e9cf04), with which it is compared.
+//! Differs from the source: requests are repeated while nothing is heard, and a schedule for a flow that is complete is
+//! answered, so that no lost packet leaves a flow or a demand behind; the NIC pulls a data packet in its timeslot when
+//! no control packet waits; ties are broken by flow number.
+//! Validated by: tests/fastpass.rs.
+
+mod allocation;
+mod arbiter;
+mod arbitration;
+mod parameters;
+mod receiving;
+mod schedule;
+mod sending;
+mod source;
+
+pub use parameters::{Network, read};
+
+use super::phost::arrived::Arrived;
+use super::{FlowView, HostContext, Look, Transport};
+use crate::config::{ArbiterConfig, Compat, FastpassConfig};
+use crate::engine::random::RandomStream;
+use crate::net::PortId;
+use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::settings::Settings;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use arbitration::Arbitration;
+use rustc_hash::FxHashMap;
+use source::{SourceFlow, Timeslot};
+use std::collections::VecDeque;
+
+/// Codes of control packets.
+mod code {
+    /// Source to arbiter. `seq`: timeslots that the flow wants; `aux`: its destination; `sent`: its deadline.
+    pub const REQUEST: u8 = 0;
+    /// Arbiter to source; its content is packed by `schedule.rs`.
+    pub const SCHEDULE: u8 = 1;
+    /// Source to arbiter: the flow wants nothing more.
+    pub const FORGET: u8 = 2;
+}
+
+/// Timers; others are those of flows at their source.
+mod timer {
+    pub const EPOCH: u32 = u32::MAX;
+    /// Schedules that took time to compute leave.
+    pub const COMPUTED: u32 = u32::MAX - 1;
+    pub const TIMESLOT: u32 = u32::MAX - 2;
+}
+
+/// The Fastpass stack of one host.
+pub struct Fastpass {
+    sources: Vec<SourceFlow>,
+    free: Vec<u32>,
+    /// Places in `sources` of flows that are not complete.
+    slots: FxHashMap<FlowId, u32>,
+    /// Timeslots that this host was given, by time.
+    timeslots: VecDeque<Timeslot>,
+    /// By NIC: flows whose timeslot has come, and whose packet waits for the link.
+    due: Vec<VecDeque<Timeslot>>,
+    receivers: FxHashMap<FlowId, Arrived>,
+    /// Flows that have arrived in full, of which packets may still come.
+    received: FxHashMap<FlowId, ()>,
+    /// The label of the next packet that has a choice of paths.
+    label: u32,
+    /// At the arbiter's host only.
+    arbitration: Option<Box<Arbitration>>,
+}
+
+impl Fastpass {
+    /// The stack of `host`, one of so many; its number names the stream that the first label is drawn from.
+    pub fn new(nics: usize, arbiter: &ArbiterConfig, hosts: usize, seed: u64, host: u32) -> Fastpass {
+        let mut random = RandomStream::new(seed, &format!("fastpass.host{host}.label"));
+        Fastpass {
+            sources: Vec::new(),
+            free: Vec::new(),
+            slots: FxHashMap::default(),
+            timeslots: VecDeque::new(),
+            due: vec![VecDeque::new(); nics],
+            receivers: FxHashMap::default(),
+            received: FxHashMap::default(),
+            label: random.next_u64() as u32,
+            arbitration: (arbiter.host == host).then(|| Box::new(Arbitration::new(arbiter, hosts))),
+        }
+    }
+
+    fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
+        if spray { cx.next_label(&mut self.label, dst, port) } else { flow_hash }
+    }
+
+    /// Sends a control packet that says what `packet` says: kind, code and content; the NIC that it leaves by.
+    fn signal(&mut self, packet: Packet, config: &FastpassConfig, cx: &mut HostContext) -> Option<PortId> {
+        let port = cx.port_to(packet.dst, packet.hash)?;
+        let label = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        let id = cx.net.packets.insert(Packet {
+            hash: label,
+            telemetry: NONE,
+            size: config.control as u16,
+            class: config.class,
+            wire_class: config.class,
+            transport: cx.transport,
+            ..packet
+        });
+        cx.enqueue_control(port, id);
+        Some(port)
+    }
+}
+
+/// The ports that may have something to send: the engine looks at one at once, and at the others when they are free.
+#[derive(Default)]
+struct Kicks(Option<PortId>);
+
+impl Kicks {
+    fn add(&mut self, port: Option<PortId>, cx: &mut HostContext) {
+        match (self.0, port) {
+            (None, _) => self.0 = port,
+            (Some(first), Some(other)) if first != other => cx.net.expect_departure(other),
+            _ => {}
+        }
+    }
+}
+
+fn config_of(settings: &Settings, index: impl Into<usize>) -> &FastpassConfig {
+    &settings.fastpass(index).config
+}
+
+impl Transport for Fastpass {
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        self.start(flow, spec, cx)
+    }
+
+    #[inline(never)]
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        let packet = cx.net.packets[id];
+        match (packet.kind, packet.code()) {
+            (PacketKind::Data, _) => self.receive_data(id, cx),
+            (PacketKind::Ack, _) => self.receive_ack(id, cx),
+            (_, code::SCHEDULE) => {
+                cx.net.discard(id);
+                self.receive_schedule(&packet, cx)
+            }
+            (_, code) => {
+                cx.net.discard(id);
+                self.hear_source(code, &packet, cx);
+                None
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        self.use_timeslot(port, cx)
+    }
+
+    #[inline(never)]
+    fn next_look(&mut self, nic: usize, paused: u8, _free: Time, _compat: Compat) -> Look {
+        match self.due[nic].front() {
+            Some(first) if paused & (1 << first.class) == 0 => Look::WhenFree,
+            _ => Look::NoMore,
+        }
+    }
+
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        match token {
+            timer::EPOCH => self.begin_epoch(cx),
+            timer::COMPUTED => self.send_computed(cx),
+            timer::TIMESLOT => self.release(cx),
+            slot => self.flow_timer(slot, cx),
+        }
+    }
+
+    fn on_wake(&mut self, _port: PortId, _serial: u32, _cx: &HostContext) -> bool {
+        false
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.received.remove(&flow);
+    }
+
+    fn finish(&mut self, cx: &mut HostContext) {
+        for flow in self.sources.iter().filter(|flow| !flow.done) {
+            cx.net.recorder.flow(flow.record(cx.host, None));
+        }
+    }
+
+    fn view(&self, flow: FlowId) -> Option<FlowView> {
+        let flow = &self.sources[*self.slots.get(&flow)? as usize];
+        let internals = vec![
+            ("unscheduled_packets", f64::from(flow.unscheduled)),
+            ("missing_packets", f64::from(flow.acknowledged.missing())),
+        ];
+        Some(FlowView { rate_bps: None, cwnd_bytes: None, internals })
+    }
+}

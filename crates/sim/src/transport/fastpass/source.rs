@@ -1,0 +1,118 @@
+//! A flow at its source: what it wants of the arbiter, what it was given, what has been acknowledged.
+
+use super::super::phost::Silence;
+use super::super::phost::arrived::Arrived;
+use crate::config::FastpassConfig;
+use crate::measure::FlowRecord;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+
+/// The right of a flow to send one packet at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeslot {
+    pub at: Time,
+    pub flow: FlowId,
+    /// Place of the flow among those of its host; it may have been given to another flow meanwhile.
+    pub slot: u32,
+    /// Traffic class of the packet.
+    pub class: u8,
+}
+
+#[derive(Debug)]
+pub struct SourceFlow {
+    pub flow: FlowId,
+    pub spec: FlowSpec,
+    pub packets: u32,
+    pub acknowledged: Arrived,
+    /// The next packet to send, or the first one behind it that is not acknowledged.
+    pub cursor: u32,
+    /// Packets for which no timeslot has been given.
+    pub unscheduled: u32,
+    /// Timeslots given and not used.
+    pub scheduled: u32,
+    pub nic: u16,
+    pub hash: u32,
+    pub start: Time,
+    pub ideal: Time,
+    /// Data packets sent, those sent again among them.
+    pub sent: u64,
+    /// How long the arbiter has not been heard; once all is sent, how long to wait for acknowledgements.
+    pub silence: Silence,
+    pub done: bool,
+}
+
+impl SourceFlow {
+    /// A flow as it starts; its NIC, path and ideal time are its maker's to fill in.
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &FastpassConfig, now: Time) -> SourceFlow {
+        let packets = packets_of(spec.size, config);
+        SourceFlow {
+            flow,
+            spec: *spec,
+            packets,
+            acknowledged: Arrived::new(packets),
+            cursor: 0,
+            unscheduled: packets,
+            scheduled: 0,
+            nic: 0,
+            hash: 0,
+            start: now,
+            ideal: Time::ZERO,
+            sent: 0,
+            silence: Silence::starting(now, config.request_timeout),
+            done: false,
+        }
+    }
+
+    /// Takes a timeslot, unless every packet has one already (the arbiter has heard a request twice).
+    pub fn take_timeslot(&mut self) -> bool {
+        if self.unscheduled == 0 {
+            return false;
+        }
+        self.unscheduled -= 1;
+        self.scheduled += 1;
+        true
+    }
+
+    /// A timeslot has come: the packet to send in it, the next one that is not acknowledged.
+    pub fn use_timeslot(&mut self) -> Option<u32> {
+        self.scheduled -= 1;
+        let packet = self.acknowledged.missing_from(self.cursor)?;
+        self.cursor = packet + 1;
+        self.sent += 1;
+        Some(packet)
+    }
+
+    /// Everything that was asked for has been sent.
+    pub fn is_sent(&self) -> bool {
+        self.unscheduled == 0 && self.scheduled == 0
+    }
+
+    /// What was not acknowledged in time is asked for again.
+    pub fn ask_again(&mut self, now: Time, patience: Time) {
+        self.unscheduled = self.acknowledged.missing();
+        self.silence = Silence::starting(now, patience);
+    }
+
+    /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            flow: self.flow,
+            src,
+            dst: self.spec.dst,
+            size: self.spec.size,
+            start: self.start,
+            finish,
+            ideal: self.ideal,
+            packets_sent: self.sent,
+            packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
+            group: self.spec.group,
+            transport: self.spec.transport,
+            deadline: self.spec.deadline,
+        }
+    }
+}
+
+/// Packets of a flow of so many bytes.
+fn packets_of(size: u64, config: &FastpassConfig) -> u32 {
+    u32::try_from(size.div_ceil(u64::from(config.mtu))).unwrap_or(u32::MAX)
+}

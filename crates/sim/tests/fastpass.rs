@@ -1,0 +1,413 @@
+//! Fastpass on the pHost paper's network, with the arbiter on a host of its own in rack 0: the exact unit cases and the flows
+//! of the authors' simulator, under both start rules.
+
+mod common;
+
+use common::phost_paper::{authors, fct_and_rct, packets, summary, text, with_flows};
+use common::*;
+use proptest::prelude::*;
+use std::path::Path;
+use weftline_sim::config::{Change, Config, Failure, LinkLoss, RdmaConfig, Sampled, TransportConfig};
+use weftline_sim::engine::random::RandomStream;
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::workload::FlowSpec;
+
+const RECEIPT: (&str, &str) = ("transport.start", "receipt");
+const BOUNDARY: (&str, &str) = ("transport.start", "boundary");
+const ARBITER: (&str, &str) = ("topology.extra_hosts", "1");
+
+/// The paper's network with the arbiter's host and some settings changed, and these flows on it.
+fn paper(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
+    let sets: Vec<(&str, &str)> = std::iter::once(&ARBITER).chain(sets).copied().collect();
+    with_flows("fastpass", &sets, flows)
+}
+
+/// Completion times in nanoseconds, in the order of the flows.
+fn fct_ns(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Vec<u64> {
+    let (kept, outcome) = run(paper(sets, flows));
+    assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    assert!(kept.flows.iter().all(|flow| flow.packets_retransmitted == 0));
+    completion_times(&kept).iter().map(|fct| (fct.0 + 500) / 1000).collect()
+}
+
+/// The start rule of the authors' run `fastpass` (as released) or `fastpassE` (as published).
+fn rule_of(protocol: &str) -> (&'static str, &'static str) {
+    if protocol == "fastpassE" { BOUNDARY } else { RECEIPT }
+}
+
+/// Runs the flows of one of the authors' cases: every time must be theirs to a nanosecond.
+fn same_as_the_authors(case: &str, protocol: &str) {
+    let Some((flows, times, _)) = authors(case, protocol) else { return };
+    let found = fct_ns(&[rule_of(protocol)], flows);
+    let near = |(found, time): (&u64, &f64)| (*found as f64 - time).abs() <= 1.0;
+    assert!(found.iter().zip(&times).all(near), "{case} {protocol}: {found:?}\n{times:?}");
+}
+
+#[test]
+fn single_flows_take_the_authors_times_under_both_start_rules() {
+    same_as_the_authors("unit_single", "fastpass");
+    same_as_the_authors("unit_single", "fastpassE");
+}
+
+#[test]
+fn two_senders_share_a_receiver_and_two_receivers_a_sender_shortest_first() {
+    same_as_the_authors("unit_two_senders", "fastpass");
+    same_as_the_authors("unit_one_sender_two_dst", "fastpass");
+    // Said here too, for those who have no reference data.
+    let two = |a: FlowSpec| vec![packets(0, 40, 100, Time::ZERO), FlowSpec { start: Time::from_us(1), ..a }];
+    assert_eq!(fct_ns(&[RECEIPT], two(packets(20, 40, 20, Time::ZERO))), [165_317, 37_265]);
+    assert_eq!(fct_ns(&[RECEIPT], two(packets(0, 60, 20, Time::ZERO))), [165_317, 36_817]);
+}
+
+#[test]
+fn short_flows_beside_a_long_one_take_the_authors_times_under_both_start_rules() {
+    same_as_the_authors("unit_short_vs_long", "fastpass");
+    same_as_the_authors("unit_short_vs_long", "fastpassE");
+}
+
+/// Slowdowns by the authors' definition over 20 seeds of the label counters.
+#[test]
+#[ignore = "40 runs of 2000 flows: part of make validate"]
+fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
+    for protocol in ["fastpass", "fastpassE"] {
+        let Some((flows, times, ideal)) = authors("small_aditya", protocol) else { return };
+        let of = |times: &[f64]| summary(times.iter().zip(&ideal).map(|(fct, opt)| fct / opt).collect());
+        let (mean, p99) = of(&times);
+        let seeds = 1..=20u64;
+        let runs: Vec<(f64, f64)> = seeds
+            .map(|seed| {
+                let config = Config { seed, ..paper(&[rule_of(protocol)], flows.clone()) };
+                let (mut kept, outcome) = run_in(1, config);
+                kept.flows.sort_by_key(|flow| flow.flow);
+                assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+                let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+                of(&found)
+            })
+            .collect();
+        let average = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+        let (our_mean, our_p99) = (average(|run| run.0), average(|run| run.1));
+        println!("{protocol}: mean {our_mean:.4} (authors {mean:.4}), p99 {our_p99:.3} ({p99:.3})");
+        assert!((our_mean / mean - 1.0).abs() < 0.015, "{protocol}: mean {our_mean} against {mean}");
+        assert!((our_p99 / p99 - 1.0).abs() < 0.10, "{protocol}: p99 {our_p99} against {p99}");
+    }
+}
+
+#[test]
+fn incast_requests_take_the_authors_times() {
+    let Some((flows, times, _)) = authors("incast_N32_10MB", "fastpass") else { return };
+    let starts: Vec<f64> = flows.iter().map(|flow| flow.start.as_ns()).collect();
+    let (mut kept, outcome) = run_in(1, paper(&[RECEIPT], flows));
+    kept.flows.sort_by_key(|flow| flow.flow);
+    assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    let found: Vec<f64> = completion_times(&kept).iter().map(|fct| fct.as_ns()).collect();
+    let (ours, theirs) = (fct_and_rct(&starts, &found), fct_and_rct(&starts, &times));
+    println!("FCT, RCT {ours:?}, authors {theirs:?}");
+    assert!((ours.0 / theirs.0 - 1.0).abs() < 0.01, "FCT {ours:?} {theirs:?}");
+    assert!((ours.1 / theirs.1 - 1.0).abs() < 0.01, "RCT {ours:?} {theirs:?}");
+}
+
+/// A small network of two racks, on which links lose packets of these kinds.
+fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
+    let small = [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
+    let sets: Vec<(&str, &str)> = small.iter().chain(sets).copied().collect();
+    let mut config = Config { seed, ..paper(&sets, random_flows(6, 60, seed)) };
+    config.failures.loss = Some(LinkLoss { share, kinds });
+    config
+}
+
+#[test]
+fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
+    let [request, schedule, forget] = [0, 1, 2].map(LinkLoss::control);
+    let kinds = [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS, request, schedule, forget, LinkLoss::ALL];
+    for (number, kinds) in kinds.into_iter().enumerate() {
+        for start in [RECEIPT, BOUNDARY] {
+            for share in [0.02, 0.2] {
+                let sets = [start, ("run.stall", "10s")];
+                let (kept, outcome) = run(lossy(kinds, share, number as u64, &sets));
+                let done = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+                assert_eq!(done, 60, "kind {number} lost at {share}, start {start:?}");
+                // Sixty words of completion are few.
+                let lost = sum_of(&outcome, |port| port.packets_lost);
+                assert!(lost > 0 || kinds == forget, "nothing of kind {number} was lost");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_flow_is_delivered_once_though_packets_are_sent_again() {
+    let (kept, _) = run(lossy(LinkLoss::ALL, 0.1, 7, &[]));
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert!(again > 0);
+    for flow in &kept.flows {
+        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
+    }
+}
+
+#[test]
+fn a_lost_schedule_costs_the_timeout_and_nothing_is_sent_twice() {
+    // The arbiter's link goes down while the schedule is on it.
+    let mut config = paper(&[RECEIPT], vec![packets(0, 17, 2, Time::ZERO)]);
+    let (host, leaf) = (node_named(&config.topology, "host144"), node_named(&config.topology, "leaf0"));
+    let link = link_between(&config.topology, host, leaf);
+    let at = |ns, change| Failure { at: Time::from_ns(ns), change };
+    config.failures.detection = Time::from_ms(1);
+    config.failures.events = vec![at(10_300, Change::LinkDown(link)), at(60_000, Change::LinkUp(link))];
+    let (kept, _) = run(config);
+    // It asks again after 102 us; the next epoch is that at 112.2 us, as the first one would have been at 10.2.
+    let usual = fct_ns(&[RECEIPT], vec![packets(0, 17, 2, Time::ZERO)])[0];
+    let found = completion_times(&kept)[0].ns();
+    assert_eq!(found, usual + 102_000);
+    assert_eq!(kept.flows[0].packets_retransmitted, 0);
+}
+
+#[test]
+fn the_arbiter_may_be_a_host_that_sends_and_receives() {
+    // Its requests and schedules stay within the host: a packet to its rack leaves at the next epoch, at 10.2 us.
+    let flows =
+        |to_it: bool| vec![if to_it { packets(17, 0, 1, Time::ZERO) } else { packets(0, 17, 1, Time::ZERO) }];
+    let here = ("transport.arbiter", "host0");
+    assert_eq!(fct_ns(&[RECEIPT, here], flows(false)), [10_200 + 2_928]);
+    assert_eq!(fct_ns(&[BOUNDARY, here], flows(false)), [20_400 + 2_928]);
+    let schedule = 2 * (32 + 200) + 2 * (8 + 200);
+    assert_eq!(fct_ns(&[RECEIPT, here], flows(true)), [10_200 + schedule + 2_928]);
+    let (kept, _) = run(paper(&[here], random_flows(144, 500, 4)));
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+#[test]
+fn the_time_that_the_arbiter_computes_comes_on_top() {
+    let flow = || vec![packets(0, 17, 20, Time::ZERO)];
+    for start in [RECEIPT, BOUNDARY] {
+        let usual = fct_ns(&[start], flow())[0];
+        // Also longer than an epoch: the arbiter works on several at once.
+        for us in [3, 25] {
+            let compute = format!("{us}us");
+            assert_eq!(fct_ns(&[start, ("transport.compute_time", &compute)], flow()), [usual + us * 1000]);
+        }
+    }
+}
+
+#[test]
+fn links_of_another_age_need_no_other_settings() {
+    // 100 Gb/s and 1 us: an epoch takes 1.02 us, a round trip eight of them.
+    let modern = [
+        ("topology.host_link", "{ rate = \"100Gbps\", delay = \"1us\" }"),
+        ("topology.fabric_link", "{ rate = \"400Gbps\", delay = \"1us\" }"),
+    ];
+    for start in [RECEIPT, BOUNDARY] {
+        let sets: Vec<(&str, &str)> = modern.iter().chain([&start]).copied().collect();
+        let flows = vec![packets(0, 17, 2000, Time::ZERO), packets(0, 17, 20, Time::from_ms(1))];
+        let found = fct_ns(&sets, flows);
+        // 16/17 of the link, a round trip, and what asking takes: at most two round trips and two epochs.
+        assert!(found[0] > 2000 * 1275 / 10 + 12_000 && found[0] < 2000 * 1275 / 10 + 28_000, "{found:?}");
+        assert!(found[1] < 20 * 1275 / 10 + 28_000, "{found:?}");
+    }
+}
+
+#[test]
+fn no_two_packets_meet_at_a_hosts_link_under_any_load() {
+    // All to one: the switch before the receiver queues only what sprayed paths reorder.
+    let flows = (1..=40).map(|src| packets(src, 0, 30, Time::ZERO)).collect();
+    let mut config = paper(&[RECEIPT], flows);
+    let (leaf, host) = (node_named(&config.topology, "leaf0"), node_named(&config.topology, "host0"));
+    let port = (leaf, port_towards(&config.topology, leaf, host));
+    config.measure.queue_histogram = Some(Sampled { what: vec![port], every: Time::from_ns(100) });
+    let (kept, outcome) = run(config);
+    assert!(kept.flows.iter().all(|flow| flow.packets_retransmitted == 0));
+    assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0);
+    let most = outcome.queues.iter().map(|(.., histogram)| histogram.bins.len()).max();
+    assert!(most <= Some(6), "{most:?} kB");
+}
+
+/// What is wrong with the paper's scenario when these settings are changed.
+fn problems(sets: &[(&str, &str)]) -> String {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    match Scenario::load(&text("fastpass"), "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
+        Ok(_) => panic!("{sets:?} was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_the_reason() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("transport.arbiter", "host144")], "no host \"host144\": did you mean \"host14\"? (there are 144"),
+        (&[("transport.arbiter", "144")], "no host \"144\""),
+        (&[("transport.arbiter", "leaf0")], "leaf0 is a switch: the arbiter needs a host"),
+        (&[("transport.slot", "1us")], "a timeslot must be at least as long as a full packet takes"),
+        (&[("transport.epoch", "5us")], "an epoch gives eight timeslots, and must be at least"),
+        (&[("transport.class", "7")], "expected a whole number from 1 to 6, found 7"),
+        (&[("transport.request_timeout", "1ns")], "expected a time from 1us"),
+        (&[("transport.start", "at-once")], "known: boundary, receipt"),
+        (&[RECEIPT, ("transport.lead", "10us")], "has no effect with start = \"receipt\""),
+        (&[("transport.controller.kind", "hpcc")], "controller"),
+        (&[("transport.polici", "tenant")], "did you mean \"policy\"?"),
+        (&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA"),
+        (&[ARBITER, ("workload.0.hosts", "0-144")], "unknown host 144: the topology has hosts 0 to 143"),
+        (&[("workload.0.transport", "{ start = \"receipt\" }")], "workloads ask for two arbiters"),
+    ];
+    for (sets, reason) in cases {
+        let problems = problems(sets);
+        assert!(problems.contains(reason), "{sets:?}: {problems}");
+    }
+}
+
+#[test]
+fn an_arbiter_that_shares_its_host_with_traffic_by_default_is_pointed_out() {
+    let warned = |sets: &[(&str, &str)]| {
+        let scenario = common::phost_paper::load("fastpass", sets);
+        (
+            scenario.warnings.iter().any(|text| text.contains("extra_hosts = 1")),
+            scenario.check()["transports"][0].clone(),
+        )
+    };
+    let (shared, alone, named) = (warned(&[]), warned(&[ARBITER]), warned(&[("transport.arbiter", "7")]));
+    assert_eq!([shared.0, alone.0, named.0], [true, false, false]);
+    assert_eq!(
+        [shared.1, alone.1, named.1].map(|facts| facts["arbiter"].clone()),
+        ["host143", "host144", "host7"]
+    );
+}
+
+#[test]
+fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
+    let load = |text: &str, sets: &[(String, String)]| {
+        Scenario::load(text, "paper.toml", Path::new("."), sets, None, Hooks::default())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let first = load(&text("fastpass"), &[(ARBITER.0.into(), ARBITER.1.into())]);
+    let text = first.resolved();
+    for line in [
+        "arbiter = \"host144\"",
+        "slot = \"1.275us\"",
+        "epoch = \"10.2us\"",
+        "start = \"boundary\"",
+        "lead = \"10.2us\"",
+        "compute_time = \"0ps\"",
+        "retry = \"10.2us\"",
+        "request_timeout = \"102us\"",
+        "policy = \"shortest-remaining\"",
+        "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
+        "balancer = { kind = \"label\" }",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let again = load(text, &[]);
+    assert_eq!(again.resolved(), text);
+    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
+}
+
+#[test]
+fn deadlines_and_tenants_decide_who_goes_first() {
+    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
+        deadline: Some(Time::from_us(deadline_us)),
+        group,
+        ..flow
+    };
+    // To one destination: a long flow that is due soon, a shorter one that is due later.
+    let start = Time::ZERO;
+    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
+    let times = |policy| {
+        let mut config = paper(&[("transport.policy", policy)], flows.clone());
+        config.traffic.groups = vec!["a".into(), "b".into()];
+        completion_times(&run(config).0)
+    };
+    let [shortest, earliest, in_turn, least_recent] =
+        ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(times);
+    let us = Time::from_us;
+    assert!(shortest[1] < us(105) && shortest[0] > us(220), "{shortest:?}");
+    assert!(earliest[0] < us(155) && earliest[1] > us(220), "{earliest:?}");
+    // Each has half of the link until the shorter one is done.
+    assert!(in_turn[1] > us(165) && in_turn[1] < us(180), "{in_turn:?}");
+    assert_eq!(in_turn, least_recent);
+}
+
+#[test]
+fn flows_over_rdma_and_fastpass_share_hosts_and_all_end() {
+    let mut config = paper(&[], random_flows(144, 300, 3));
+    let other = TransportConfig::Rdma(RdmaConfig { rto: Some(Time::from_ms(1)), ..rdma(controller("none")) });
+    config.transports.push(other);
+    let flows = random_flows(144, 300, 3).into_iter().zip(0..);
+    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
+    let (kept, _) = run(config);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+#[test]
+fn a_run_is_the_same_in_one_to_eight_regions() {
+    let mut config = paper(&[], random_flows(144, 600, 5));
+    config.failures.loss = Some(LinkLoss { share: 0.01, kinds: LinkLoss::ALL });
+    let (_, one) = run_in(1, config.clone());
+    for regions in 2..=8 {
+        let (_, outcome) = run_in(regions, config.clone());
+        assert_eq!(outcome.fingerprint, one.fingerprint, "in {regions} regions");
+    }
+}
+
+/// Settings drawn from what may be given, as `--set` takes them.
+fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
+    let of = |random: &mut RandomStream, values: &[&str]| {
+        values[random.below(values.len() as u64) as usize].to_string()
+    };
+    let start = of(random, &["boundary", "receipt"]);
+    let queue = of(random, &["priority", "priority", "fifo"]);
+    let mut sets = vec![
+        ("topology.leaves", of(random, &["1", "2", "3"])),
+        ("topology.spines", of(random, &["1", "2", "3"])),
+        ("topology.hosts_per_leaf", of(random, &["2", "3"])),
+        ("topology.extra_hosts", of(random, &["0", "1", "3"])),
+        ("switch.queue.kind", queue.clone()),
+        ("switch.balancer.kind", of(random, &["label", "ecmp", "spray", "destination"])),
+        ("switch.pfc.enabled", of(random, &["true", "false", "false"])),
+        ("switch.forwarding", of(random, &["cut-through", "ideal-cut-through"])),
+        ("transport.start", start.clone()),
+        ("transport.slot", of(random, &["1.2us", "1.275us", "3us"])),
+        ("transport.epoch", of(random, &["9.6us", "10.2us", "30us"])),
+        ("transport.compute_time", of(random, &["0s", "0s", "1us", "35us"])),
+        ("transport.retry", of(random, &["100ns", "10.2us", "50us"])),
+        ("transport.request_timeout", of(random, &["1us", "30us", "102us"])),
+        ("transport.spray", of(random, &["true", "false"])),
+        ("transport.policy", of(random, &["shortest-remaining", "earliest-deadline", "tenant-round-robin"])),
+        ("run.stall", "10s".to_string()),
+    ];
+    if start == "boundary" {
+        sets.push(("transport.lead", of(random, &["0s", "10.2us", "100us"])));
+    }
+    if random.below(2) == 0 {
+        sets.push(("transport.arbiter", of(random, &["0", "1"])));
+    }
+    if queue == "priority" {
+        sets.push(("switch.queue.limit", of(random, &["0B", "3KB", "6200B", "36KiB"])));
+        sets.push(("switch.queue.drop", of(random, &["lowest", "tail"])));
+    }
+    sets
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_flow_ends_under_any_settings_that_are_taken_though_links_lose_packets_of_any_kind(
+        seed in 0u64..1 << 32,
+        kinds in prop_oneof![Just(LinkLoss::ALL), 1u32..32],
+        percent in 0u32..12,
+    ) {
+        let mut random = RandomStream::new(seed, "settings");
+        let sets = drawn(&mut random);
+        let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (*key, &value[..])).collect();
+        let mut config = Config { seed, ..with_flows("fastpass", &sets, Vec::new()) };
+        let hosts = config.topology.ordinary_hosts() as u32;
+        let flows = random_flows(hosts, 1 + random.below(25) as usize, seed);
+        config.traffic = traffic(flows.clone());
+        config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
+        let (kept, _) = run_in(1 + (seed % 3) as usize, config);
+        let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
+        prop_assert_eq!(ended, flows.len(), "{:?}", sets);
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
+}
