@@ -13,8 +13,6 @@ from weftline.metrics import Flows, metric
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
 )
-    "weftline"
-)
 
 STAR = {"kind": "star", "hosts": 4, "host_link": {"rate": "10Gbps", "delay": "1us"}}
 
