@@ -103,12 +103,16 @@ impl Network {
         match *self {
             Network::Star(hosts) => Star { hosts, host_link }.build(),
             Network::Dumbbell(left, right) => {
-                Dumbbell { left, right, host_link, bottleneck_link: link }.build()
+                Dumbbell { left, right, host_link, bottleneck_link: link, ..Dumbbell::default() }.build()
             }
-            Network::ParkingLot(bottlenecks, hosts_per_hop) => {
-                ParkingLot { bottlenecks, hosts_per_hop, long_hosts: 1, host_link, bottleneck_link: link }
-                    .build()
+            Network::ParkingLot(bottlenecks, hosts_per_hop) => ParkingLot {
+                bottlenecks,
+                hosts_per_hop,
+                host_link,
+                bottleneck_link: link,
+                ..ParkingLot::default()
             }
+            .build(),
             Network::LeafSpine(leaves, spines, hosts_per_leaf) => LeafSpine {
                 leaves,
                 spines,

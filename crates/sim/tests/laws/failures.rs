@@ -238,6 +238,7 @@ fn a_sender_that_was_paused_for_a_failed_link_goes_on() {
         right: 1,
         host_link: link(RATE, Time::from_us(1)),
         bottleneck_link: link(Rate::from_gbps(10), Time::from_us(1)),
+        ..Dumbbell::default()
     };
     let topology = network.build().unwrap();
     let fails = link_between(&topology, node_named(&topology, "s0"), node_named(&topology, "s1"));
