@@ -8,14 +8,15 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig,
-    TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig,
+    SwitchConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
+use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
 
@@ -264,6 +265,30 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
         let message = "workloads ask for two arbiters of Fastpass: arbiter, epoch, slot, start, lead, compute_time and policy \
                        must be the same for all of them";
         section.complain("queue", message.to_string());
+    }
+}
+
+/// Says so if the arbiter of Fastpass is to assign paths and cannot.
+pub fn paths_can_be_assigned(
+    section: &mut Section,
+    network: Option<&Network>,
+    switch: &SwitchConfig,
+    transports: &[TransportConfig],
+) {
+    let mut fastpasses = transports.iter().filter_map(TransportConfig::fastpass);
+    let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
+        return;
+    };
+    if switch.balancer != BalancerConfig::Label {
+        let message =
+            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
+        section.complain("balancer", message.to_string());
+    }
+    if let Err(why) = Racks::of(&network.topology, &network.routes) {
+        let message = format!(
+            "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+        );
+        section.complain("balancer", message);
     }
 }
 

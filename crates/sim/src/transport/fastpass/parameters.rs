@@ -72,7 +72,11 @@ pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
         "tenant-least-recent" => Policy::TenantLeastRecent,
         _ => Policy::ShortestRemaining,
     };
-    let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy };
+    let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
+                be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
+                balancer \"label\"";
+    let assign_paths = p.flag("assign_paths", false, help);
+    let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy, assign_paths };
     FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray }
 }
 
