@@ -322,6 +322,23 @@ fn an_arbiter_that_shares_its_host_with_traffic_by_default_is_pointed_out() {
 }
 
 #[test]
+fn an_arbiter_whose_link_is_too_slow_for_its_schedules_is_pointed_out() {
+    // 8.5 packets of 1500 B are as long as 318 of 40 B.
+    let warned = |sets: &[(&str, &str)]| {
+        let sets: Vec<(&str, &str)> = std::iter::once(&ARBITER).chain(sets).copied().collect();
+        let scenario = common::phost_paper::load("fastpass", &sets);
+        scenario.warnings.iter().any(|text| text.contains("schedules queue up"))
+    };
+    let leaves = |count| ("topology.leaves", count);
+    assert!(!warned(&[leaves("19")]) && warned(&[leaves("20")]));
+    let faster = ("topology.override", "[{ between = [\"host320\", \"*\"], rate = \"40Gbps\" }]");
+    assert!(!warned(&[leaves("20"), faster]));
+    // A faster link of the arbiter leaves the timeslots as they are.
+    let scenario = common::phost_paper::load("fastpass", &[ARBITER, leaves("20"), faster]);
+    assert!(scenario.resolved().contains("slot = \"1.275us\""));
+}
+
+#[test]
 fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
     let load = |text: &str, sets: &[(String, String)]| {
         Scenario::load(text, "paper.toml", Path::new("."), sets, None, Hooks::default())

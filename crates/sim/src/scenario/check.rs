@@ -302,9 +302,30 @@ fn other_queue(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+fn busy_arbiter(scenario: &Scenario) -> Option<String> {
+    let fastpass = scenario.transports.iter().find_map(TransportConfig::fastpass)?;
+    let topology = &scenario.network.topology;
+    let node = *topology.hosts().get(fastpass.arbiter.host as usize)?;
+    let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
+    let rate = Rate(links.map(|link| link.rate.0).sum());
+    let packets = if fastpass.arbiter.assign_paths { 2 } else { 1 };
+    let hosts = topology.ordinary_hosts() as u64;
+    let takes = rate.transmission_time(hosts * packets * u64::from(fastpass.control));
+    let name = &topology.nodes[node as usize].name;
+    (takes > fastpass.arbiter.epoch).then(|| {
+        format!(
+            "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
+             so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
+             [\"{name}\", \"*\"]",
+            fastpass.arbiter.epoch
+        )
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario
