@@ -49,9 +49,9 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
     drawn = []
     for p in panels:
         if any(line.has_flows for line in p.lines):
-            figure = _DRAW[definition.kind](p, p.title or definition.title)
-            if figure.spec["data"]["values"]:
-                drawn.append(figure)
+            found = _DRAW[definition.kind](p, p.title or definition.title)
+            found = found if isinstance(found, list) else [found]
+            drawn += [figure for figure in found if figure.spec["data"]["values"]]
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
         text = f"{text}\n\n{compare.ideal_text([line for p in panels for line in p.lines])}"
@@ -94,9 +94,22 @@ def _draw_queues(p: Panel, title: str) -> figures.Figure:
     return figures.queue_cdf(title, p.lines, published={e["line"]: e["kilobytes"] for e in p.published})
 
 
-def _draw_bars(p: Panel, title: str) -> figures.Figure:
-    values = {e["line"]: e["value"] for e in p.published}
-    return figures.bars(title, p.lines, metric_name=p.figure.options["metric"], published=values)
+def _bar_metrics(p: Panel) -> list[str]:
+    """Return the metrics of a figure of bars: `metric`, or several as `metrics`."""
+    options = p.figure.options
+    return options["metrics"] if "metrics" in options else [options["metric"]]
+
+
+def _published_bars(p: Panel, name: str) -> dict[str, float]:
+    """Return the published values of one metric by line; an entry without `metric` is of the only one."""
+    return {e["line"]: e["value"] for e in p.published if e.get("metric", name) == name}
+
+
+def _draw_bars(p: Panel, title: str) -> list[figures.Figure]:
+    return [
+        figures.bars(title, p.lines, metric_name=name, published=_published_bars(p, name))
+        for name in _bar_metrics(p)
+    ]
 
 
 def _draw_over_time(p: Panel, title: str) -> figures.Figure:
@@ -191,11 +204,22 @@ def _queue_table(p: Panel, title: str) -> Table:
 
 
 def _bars_table(p: Panel, title: str) -> Table:
-    name = p.figure.options["metric"]
+    names = _bar_metrics(p)
+    if len(names) > 1:
+        rows = [[line.label, *(_with_published(p, line, name) for name in names)] for line in p.lines]
+        note = "measured / published" if p.published else ""
+        return Table(["", *(metric(name).title for name in names)], rows, title=title, note=note)
+    (name,) = names
     write = metric(name).text
-    said = {e["line"]: e["value"] for e in p.published}
+    said = _published_bars(p, name)
     rows = [
         [line.label, line.metric_text(name), *([write(said.get(line.label))] if said else [])]
         for line in p.lines
     ]
     return Table([metric(name).title, "measured", *(["published"] if said else [])], rows, title=title)
+
+
+def _with_published(p: Panel, line: Line, name: str) -> str:
+    said = _published_bars(p, name).get(line.label)
+    text = line.metric_text(name)
+    return text if said is None else f"{text} / {metric(name).text(said)}"

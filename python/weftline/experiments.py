@@ -28,7 +28,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import scenarios, trends
+from weftline import metrics, scenarios, trends
 from weftline.errors import InputError, nearest
 
 KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
@@ -258,6 +258,8 @@ def _check_references(experiment: Experiment, path: Path) -> None:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
         if figure.kind == "slowdown" and "over" in figure.options:
             known("line", figure.options["over"], experiment.variants(figure, figure.lines))
+        if figure.kind == "bars":
+            _check_bars(figure, path)
         if figure.kind == "trend":
             trends.check(figure, experiment.variants(figure, figure.along), path)
     _check_cost(experiment, path)
@@ -273,6 +275,21 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         for axis, variant in claim.get("panel", {}).items():
             known("axis", axis, list(experiment.axes))
             known(f"variant of {axis}", variant, experiment.variants(figure, axis))
+
+
+def _check_bars(figure: FigureDefinition, path: Path) -> None:
+    """What a figure of bars draws: `metric`, or several as `metrics`."""
+    wanted = figure.options.get(
+        "metrics", [figure.options[key] for key in ("metric",) if key in figure.options]
+    )
+    if (
+        not isinstance(wanted, list)
+        or not wanted
+        or ("metric" in figure.options and "metrics" in figure.options)
+    ):
+        raise InputError(f'{path}: figure "{figure.name}": expected a metric, or a list of metrics')
+    for name in wanted:
+        metrics.metric(str(name))
 
 
 def _check_cost(experiment: Experiment, path: Path) -> None:

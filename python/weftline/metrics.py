@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,22 +70,91 @@ def _latency_error(quantile: str) -> Callable[[Run], float | None]:
     return lambda run: decoded.latency_error(run, quantile)
 
 
+def _drops_at(link: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        links = run.summary.get("links") or {}
+        return links[link]["drops"] if link in links else None
+
+    return read
+
+
+def _drop_rate(run: Run) -> float | None:
+    """Packets dropped over those that hosts sent or dropped themselves."""
+    ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
+    given = sum(of["packets_sent"] + of["drops"] for of in ours)
+    return run.summary.get("drops", 0) / given if given else None
+
+
+def _requests(key: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        times = sorted(job["completion_ns"] for job in run.summary.get("jobs") or [])
+        if not times:
+            return None
+        return math.fsum(times) / len(times) if key == "mean" else times[int(0.99 * len(times))]
+
+    return read
+
+
+def _deadlines_met(run: Run, flows: Flows = Flows()) -> float | None:
+    count, met = run.deadlines(group=flows.group)
+    return met / count if count else None
+
+
+def _backlog_growth(run: Run) -> float | None:
+    found = run.backlog()
+    if not found or not found["started_bytes"]:
+        return None
+    return (found["last_bytes"] - found["half_bytes"]) / found["started_bytes"]
+
+
+def _share_of(group: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        found = run.backlog()
+        if not found:
+            return None
+        groups = run.over_time("goodput_bps", every_ns=found["last_ns"], max_points=0)
+        rates = {name: points[0][1] for name, points in groups.items()}
+        return rates[group] / sum(rates.values()) if rates.get(group) else None
+
+    return read
+
+
+def _throughput(of_hosts: bool) -> Callable[[Run], float | None]:
+    """Mean utilisation of the ports of hosts, or of the other ports that were measured, while flows start."""
+
+    def read(run: Run) -> float | None:
+        found = run.backlog()
+        if not found:
+            return None
+        ports = run.over_time("utilisation", every_ns=found["last_ns"], max_points=0)
+        means = [points[0][1] for port, points in ports.items() if port.startswith("host") == of_hosts]
+        return math.fsum(means) / len(means) if means else None
+
+    return read
+
+
 def _completion(what: str, key: str) -> dict[str, Callable]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = Flows()) -> float | None:
         found = run.completion(least=flows.least, most=flows.most, group=flows.group)
-        return (found[what] or {}).get(key)
+        return (found[what] or {}).get(key) if key else found[what]
 
     return {"read": read, "of_flows": read}
 
 
 METRICS: dict[str, Metric] = {
+    "slowdown_mean": Metric(
+        title="slowdown, mean", text=quantities.digits, **_completion("slowdown", "mean")
+    ),
     "slowdown_p50": Metric(
         title="slowdown, median", text=quantities.digits, **_completion("slowdown", "p50")
     ),
     "slowdown_p95": Metric(title="slowdown, p95", text=quantities.digits, **_completion("slowdown", "p95")),
     "slowdown_p99": Metric(title="slowdown, p99", text=quantities.digits, **_completion("slowdown", "p99")),
+    "nfct": Metric(
+        title="NFCT (sum of FCT / sum of ideal)", text=quantities.digits, **_completion("nfct", "")
+    ),
     "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
     "fct_mean": Metric(title="FCT, mean", text=quantities.time_text, **_completion("fct_ns", "mean")),
     "goodput": Metric(
@@ -92,6 +163,50 @@ METRICS: dict[str, Metric] = {
         axis="goodput of a flow, mean (Gb/s)",
         scale=1e-9,
         **_completion("goodput_bps", "mean"),
+    ),
+    "fct_p99": Metric(title="FCT, p99", text=quantities.time_text, **_completion("fct_ns", "p99")),
+    "request_mean": Metric(
+        title="request completion, mean",
+        read=_requests("mean"),
+        text=quantities.time_text,
+        axis="request completion, mean (ms)",
+        scale=1e-6,
+    ),
+    "request_p99": Metric(
+        title="request completion, p99",
+        read=_requests("p99"),
+        text=quantities.time_text,
+        axis="request completion, p99 (ms)",
+        scale=1e-6,
+    ),
+    "deadlines_met": Metric(
+        title="deadlines met",
+        read=_deadlines_met,
+        of_flows=_deadlines_met,
+        text=quantities.share_text,
+        axis="deadlines met (%)",
+        scale=100,
+    ),
+    "backlog_growth": Metric(
+        title="backlog growth (of what started)",
+        read=_backlog_growth,
+        text=quantities.share_text,
+        axis="backlog growth (% of the bytes that started)",
+        scale=100,
+    ),
+    "sent_share": Metric(
+        title="load at the senders' links",
+        read=_throughput(True),
+        text=quantities.share_text,
+        axis="senders' links in use (%)",
+        scale=100,
+    ),
+    "received_share": Metric(
+        title="load at the receivers' links",
+        read=_throughput(False),
+        text=quantities.share_text,
+        axis="receivers' links in use (%)",
+        scale=100,
     ),
     "convergence": Metric(
         title="time until shares are fair",
@@ -154,6 +269,13 @@ METRICS: dict[str, Metric] = {
         axis="recirculated bytes (% of all that switches sent)",
         scale=100,
     ),
+    "drop_rate": Metric(
+        title="drops (share of packets)",
+        read=_drop_rate,
+        text=quantities.share_text,
+        axis="dropped packets (% of those that hosts sent)",
+        scale=100,
+    ),
     "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
     "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
     "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
@@ -166,7 +288,22 @@ METRICS: dict[str, Metric] = {
 
 
 def metric(name: str) -> Metric:
-    """Return the metric called `name`."""
+    """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
+
+    `share web` is the share of the group called web in all that was delivered while flows started.
+    """
+    if re.fullmatch(r"drops \S+ -> \S+", name):
+        link = name.removeprefix("drops ")
+        return Metric(title=f"drops, {link}", read=_drops_at(link), text=quantities.count_text)
+    if name.startswith("share "):
+        group = name.removeprefix("share ")
+        return Metric(
+            title=f"share of {group}",
+            read=_share_of(group),
+            text=quantities.share_text,
+            axis=f"share of {group} (% of what was delivered)",
+            scale=100,
+        )
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'

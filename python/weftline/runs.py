@@ -264,9 +264,27 @@ class Run:
         -------
         dict
             ``count``, and of ``fct_ns``, ``goodput_bps`` (payload over FCT) and ``slowdown`` each ``p50``,
-            ``p95``, ``p99``, ``mean`` (each flow counts once) and ``max``; None where there is no such flow.
+            ``p95``, ``p99``, ``mean`` (each flow counts once) and ``max``; ``nfct``, the sum of FCTs over the
+            sum of the ideal ones. None where there is no such flow.
         """
         return json.loads(_native.completion(str(self.out), least, most, group))
+
+    def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
+        """Return how many flows (of a group) have a deadline, and how many of these had ended by it."""
+        found = json.loads(_native.deadlines(str(self.out), group))
+        return found["count"], found["met"]
+
+    def backlog(self) -> dict | None:
+        """Return what was under way when half of the flows had started and when the last one did.
+
+        Returns
+        -------
+        dict or None
+            ``half_ns``, ``last_ns``: these moments; ``half_bytes``, ``last_bytes``: payload of flows started
+            but not delivered; ``started_bytes``: of the flows that started in between. None unless
+            ``measure.goodput`` by group was asked for.
+        """
+        return json.loads(_native.backlog(str(self.out)))
 
     @cached_property
     def queues(self) -> dict | None:

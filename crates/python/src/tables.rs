@@ -132,7 +132,7 @@ pub fn slowdown(
 }
 
 /// Completion of the flows of `least` to `most` bytes (none: no bound), as JSON:
-/// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}}`.
+/// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}, "nfct"}`.
 #[pyfunction]
 #[pyo3(signature = (dir, least=0, most=None, group=None))]
 pub fn completion(
@@ -144,6 +144,25 @@ pub fn completion(
 ) -> PyResult<String> {
     let wanted = results::completion::Wanted { least, most, group };
     py.detach(|| Ok(results::completion::read(&dir, &wanted)?.to_json().to_string())).map_err(of_results)
+}
+
+/// Whether deadlines were met, as JSON: `{"count", "met"}` of the flows that have one, of one group or all.
+#[pyfunction]
+#[pyo3(signature = (dir, group=None))]
+pub fn deadlines(py: Python<'_>, dir: PathBuf, group: Option<String>) -> PyResult<String> {
+    py.detach(|| {
+        let (count, met) = results::backlog::deadlines(&dir, group.as_deref())?;
+        Ok(json!({ "count": count, "met": met }).to_string())
+    })
+    .map_err(of_results)
+}
+
+/// Bytes that had started but not arrived when half of the flows had started and when the last one did, as JSON:
+/// `{"half_bytes", "last_bytes", "started_bytes", "half_ns", "last_ns"}`; null unless the goodput of groups was measured.
+#[pyfunction]
+pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
+    py.detach(|| Ok(json!(results::backlog::read(&dir)?.map(|found| found.to_json())).to_string()))
+        .map_err(of_results)
 }
 
 /// Queue length over all ports that were sampled, as JSON:

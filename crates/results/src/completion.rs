@@ -1,5 +1,8 @@
 //! Completion of the flows of a range of sizes: how long they took, and how fast their payload came through.
 //!
+//! NFCT is the sum of the completion times over the sum of the ideal ones: a ratio of means, in which the longest flows count
+//! most (Gao et al., "pHost", CoNEXT 2015; normalized FCT).
+//!
 //! The goodput of a flow is its payload over its completion time, in bit/s. The mean is over flows, each counting once, as in
 //! Ben Basat et al., "PINT", SIGCOMM 2020, Fig 7a ("goodput of long flows").
 
@@ -29,6 +32,8 @@ pub struct Completions {
     /// Payload over that time, bit/s.
     pub goodput_bps: Vec<f64>,
     pub slowdown: Vec<f64>,
+    /// Sum of the ideal completion times, ns.
+    pub ideal_ns: f64,
 }
 
 /// The finished flows in the run folder `dir` that are wanted.
@@ -36,7 +41,7 @@ pub fn read(dir: &Path, wanted: &Wanted) -> Result<Completions, ResultsError> {
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
     let mut found = Completions::default();
-    let columns = ["size_bytes", "fct_ns", "slowdown", "group"];
+    let columns = ["size_bytes", "fct_ns", "slowdown", "group", "ideal_fct_ns"];
     parquet_read::each(&path, &columns, &mut |batch| {
         let batch = [batch];
         let (sizes, times, slowdowns) = (
@@ -44,10 +49,11 @@ pub fn read(dir: &Path, wanted: &Wanted) -> Result<Completions, ResultsError> {
             parquet_read::numbers(&batch, 1).ok_or_else(foreign)?,
             parquet_read::numbers(&batch, 2).ok_or_else(foreign)?,
         );
+        let ideals = parquet_read::numbers(&batch, 4).ok_or_else(foreign)?;
         let (names, groups) = parquet_read::strings(&batch, 3).ok_or_else(foreign)?;
         for (row, &size) in sizes.iter().enumerate() {
             if wanted.takes(size, &names[groups[row] as usize]) {
-                found.add(size, times[row], slowdowns[row]);
+                found.add(size, times[row], slowdowns[row], ideals[row]);
             }
         }
         Ok(())
@@ -65,22 +71,26 @@ impl Wanted {
 
 impl Completions {
     /// Adds a flow; one that did not finish has no time and is passed over.
-    fn add(&mut self, size: f64, fct_ns: f64, slowdown: f64) {
+    fn add(&mut self, size: f64, fct_ns: f64, slowdown: f64, ideal_ns: f64) {
         if fct_ns > 0.0 && !slowdown.is_nan() {
             self.fct_ns.push(fct_ns);
             self.goodput_bps.push(8e9 * size / fct_ns);
             self.slowdown.push(slowdown);
+            self.ideal_ns += ideal_ns;
         }
     }
 
-    /// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}}`; null for no flows.
+    /// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}, "nfct"}`; null for no
+    /// flows.
     pub fn to_json(mut self) -> Value {
+        let nfct = self.fct_ns.iter().sum::<f64>() / self.ideal_ns;
         let told = |values: &mut Vec<f64>| quantiles(values).map(Quantiles::to_json);
         json!({
             "count": self.fct_ns.len(),
             "fct_ns": told(&mut self.fct_ns),
             "goodput_bps": told(&mut self.goodput_bps),
             "slowdown": told(&mut self.slowdown),
+            "nfct": (self.ideal_ns > 0.0).then_some(nfct),
         })
     }
 }
@@ -93,20 +103,24 @@ mod tests {
     fn goodput_is_payload_over_completion_time_and_the_mean_is_over_flows() {
         let mut found = Completions::default();
         // 10 MB in 1 ms are 80 Gb/s, 10 MB in 4 ms are 20.
-        found.add(1e7, 1e6, 1.0);
-        found.add(1e7, 4e6, 4.0);
-        found.add(1e7, f64::NAN, f64::NAN);
+        found.add(1e7, 1e6, 1.0, 8e5);
+        found.add(1e7, 4e6, 4.0, 8e5);
+        found.add(1e7, f64::NAN, f64::NAN, 8e5);
         let told = found.to_json();
         assert_eq!(told["count"], 2);
         assert_eq!(told["goodput_bps"]["mean"], 50e9);
         assert_eq!(told["fct_ns"]["mean"], 2.5e6);
         assert_eq!(told["slowdown"]["max"], 4.0);
+        assert_eq!(told["nfct"], 5e6 / 1.6e6);
     }
 
     #[test]
     fn no_flows_have_no_goodput() {
         let told = Completions::default().to_json();
-        assert_eq!((&told["count"], &told["goodput_bps"]), (&json!(0), &Value::Null));
+        assert_eq!(
+            (&told["count"], &told["goodput_bps"], &told["nfct"]),
+            (&json!(0), &Value::Null, &Value::Null)
+        );
     }
 
     #[test]

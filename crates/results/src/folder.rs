@@ -324,6 +324,8 @@ mod tests {
         Names {
             host_labels: vec![10, 20, 30],
             nodes: vec!["host0".into(), "host1".into(), "host2".into(), "leaf0".into()],
+            link_kinds: vec!["host -> leaf".into(), "leaf -> host".into()],
+            links: vec![vec![0], vec![0], vec![0], vec![1, 1, 1]],
             groups: vec!["web".into(), "replay".into()],
             transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
         }
@@ -455,6 +457,7 @@ mod tests {
         assert_eq!(summary["recirculated_share"], 0.0125);
         assert_eq!(summary["ports"]["leaf0.p1"]["drops"], 2);
         assert!(summary["ports"].get("leaf0.p0").is_none());
+        assert_eq!(summary["links"]["leaf -> host"]["drops"], 2);
         assert_eq!(summary["slowdown"]["count"], 2);
         assert_eq!(summary["slowdown"]["by_group"]["web"]["p50"], 1.5);
         assert_eq!(summary["queues"]["max"], 2000);

@@ -11,6 +11,7 @@
 //! Tables are written while the run goes on and are complete Parquet files after every row group (`table_file`), so
 //! that a full disk or a killed process leaves what was computed.
 
+pub mod backlog;
 pub mod completion;
 pub mod digests;
 mod error;

@@ -12,12 +12,14 @@
 //! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
+//! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
 //! `paused_share` is the time that ports were held by PAUSE over the time of all ports. `ports` has those that
 //! dropped, lost or were paused.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -78,6 +80,7 @@ pub(crate) fn of(
         "slowdown": slowdowns(dir)?,
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
         "ports": ports(names, outcome),
+        "links": links(names, outcome),
         "jobs": outcome.jobs.iter().map(|&(job, start, finish)| json!({
             "job": job, "start_ns": start.as_ns(), "finish_ns": finish.as_ns(),
             "completion_ns": finish.saturating_sub(start).as_ns(),
@@ -184,6 +187,26 @@ fn ports(names: &Names, outcome: &Outcome) -> Value {
         .filter(|(_, _, port)| told(port))
         .map(|(node, number, port)| (names.port(*node, *number), counters(port)));
     Value::Object(entries.collect())
+}
+
+/// Totals of the ports by where their links lead from and to; what a port dropped was for its link.
+fn links(names: &Names, outcome: &Outcome) -> Value {
+    let mut kinds: BTreeMap<&str, (u64, u64, u64, PortTotals)> = BTreeMap::new();
+    for (node, number, port) in &outcome.ports {
+        let (ports, packets, bytes, all) = kinds.entry(names.link(*node, *number)).or_default();
+        *ports += 1;
+        *packets += port.packets_sent;
+        *bytes += port.bytes_sent;
+        *all = sum(*all, port);
+    }
+    let told = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
+        let mut told = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
+        if let (Value::Object(told), Value::Object(more)) = (&mut told, counters(&all)) {
+            told.extend(more);
+        }
+        (kind.to_string(), told)
+    });
+    Value::Object(told.collect())
 }
 
 fn slowdowns(dir: &Path) -> Result<Value, ResultsError> {

@@ -474,6 +474,8 @@ pub enum IdealFct {
     Alone,
     /// The HPCC authors': base RTT (payload only, one direction) plus all bytes with 48 B headers at the bottleneck.
     Hpcc,
+    /// The same without the way back: until the last byte has come to the receiver.
+    Delivery,
     /// The pHost authors' OPT.
     Phost,
 }

@@ -24,6 +24,7 @@ pub fn ideal_fct(settings: &Settings, framing: &Framing, map: &Map, spec: &FlowS
     }
     match settings.ideal {
         IdealFct::Alone => alone(&path, map, framing, spec.size, settings.compat),
+        IdealFct::Delivery => delivery(&path, framing, spec.size, settings.compat).last.tail,
         IdealFct::Hpcc => hpcc(&path, framing, spec.size),
         IdealFct::Phost => phost(&path, spec.size),
     }
@@ -42,15 +43,18 @@ fn walk<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
     path
 }
 
-/// When the last byte of `size` payload bytes has been acknowledged, to the picosecond.
-fn alone(path: &[&Side], map: &Map, framing: &Framing, size: u64, compat: Compat) -> Time {
+/// The packets of `size` payload bytes as they come to the receiver.
+fn delivery(path: &[&Side], framing: &Framing, size: u64, compat: Compat) -> Train {
     let packets = size.div_ceil(framing.payload);
     let full = framing.data_bytes(framing.payload);
     let last = framing.data_bytes(size - (packets - 1) * framing.payload);
-    let mut train = Train { full_packets: packets - 1, ..Train::default() };
-    for side in path {
-        train = train.cross(&side.line, full, last, compat);
-    }
+    let train = Train { full_packets: packets - 1, ..Train::default() };
+    path.iter().fold(train, |train, side| train.cross(&side.line, full, last, compat))
+}
+
+/// When the last byte of `size` payload bytes has been acknowledged, to the picosecond.
+fn alone(path: &[&Side], map: &Map, framing: &Framing, size: u64, compat: Compat) -> Time {
+    let train = delivery(path, framing, size, compat);
     // Packets are acknowledged when all of them is there; acknowledgements too follow each other back to back.
     let full_packets = if framing.acks_each { train.full_packets } else { 0 };
     let mut acks = Train { first: train.first.whole(), last: train.last.whole(), full_packets, ..train };

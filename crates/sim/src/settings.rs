@@ -215,6 +215,18 @@ impl FastpassSettings {
     }
 }
 
+impl TransportSettings {
+    /// How it cuts flows into packets.
+    pub fn framing(&self) -> Framing {
+        match self {
+            TransportSettings::Rdma(rdma) => rdma.framing(),
+            TransportSettings::Phost(phost) => phost.framing(),
+            TransportSettings::Pfabric(pfabric) => pfabric.framing(),
+            TransportSettings::Fastpass(fastpass) => fastpass.framing(),
+        }
+    }
+}
+
 impl Settings {
     /// The largest data packet of any transport, on the wire.
     pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {

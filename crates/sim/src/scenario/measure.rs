@@ -15,7 +15,8 @@ pub const IDEALS: &[(&str, &str)] = &[
         "what the flow takes alone, to the picosecond: every packet with headers and telemetry, and the last ACK back",
     ),
     ("hpcc", "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck"),
-    ("phost", "the pHost authors' OPT: without the last ACK"),
+    ("phost", "the pHost authors' OPT: whole packets, with the last ACK"),
+    ("delivery", "as alone, but only until the last byte is at the receiver: without the last ACK"),
 ];
 
 /// Shorter than any packet: smaller intervals are slips of the unit.
@@ -52,6 +53,7 @@ fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
     match section.parameters().choice("ideal", default, IDEALS, help) {
         "hpcc" => IdealFct::Hpcc,
         "phost" => IdealFct::Phost,
+        "delivery" => IdealFct::Delivery,
         _ => IdealFct::Alone,
     }
 }

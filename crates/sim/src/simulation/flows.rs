@@ -1,6 +1,7 @@
 //! Flows on their way into the network: announced to the regions of their hosts shortly before they start.
 
 use super::Simulation;
+use crate::ideal::ideal_fct;
 use crate::units::Time;
 use crate::workload::Traffic;
 use crate::workload::merge::{Arrival, Jobs, Merged};
@@ -14,6 +15,8 @@ pub struct Flows {
     upcoming: Option<Arrival>,
     announced: u64,
     expected: u64,
+    /// Of each source: no deadline is sooner than so many ideal completion times after the start.
+    least_deadlines: Vec<f64>,
     jobs: Jobs,
     /// Of each job, its start and the latest end of its flows so far.
     job_spans: Vec<(Option<Time>, Time)>,
@@ -30,6 +33,7 @@ impl Flows {
             merged,
             announced: 0,
             expected: traffic.size_up().flows,
+            least_deadlines: traffic.sources.iter().map(|source| source.least_deadline()).collect(),
             job_spans: vec![(None, Time::ZERO); jobs.len()],
             jobs,
             jobs_ended: Vec::new(),
@@ -66,13 +70,14 @@ impl Simulation {
     /// `now`; the time up to which all are announced.
     pub(super) fn announce_flows(&mut self, now: Time, limit: Time) -> Time {
         let mut announced = 0;
-        while let Some(arrival) = self.flows.upcoming.filter(|a| a.spec.start < limit) {
+        while let Some(mut arrival) = self.flows.upcoming.filter(|a| a.spec.start < limit) {
             announced += 1;
             if announced > AT_ONE_GO && arrival.spec.start > now {
                 return arrival.spec.start;
             }
             self.flows.upcoming = self.flows.merged.next();
             self.flows.announced += 1;
+            self.put_off_deadline(&mut arrival);
             self.probes.flow_announced(arrival.id, arrival.spec.src);
             let [src, dst] = [arrival.spec.src, arrival.spec.dst].map(|host| self.places.of_host(host).0);
             if self.settings.dependencies {
@@ -82,6 +87,17 @@ impl Simulation {
             self.regions[src].announce(arrival);
         }
         limit
+    }
+
+    /// Moves a deadline that comes too soon after the start.
+    fn put_off_deadline(&self, arrival: &mut Arrival) {
+        let least = self.flows.least_deadlines[usize::from(arrival.source)];
+        if let Some(deadline) = arrival.spec.deadline.filter(|_| least > 0.0) {
+            let framing = self.settings.transports[usize::from(arrival.spec.transport)].framing();
+            let ideal = ideal_fct(&self.settings, &framing, &self.map, &arrival.spec);
+            let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * least) as u64));
+            arrival.spec.deadline = Some(deadline.max(soonest));
+        }
     }
 
     /// Draws up which jobs have ended, from what the regions noted.

@@ -9,7 +9,7 @@ use super::hosts::{draw_to_front, select_one};
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, Traffic};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -27,6 +27,8 @@ const ARRIVALS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncastSpec {
     pub sizes: Sizes,
+    /// All senders of an event together send this; none: each sends a flow of `sizes`.
+    pub request: Option<Bytes>,
     pub hosts: String,
     pub senders: u64,
     pub receiver: String,
@@ -43,6 +45,10 @@ impl IncastSpec {
         let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
         let spec = IncastSpec {
             sizes: Sizes::read_fixed(p, Bytes(500_000)),
+            request: p.bytes_or_auto(
+                "request",
+                "Bytes of an event, shared by its senders; auto: each sends `size`.",
+            ),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
             senders: p.integer(
                 "senders",
@@ -57,6 +63,9 @@ impl IncastSpec {
             load: Load::read(p, 0.02, "Share of the capacity of all `hosts` that Poisson events take."),
             count: p.integer("count", 0, (0, i64::MAX), "Most events; 0: no limit.") as u64,
         };
+        if spec.request == Some(Bytes(0)) {
+            p.complain("request", "must be more than zero".into());
+        }
         if spec.arrivals == "periodic" && spec.every == Time::ZERO {
             p.complain("every", "must be more than zero".into());
         }
@@ -81,7 +90,17 @@ impl IncastSpec {
             let message = format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
             return Err(WorkloadError::new("senders", message));
         }
-        let sizes = self.sizes.resolve(cx)?;
+        let sizes = match self.request {
+            // Shares are equal; the last bytes of an uneven division are left out.
+            Some(request) if request.0 >= senders as u64 => {
+                SizeDistribution::constant(request.0 / senders as u64)
+            }
+            Some(request) => {
+                let message = format!("{request} are less than a byte for each of {senders} senders");
+                return Err(WorkloadError::new("request", message));
+            }
+            None => self.sizes.resolve(cx)?,
+        };
         let bytes = self.load.bytes_per_flow(&sizes, cx) * senders as f64;
         let (event_gap, limit) = match self.arrivals {
             "once" => (Gap::Fixed(Time::ZERO), 1),
@@ -106,6 +125,7 @@ impl IncastSpec {
             end: window.end,
             pending: BinaryHeap::new(),
             made: 0,
+            events: 0,
         };
         if let Gap::Exponential(_) = incast.event_gap {
             incast.next_event = incast.after(window.start);
@@ -144,10 +164,12 @@ struct Incast {
     /// Flows of events that have begun, by (start, order): staggered events may overlap.
     pending: BinaryHeap<Reverse<(Time, u64, Planned)>>,
     made: u64,
+    /// Events begun.
+    events: u32,
 }
 
-/// (src, dst, size)
-type Planned = (HostId, HostId, u64);
+/// (src, dst, size, event)
+type Planned = (HostId, HostId, u64, u32);
 
 impl Incast {
     fn after(&mut self, now: Time) -> Time {
@@ -175,32 +197,46 @@ impl Incast {
         let senders = self.order.iter().filter(|&&host| host != receiver).take(self.senders);
         for &src in senders {
             let size = self.sizes.sample(&mut self.size_stream);
-            self.pending.push(Reverse((start, self.made, (src, receiver, size))));
+            self.pending.push(Reverse((start, self.made, (src, receiver, size, self.events))));
             self.made += 1;
             start = start.saturating_add(self.stagger);
         }
         self.left -= 1;
+        self.events += 1;
         self.next_event = self.after(self.next_event);
     }
-}
 
-impl FlowSource for Incast {
-    fn next(&mut self) -> Option<FlowSpec> {
+    /// The next flow, and the event that it is part of.
+    fn next_planned(&mut self) -> Option<(Time, Planned)> {
         loop {
             let event_due = self.left > 0 && self.next_event < self.end;
             match self.pending.peek() {
                 Some(Reverse((start, ..))) if !event_due || *start <= self.next_event => {
-                    let Reverse((start, _, (src, dst, size))) = self.pending.pop()?;
-                    return (start < self.end).then_some(FlowSpec { src, dst, size, start, ..self.flow });
+                    let Reverse((start, _, planned)) = self.pending.pop()?;
+                    return (start < self.end).then_some((start, planned));
                 }
                 _ if event_due => self.begin_event(),
                 _ => return None,
             }
         }
     }
+}
+
+impl FlowSource for Incast {
+    fn next(&mut self) -> Option<FlowSpec> {
+        let (start, (src, dst, size, _)) = self.next_planned()?;
+        Some(FlowSpec { src, dst, size, start, ..self.flow })
+    }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
+    }
+
+    /// An event is a job: its completion time is that of the request.
+    fn jobs(&self) -> Vec<(u32, u32)> {
+        let mut copy = self.clone();
+        let events = std::iter::from_fn(|| copy.next_planned().map(|(_, (.., event))| event));
+        events.take(Traffic::MOST_COUNTED as usize).zip(0..).map(|(event, order)| (order, event)).collect()
     }
 }
 
@@ -255,6 +291,26 @@ mod tests {
         ];
         let starts: Vec<_> = drain(&*source("incast", 4, &keys)).iter().map(|f| f.start.ns()).collect();
         assert_eq!(starts, [0, 1000, 2000, 2000, 3000, 4000, 4000, 5000, 6000]);
+    }
+
+    #[test]
+    fn a_request_is_shared_by_its_senders_and_ends_as_a_job() {
+        let keys = [
+            ("request", text("1MB")),
+            ("senders", Value::Integer(4)),
+            ("arrivals", text("periodic")),
+            ("stagger", text("40us")),
+            ("count", Value::Integer(2)),
+        ];
+        let incast = source("incast", 8, &keys);
+        let flows = drain(&*incast);
+        assert!(flows.len() == 8 && flows.iter().all(|flow| flow.size == 250_000));
+        // Events overlap: the last sender of the first begins 120 us after it, the first of the second 100 us after it.
+        let jobs: Vec<u32> = incast.jobs().iter().map(|job| job.1).collect();
+        assert_eq!(jobs, [0, 0, 0, 1, 0, 1, 1, 1]);
+        let error = source_error("incast", 8, &[("request", text("3B"))]);
+        assert_eq!(error.to_string(), "3B are less than a byte for each of 7 senders");
+        assert_eq!(complaints("incast", &[("request", text("0B"))]), ["request: must be more than zero"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod all_to_all;
 pub mod closed_loop;
 pub mod collective;
+pub mod deadlines;
 pub mod flows;
 pub mod hosts;
 pub mod incast;
@@ -68,10 +69,14 @@ pub trait FlowSource: Send {
         Vec::new()
     }
     /// Flows whose completion ends a job, as (the flow's order, job's number); for job completion times. A job
-    /// has ended when all the flows listed for it have. The flows of a job are neighbours in the order, and job
-    /// numbers rise with it. Sorted.
+    /// has ended when all the flows listed for it have. Either all flows of a source are listed, or those of a job are
+    /// neighbours in the order. Sorted.
     fn jobs(&self) -> Vec<(u32, u32)> {
         Vec::new()
+    }
+    /// No deadline of its flows is sooner than this many ideal completion times after the start.
+    fn least_deadline(&self) -> f64 {
+        0.0
     }
 }
 

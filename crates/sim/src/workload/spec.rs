@@ -3,6 +3,7 @@
 use super::all_to_all::AllToAllSpec;
 use super::closed_loop::ClosedLoopSpec;
 use super::collective::CollectiveSpec;
+use super::deadlines::DeadlineSpec;
 use super::flows::FlowsSpec;
 use super::incast::IncastSpec;
 use super::permutation::PermutationSpec;
@@ -42,6 +43,7 @@ pub struct WorkloadSpec {
     pub start: Time,
     /// Flows start in `[start, start + duration)`; none: no end but the pattern's own.
     pub duration: Option<Time>,
+    pub deadlines: DeadlineSpec,
     pub pattern: Pattern,
 }
 
@@ -173,8 +175,15 @@ impl WorkloadSpec {
                 format!("a {name} workload ends after its requests or repeats, not at a time"),
             );
         }
+        let deadlines = DeadlineSpec::read(p);
+        if deadlines.mean.is_some() && matches!(pattern, Pattern::Flows(_) | Pattern::Trace(_)) {
+            p.complain("deadline_mean", format!("give each flow its own: a {name} workload lists its flows"));
+        }
+        if deadlines.mean.is_some() && matches!(pattern, Pattern::ClosedLoop(_) | Pattern::Collective(_)) {
+            p.complain("deadline_mean", format!("flows of a {name} workload wait for others: no deadlines"));
+        }
         let group = group.unwrap_or_else(|| name.to_string());
-        Some(WorkloadSpec { group, start, duration, pattern })
+        Some(WorkloadSpec { group, start, duration, deadlines, pattern })
     }
 
     /// The source of its flows.
@@ -185,7 +194,7 @@ impl WorkloadSpec {
         }
         let end = self.duration.map_or(LAST_START, |span| self.start.saturating_add(span).min(LAST_START));
         let window = Window { start: self.start, end, bounded: self.duration.is_some() };
-        match &self.pattern {
+        let source = match &self.pattern {
             Pattern::Poisson(spec) => spec.source(cx, window),
             Pattern::Permutation(spec) => spec.source(cx, window),
             Pattern::AllToAll(spec) => spec.source(cx, window),
@@ -194,7 +203,8 @@ impl WorkloadSpec {
             Pattern::Collective(spec) => spec.source(cx, window),
             Pattern::Flows(spec) => spec.source(cx, window),
             Pattern::Trace(spec) => spec.source(cx, window),
-        }
+        }?;
+        Ok(self.deadlines.apply(source, cx.stream("deadlines")))
     }
 }
 

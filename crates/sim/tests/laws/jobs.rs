@@ -192,3 +192,30 @@ fn computing_between_flows_is_no_stall() {
     let flows = closed_loop("0", "1", &[("requests", Value::Integer(3)), ("think_time", text("300ms"))]);
     assert!(flows.len() >= 6 && flows.iter().all(|flow| flow.finish.is_some()));
 }
+
+#[test]
+fn a_request_of_an_incast_completes_with_its_last_byte() {
+    // Three senders of 10 packets each to one receiver: 30 packets in a row on its link, after the first has crossed its own.
+    let keys = [("receiver", text("0")), ("request", text("30KB"))];
+    let (kept, outcome) = on_star(4, vec![workload("incast", 4, &keys)]);
+    assert_eq!(kept.flows.len(), 3);
+    let by_hand = ONE_WAY + 29 * PACKET;
+    assert_eq!(outcome.jobs, [(0, Time::ZERO, Time(by_hand))]);
+}
+
+#[test]
+fn no_deadline_is_sooner_than_a_multiple_of_the_ideal_time() {
+    let keys = [
+        ("size", text("100KB")),
+        ("count", Value::Integer(200)),
+        ("deadline_mean", text("20us")),
+        ("deadline_least", Value::Number(1.5)),
+    ];
+    let (kept, _) = on_star(8, vec![workload("poisson", 8, &keys)]);
+    let slack = |flow: &FlowRecord| flow.deadline.expect("it has one") - flow.start;
+    let least = |flow: &FlowRecord| Time((flow.ideal.0 as f64 * 1.5) as u64);
+    assert!(kept.flows.iter().all(|flow| slack(flow) >= least(flow)));
+    // Exp(20 us) is below 1.5 times 12.5 us in 6 of 10 cases.
+    let floored = kept.flows.iter().filter(|flow| slack(flow) == least(flow)).count();
+    assert!((90..150).contains(&floored), "{floored}");
+}

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use weftline_sim::config::{Config, Forwarding, Recovery, TelemetryConfig};
+use weftline_sim::config::{Config, Forwarding, IdealFct, Recovery, TelemetryConfig};
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::leaf_spine::LeafSpine;
@@ -160,4 +160,27 @@ proptest! {
         let (fct, ideal) = alone(config, 0, 3, size);
         prop_assert_eq!(fct, ideal);
     }
+}
+
+#[test]
+fn the_time_to_delivery_is_that_of_the_flow_without_its_last_acknowledgement() {
+    for forwarding in BOTH {
+        for (name, topology, src, dst) in networks() {
+            let mut config = normal("none", topology, vec![]);
+            config.switch.forwarding = forwarding;
+            let ideal = |ideal: IdealFct, size: u64| {
+                let mut config = config.clone();
+                config.measure.ideal = ideal;
+                alone(config, src, dst, size).1
+            };
+            // The way back of one acknowledgement does not depend on what it acknowledges.
+            let back = |size: u64| ideal(IdealFct::Alone, size) - ideal(IdealFct::Delivery, size);
+            assert_eq!(back(1000), back(1), "{name}");
+            assert_eq!(back(1000), back(100_000), "{name}");
+        }
+    }
+    // By hand: 1048 B at 100 Gb/s twice, and 1 us a link.
+    let mut config = normal("none", star(mbps(100_000, 1000)), vec![]);
+    config.measure.ideal = IdealFct::Delivery;
+    assert_eq!(alone(config, 0, 1, 1000).1, Time(2_000_000 + 2 * 83_840));
 }
