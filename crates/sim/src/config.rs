@@ -362,6 +362,8 @@ pub struct ArbiterConfig {
     /// From the beginning of an epoch until its schedules leave.
     pub compute_time: Time,
     pub policy: Policy,
+    /// It says by which path the packet of each timeslot goes.
+    pub assign_paths: bool,
 }
 
 /// When the first timeslot of a schedule begins.

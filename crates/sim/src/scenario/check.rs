@@ -8,14 +8,15 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig,
-    TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig,
+    SwitchConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
 use crate::topology::{Link, NodeId, PathTimes, Topology};
+use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
 
@@ -267,6 +268,30 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
     }
 }
 
+/// Says so if the arbiter of Fastpass is to assign paths and cannot.
+pub fn paths_can_be_assigned(
+    section: &mut Section,
+    network: Option<&Network>,
+    switch: &SwitchConfig,
+    transports: &[TransportConfig],
+) {
+    let mut fastpasses = transports.iter().filter_map(TransportConfig::fastpass);
+    let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
+        return;
+    };
+    if switch.balancer != BalancerConfig::Label {
+        let message =
+            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
+        section.complain("balancer", message.to_string());
+    }
+    if let Err(why) = Racks::of(&network.topology, &network.routes) {
+        let message = format!(
+            "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+        );
+        section.complain("balancer", message);
+    }
+}
+
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
     let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
@@ -277,9 +302,30 @@ fn other_queue(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+fn busy_arbiter(scenario: &Scenario) -> Option<String> {
+    let fastpass = scenario.transports.iter().find_map(TransportConfig::fastpass)?;
+    let topology = &scenario.network.topology;
+    let node = *topology.hosts().get(fastpass.arbiter.host as usize)?;
+    let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
+    let rate = Rate(links.map(|link| link.rate.0).sum());
+    let packets = if fastpass.arbiter.assign_paths { 2 } else { 1 };
+    let hosts = topology.ordinary_hosts() as u64;
+    let takes = rate.transmission_time(hosts * packets * u64::from(fastpass.control));
+    let name = &topology.nodes[node as usize].name;
+    (takes > fastpass.arbiter.epoch).then(|| {
+        format!(
+            "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
+             so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
+             [\"{name}\", \"*\"]",
+            fastpass.arbiter.epoch
+        )
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

@@ -191,6 +191,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
         check::queue_serves(section, &config, &transports);
+        check::paths_can_be_assigned(section, net, &config, &transports);
         config
     });
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
