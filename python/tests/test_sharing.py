@@ -59,7 +59,8 @@ def test_a_flow_that_asks_for_less_leaves_the_rest_to_the_others():
 class Bulk:
     """A run of three seconds of which two flows were measured."""
 
-    summary = {"end_ns": 4e9}
+    def __init__(self):
+        self.summary = {"end_ns": 4e9}
 
     def shares(self, from_ns=0, to_ns=None):
         last = {None: (3e9, 1.5e9), 3e9: (2e9, 1e9)}[to_ns]
