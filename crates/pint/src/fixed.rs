@@ -159,6 +159,10 @@ impl Arithmetic {
         self.table_bits
     }
 
+    pub const fn entry_bits(self) -> u32 {
+        self.entry_bits
+    }
+
     /// log2 by the highest bit and a table of the next bits, in units of 2^-32: at most 1.443 * 2^-q too small, exact on powers of
     /// two (both up to the entry's last bit). Of 0 it is 0.
     #[inline]

@@ -9,9 +9,9 @@ mod step;
 
 pub use step::{Observed, block};
 
-use crate::code::Code;
+use crate::code::{Code, MAX_HOPS, survivor};
 use crate::counting::Counter;
-use crate::hash::{Key, Mixed, Word, spread};
+use crate::hash::{Key, Mixed, spread};
 use crate::loops::LoopDetection;
 use crate::value::Approximation;
 use step::{Hop, Operation, Thresholds, task_step};
@@ -328,6 +328,69 @@ impl Encoder {
         self.encode_mixed(set, digest, Mixed::new(packet), hop, observed)
     }
 
+    /// The digest after several hops at once, from the `first`-th on, for one who keeps what they saw: `at(n)` is what the hop n after
+    /// the first one saw. The same as hop by hop.
+    #[inline]
+    pub fn encode_along<O: Observed>(
+        &self,
+        set: usize,
+        digest: u64,
+        packet: u64,
+        first: u32,
+        hops: u32,
+        at: impl Fn(u32) -> O,
+    ) -> (u64, bool) {
+        let packet = Mixed::new(packet);
+        let (mut digest, mut looped) = (if first <= 1 { 0 } else { digest }, false);
+        for field in self.fields_of(set) {
+            let from_start = first <= 1 && hops <= MAX_HOPS;
+            if let Some(code) = from_start.then(|| self.written(field, packet, hops, &at)).flatten() {
+                digest |= code << field.offset & field.mask;
+                continue;
+            }
+            for n in 0..hops {
+                let mut observed = at(n);
+                let Some(value) = observed.value(usize::from(field.query)) else { continue };
+                let hop = Hop::new(first + n);
+                let (change, report) = self.other(field, hop, packet, value, digest, &mut observed);
+                looped |= report;
+                digest ^= change;
+            }
+        }
+        (digest, looped)
+    }
+
+    /// What is in a field after the first `hops` hops, where it follows from the few that write; None if it does not, or they saw nothing.
+    #[inline(always)]
+    fn written<O: Observed>(
+        &self,
+        field: &Field,
+        packet: Mixed,
+        hops: u32,
+        at: impl Fn(u32) -> O,
+    ) -> Option<u64> {
+        let query = usize::from(field.query) % MAX_QUERIES;
+        let word = field.key.word_of(packet);
+        match &self.tasks[query] {
+            Task::Path { code, blocks } => {
+                let mut digest = 0;
+                for (part, mut writers) in (0..hops.div_ceil(64)).zip(code.writers(word, hops)) {
+                    while writers != 0 {
+                        let value = at(64 * part + writers.trailing_zeros()).value(query)?;
+                        digest ^= block(*blocks, u32::from(field.bits), word, value);
+                        writers &= writers - 1;
+                    }
+                }
+                Some(digest)
+            }
+            Task::Sample(values) if hops > 0 => {
+                let hop = survivor(word, hops);
+                Some(values.encode_with(at(hop - 1).value(query)?, || word.coin(hop)))
+            }
+            _ => None,
+        }
+    }
+
     #[inline(always)]
     fn encode_mixed(
         &self,
@@ -365,8 +428,7 @@ impl Encoder {
                     digest ^= (next ^ now) << field.offset & field.mask;
                 }
                 Operation::Other => {
-                    let word = field.key.word_of(packet);
-                    let (change, report) = self.other(field, hop, word, value, came, &mut observed);
+                    let (change, report) = self.other(field, hop, packet, value, came, &mut observed);
                     looped |= report;
                     digest ^= change;
                 }
@@ -381,14 +443,13 @@ impl Encoder {
         &self,
         field: &Field,
         hop: Hop,
-        word: Word,
+        packet: Mixed,
         value: u64,
         came: u64,
         observed: &mut impl Observed,
     ) -> (u64, bool) {
-        // There are as many queries as a field can name.
         let query = usize::from(field.query) % MAX_QUERIES;
-        let now = field.read(came);
+        let (word, now) = (field.key.word_of(packet), field.read(came));
         let (next, looped) = match (&self.layers[query], &self.tasks[query]) {
             (Some(layers), Task::Path { blocks, .. }) => {
                 let block = block(*blocks, u32::from(field.bits), word, value);

@@ -159,6 +159,36 @@ proptest! {
     }
 
     #[test]
+    fn several_hops_at_once_are_hop_after_hop(packet: u64, path: Vec<[u64; 5]>, parts in 1usize..6, missing in 0usize..6) {
+        let code = |layers: &[Selection]| Code::new(0.5, layers).unwrap();
+        let layer = Selection::threshold(0.3);
+        let tasks = [
+            Task::Path { code: code(&[layer]), blocks: Blocks::Hashed },
+            Task::Path { code: code(&[layer, Selection::words(0.3)]), blocks: Blocks::Hashed },
+            Task::Sample(Approximation::from_base(1.05, 8, Rounding::Logarithm).unwrap()),
+            Task::Maximum(log8()),
+            Task::Loop(LoopDetection::new(9, 0).unwrap()),
+        ];
+        let slots = [slot(0, 0, 4, 2), slot(1, 8, 8, 2), slot(2, 24, 8, 1), slot(3, 32, 8, 1), slot(4, 40, 9, 1)];
+        let encoder = Encoder::new(SELECTOR, &tasks, &[Set { until: 65_536, slots: &slots }]).unwrap();
+        let path = &path;
+        let seen = |hop: usize| move |query: usize| Some(path[hop][query] % 600).filter(|_| query != missing);
+        let mut one_by_one = (0, false);
+        for hop in 0..path.len() {
+            let (next, report) = encoder.encode_set(0, one_by_one.0, packet, hop as u32 + 1, seen(hop));
+            one_by_one = (next, one_by_one.1 | report);
+        }
+        let mut at_once = (0, false);
+        for from in (0..path.len()).step_by(parts) {
+            let hops = parts.min(path.len() - from) as u32;
+            let at = |n: u32| seen(from + n as usize);
+            let (next, report) = encoder.encode_along(0, at_once.0, packet, from as u32 + 1, hops, at);
+            at_once = (next, at_once.1 | report);
+        }
+        prop_assert_eq!(at_once, one_by_one);
+    }
+
+    #[test]
     fn no_digest_packet_or_value_panics(digest: u64, packet: u64, hop: u32, value: u64, bits in 1u32..=64, count in 1u32..=64) {
         let code = Code::new(0.5, &[Selection::words(0.1), Selection::threshold(0.3)]).unwrap();
         let tasks = [
