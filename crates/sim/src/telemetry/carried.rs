@@ -16,6 +16,8 @@ const ROOM: usize = 6;
 pub const PLACES: usize = 2 + ROOM;
 /// The set of a packet that serves no query.
 pub const NO_SET: u32 = 0xffff;
+/// Beside set and number of notes: a hop has found the packet in a loop.
+const LOOPED: u32 = 1 << 31;
 
 /// What a packet carries.
 pub struct Carried<'a>(&'a mut [IntRecord]);
@@ -38,6 +40,12 @@ impl Note {
     }
 }
 
+/// Notes of a packet whose first place is this.
+#[inline(always)]
+fn noted(head: &IntRecord) -> usize {
+    ((head.sent & !LOOPED) >> 16) as usize
+}
+
 fn halves(number: u64) -> (u32, u32) {
     (number as u32, (number >> 32) as u32)
 }
@@ -56,7 +64,7 @@ impl<'a> Carried<'a> {
     /// Of a packet whose first place is this.
     #[inline(always)]
     pub(super) fn places_in_use(head: &IntRecord) -> usize {
-        2 + (head.sent >> 16) as usize
+        2 + noted(head)
     }
 
     /// A packet leaves its sender: no hops, no digest. `set`: [`NO_SET`] for none.
@@ -96,29 +104,36 @@ impl<'a> Carried<'a> {
         whole(self.0[0].queue, self.0[0].rate_kbps)
     }
 
+    /// Whether a hop, as far as it is encoded, has found the packet in a loop.
+    #[inline]
+    pub fn looped(&self) -> bool {
+        self.0[0].sent & LOOPED != 0
+    }
+
     /// What was noted since, hop after hop; [`Note::of`] reads one.
     #[inline(always)]
     pub fn notes(&self) -> &[IntRecord] {
-        &self.0[2..2 + (self.0[0].sent >> 16) as usize]
+        &self.0[2..2 + noted(&self.0[0])]
     }
 
     /// All that was noted has been encoded.
     #[inline]
-    pub fn set_encoded(&mut self, digest: u64) {
-        self.0[0].sent &= NO_SET;
+    pub fn set_encoded(&mut self, digest: u64, looped: bool) {
+        self.0[0].sent &= NO_SET | LOOPED;
+        self.0[0].sent |= if looped { LOOPED } else { 0 };
         (self.0[0].queue, self.0[0].rate_kbps) = halves(digest);
     }
 
     /// Whether so many notes have room.
     #[inline(always)]
     pub fn has_room(&self, notes: usize) -> bool {
-        (self.0[0].sent >> 16) as usize + notes <= ROOM
+        noted(&self.0[0]) + notes <= ROOM
     }
 
     /// Adds a note; there is room for it.
     #[inline(always)]
     pub fn note(&mut self, note: Note) {
-        let place = 2 + (self.0[0].sent >> 16) as usize;
+        let place = 2 + noted(&self.0[0]);
         self.0[0].sent += 1 << 16;
         let (queue, rate_kbps) = halves(note.value);
         let sent = u32::from(note.egress) << 16 | u32::from(note.ingress);

@@ -188,9 +188,9 @@ impl PintConfig {
             Seen { config: self, kept, notes: notes.get(from..from + each).unwrap_or(&[]) }
         };
         let (set, first) = (carried.set() as usize, carried.hops() - hops + 1);
-        let (digest, _) =
+        let (digest, looped) =
             self.encoder.encode_along(set, carried.encoded(), carried.packet(), first, hops, at);
-        carried.set_encoded(digest);
+        carried.set_encoded(digest, looped);
         digest
     }
 
@@ -203,10 +203,9 @@ impl PintConfig {
         let field = fields.iter().find(|field| usize::from(field.query) == query.number)?;
         let Source::Load(place) = kept.sources[query.number % MAX_QUERIES] else { return None };
         let (notes, each) = (carried.notes(), kept.len().max(1));
-        let mut hop = carried.hops() - (notes.len() / each) as u32;
+        let before = carried.hops() - (notes.len() / each) as u32;
         let (mut code, word) = (field.read(carried.encoded()), field.key.word(carried.packet()));
-        for note in notes.iter().skip(usize::from(place)).step_by(each) {
-            hop += 1;
+        for (hop, note) in (before + 1..).zip(notes.iter().skip(usize::from(place)).step_by(each)) {
             code = query.raise(code, self.scaled(Note::of(note).value), || word.coin(hop.min(MAX_HOPS)));
         }
         Some(query.load(code))

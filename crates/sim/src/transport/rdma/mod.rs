@@ -359,6 +359,7 @@ fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partit
         dst: packet.dst,
         packet: carried.packet(),
         digest: pint.digest(&mut carried),
+        looped: carried.looped(),
         hops: carried.hops(),
         plan_version: pint.version,
     });
