@@ -25,6 +25,7 @@ pub struct Collector {
 impl Collector {
     #[new]
     #[pyo3(signature = (plan, topology, ends, shortest, memory, idle_ns, patience))]
+    #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn new(
         py: Python<'_>,
         plan: &Plan,
