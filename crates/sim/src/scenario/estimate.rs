@@ -14,6 +14,7 @@ use crate::config::{MeasureConfig, TelemetryConfig, TransportConfig};
 use crate::measure::PortTotals;
 use crate::net::port::Port;
 use crate::packet::Packet;
+use crate::telemetry::carried::PLACES;
 use crate::telemetry::int::IntRecord;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
@@ -225,7 +226,7 @@ fn packet_bytes(scenario: &Scenario) -> u64 {
     let telemetry = match &scenario.telemetry {
         TelemetryConfig::None => 0,
         TelemetryConfig::Int { max_hops, .. } => u64::from(*max_hops) * size_of::<IntRecord>() as u64 + 8,
-        TelemetryConfig::Pint(_) => 2 * size_of::<IntRecord>() as u64,
+        TelemetryConfig::Pint(_) => (PLACES * size_of::<IntRecord>()) as u64,
     };
     size_of::<Packet>() as u64 + EVENT_BYTES + telemetry
 }

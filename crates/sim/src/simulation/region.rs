@@ -11,7 +11,7 @@ use crate::net::partition::Partition;
 use crate::net::switch::Switch;
 use crate::settings::Settings;
 use crate::transport::Ended;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use std::sync::Arc;
 
 pub struct Region {
@@ -189,6 +189,16 @@ impl Region {
             ended: &mut self.ended,
         };
         (&mut self.hosts[host as usize], around)
+    }
+
+    /// The rate of a port's link changes.
+    pub fn set_rate(&mut self, port: u32, rate: Rate) {
+        let owner = self.net.owner(port);
+        let changed = &mut self.net.ports[port as usize];
+        changed.set_rate(rate);
+        if let NodeIndex::Switch(switch) = owner {
+            self.switches[switch as usize].set_rate(changed.local, rate);
+        }
     }
 
     /// The link of a port went down: what waits for it is lost.
