@@ -54,8 +54,11 @@ impl Region {
     /// One event after the other, through all nodes.
     fn work_in_order(&mut self, most: u32) {
         for _ in 0..most {
-            let Some(action) = self.net.next_event(self.limit) else { return };
-            self.handle(action);
+            let Some(event) = self.net.next_event(self.limit) else { return };
+            match event.arrival() {
+                Some((port, packet)) => self.arrival(port, packet),
+                None => self.handle(event.action()),
+            }
         }
     }
 
