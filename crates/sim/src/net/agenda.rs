@@ -121,6 +121,12 @@ impl Event {
         (self.order() >> 60 == rank::ARRIVAL).then(|| ((self.order() >> 32) as u32, self.order() as u32))
     }
 
+    /// The port, if this is a transmitter that becomes free: what most others are.
+    #[inline(always)]
+    pub fn departure(self) -> Option<PortId> {
+        (self.order() >> 60 == rank::DEPARTURE).then(|| self.port())
+    }
+
     #[inline]
     pub fn action(self) -> Action {
         let port = self.port();
@@ -209,7 +215,7 @@ impl Agenda {
         let slot = Time((1_000_000 / ports.max(1) as u64).clamp(1 << 10, 1 << 14));
         match kind {
             AgendaKind::Windows(length) => Agenda::Windows(Windows::new(length, nodes)),
-            AgendaKind::Calendar => Agenda::Calendar(Calendar::new(Time(slot.0 * 64))),
+            AgendaKind::Calendar => Agenda::Calendar(Calendar::new(Time(slot.0 * 32))),
             AgendaKind::Insertion => Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0 },
         }
     }

@@ -16,6 +16,7 @@ use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
+use crate::topology::NextHops;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -69,6 +70,18 @@ impl HostContext<'_> {
             1 => Some(self.first_port + ports[0]),
             n => Some(self.first_port + ports[hash as usize % n]),
         }
+    }
+
+    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own: balancers choose by
+    /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
+    #[inline]
+    pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
+        let first = self.map.side(self.node, port - self.first_port).peer_node;
+        let routes = &self.map.routes;
+        if matches!(routes.hops_from(routes.row(first), dst), NextHops::Many(_)) {
+            *label = label.wrapping_add(1);
+        }
+        *label
     }
 
     /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.

@@ -10,7 +10,7 @@ use crate::units::Time;
 /// Slots of the ring.
 const SLOTS: usize = 128;
 /// Parts that a slot is dealt out into.
-const PARTS: usize = 128;
+const PARTS: usize = 64;
 /// An event that comes up within the slot at work is looked for its place among so many that are next, one by one.
 const NEAR: usize = 32;
 /// How far behind the event taken last the one lies that is worth fetching.
