@@ -213,7 +213,8 @@ mod tests {
                 if added < 40_000 {
                     for _ in 0..random.below(60) {
                         // Now and then far beyond the ring, while most go on within it.
-                        let magnitude = random.below(if random.below(40) == 0 { 36 } else { most });
+                        let far = random.below(40) == 0;
+                        let magnitude = random.below(if far { 36 } else { most });
                         let at = now + Time(random.below(1 << magnitude));
                         added += 1;
                         let event = Event::new(at, Action::Timer { host: 0, token: added, transport: 0 });
