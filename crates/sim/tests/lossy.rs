@@ -22,13 +22,16 @@ use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 
 /// The transports that flows may run over, with what is drawn of their keys. A further one is one line.
-const TRANSPORTS: &[(&str, fn(&mut Draw) -> String)] = &[
+const TRANSPORTS: &[(&str, Keys)] = &[
     ("phost", phost_keys),
     ("phost", |_| String::new()),
     ("pfabric", pfabric_keys),
     ("pfabric", |_| String::new()),
     ("rdma", rdma_keys),
 ];
+
+/// Draws keys of a transport: what follows its kind in an inline table.
+type Keys = fn(&mut Draw) -> String;
 
 /// Payload of a full packet, whatever the transport.
 const MTUS: &[u64] = &[200, 1000, 1460, 4000];

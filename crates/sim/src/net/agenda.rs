@@ -7,7 +7,7 @@
 //! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
 //! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Calendar*:
 //! one event after the other through all nodes; for networks whose shortest link is too short for windows, and the
-//! oracle of the tests. *Insertion*: the wheel with ties broken by order of insertion, for the compat mode.
+//! oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion, for the compat mode.
 
 mod calendar;
 mod due;
