@@ -398,7 +398,7 @@ impl Builder<'_> {
         let pay = || execution::windows_pay(&self.config.topology, shortest);
         match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
             true => AgendaKind::Windows(shortest),
-            false => AgendaKind::Wheel,
+            false => AgendaKind::Calendar,
         }
     }
 

@@ -54,8 +54,12 @@ impl Region {
     /// One event after the other, through all nodes.
     fn work_in_order(&mut self, most: u32) {
         for _ in 0..most {
-            let Some(action) = self.net.next_event(self.limit) else { return };
-            self.handle(action);
+            let Some(event) = self.net.next_event(self.limit) else { return };
+            match (event.arrival(), event.departure()) {
+                (Some((port, packet)), _) => self.arrival(port, packet),
+                (_, Some(port)) => self.departure(port),
+                _ => self.handle(event.action()),
+            }
         }
     }
 
@@ -122,10 +126,7 @@ impl Region {
     fn handle(&mut self, action: Action) {
         match action {
             Action::Arrival { port, packet } => self.arrival(port, packet),
-            Action::Departure { port } => {
-                self.net.ports[port as usize].departure_pending = false;
-                self.kick(port);
-            }
+            Action::Departure { port } => self.departure(port),
             Action::Wake { port, serial, transport } => {
                 if let NodeIndex::Host(host) = self.net.owner(port) {
                     let (host, mut around) = self.host(host);
@@ -165,6 +166,13 @@ impl Region {
         if !self.ended.is_empty() {
             self.release_dependents();
         }
+    }
+
+    /// A transmitter becomes free.
+    #[inline]
+    fn departure(&mut self, port: u32) {
+        self.net.ports[port as usize].departure_pending = false;
+        self.kick(port);
     }
 
     /// A port may have something to send.
