@@ -27,6 +27,7 @@ const TRANSPORTS: &[(&str, Keys)] = &[
     ("phost", |_| String::new()),
     ("pfabric", pfabric_keys),
     ("pfabric", |_| String::new()),
+    ("fastpass", fastpass_keys),
     ("rdma", rdma_keys),
 ];
 
@@ -103,6 +104,16 @@ fn pfabric_keys(draw: &mut Draw) -> String {
     draw.key(&mut text, "class", &["1", "4", "7"]);
     draw.key(&mut text, "spray", &["true", "false"]);
     draw.key(&mut text, "priority", &["\"remaining\"", "\"deadline\""]);
+    text
+}
+
+fn fastpass_keys(draw: &mut Draw) -> String {
+    let mut text = String::new();
+    // One arbiter serves all: what concerns it is left as it is.
+    draw.key(&mut text, "retry", &["\"20us\"", "\"200us\""]);
+    draw.key(&mut text, "request_timeout", &["\"100us\"", "\"1ms\""]);
+    draw.key(&mut text, "class", &["1", "3", "6"]);
+    draw.key(&mut text, "spray", &["true", "false"]);
     text
 }
 
