@@ -82,8 +82,7 @@ fn phost_keys(draw: &mut Draw) -> String {
     draw.key(&mut text, "hold", &["true", "false"]);
     draw.key(&mut text, "first_wait", &["0.0", "2.0", "50.0"]);
     draw.key(&mut text, "retoken", &["0.0", "1.0", "9.0", "100.0"]);
-    // A token for every packet time, though nothing comes back, would fill slower links of the fabric with tokens alone.
-    draw.key(&mut text, "downgrade", &["25.0", "200.0", "2000.0"]);
+    draw.key(&mut text, "downgrade", &["0.0", "1.0", "5.0", "25.0", "200.0", "2000.0"]);
     draw.key(&mut text, "wake_on_data", &["true", "false"]);
     draw.key(&mut text, "short_flow", &["0", "2", "8", "1000"]);
     draw.key(&mut text, "class", &["1", "3", "5"]);
@@ -142,11 +141,7 @@ fn link(draw: &mut Draw, mbps: u64) -> String {
 /// A network: its table, and how many hosts it has.
 fn network(draw: &mut Draw) -> (String, u64) {
     const MBPS: &[u64] = &[1_000, 3_333, 10_000, 25_000, 40_000, 100_000, 400_000];
-    let (mut host, mut fabric) = (draw.of(MBPS), draw.of(MBPS));
-    if host > 10 * fabric {
-        // Nobody's fabric is so much slower than its hosts, and pHost, which takes it for fast, could flood it with tokens.
-        std::mem::swap(&mut host, &mut fabric);
-    }
+    let (host, fabric) = (draw.of(MBPS), draw.of(MBPS));
     let (host, fabric) = (link(draw, host), link(draw, fabric));
     match draw.number(0, 3) {
         0 => {

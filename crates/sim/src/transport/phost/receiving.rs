@@ -186,7 +186,7 @@ impl Phost {
         let pace = |transport: &TransportSettings| match transport {
             TransportSettings::Phost(settings) => {
                 let config = &settings.config;
-                Pace::new(config, rate.transmission_time(u64::from(config.packet())))
+                Pace::new(config, rate.transmission_time(u64::from(config.packet())), settings.base_rtt)
             }
             _ => Pace::default(),
         };
