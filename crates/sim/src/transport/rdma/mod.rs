@@ -14,6 +14,8 @@ mod pair;
 mod receiver;
 mod selective;
 
+pub use pair::MOST_BACKOFF;
+
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
