@@ -10,7 +10,7 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use queue::{DisciplineConfig, Limit, ManagedConfig};
+pub use queue::{CacheKind, CebinaeConfig, DisciplineConfig, Limit, ManagedConfig};
 use std::sync::Arc;
 
 /// A run, everything resolved.

@@ -1,6 +1,6 @@
 //! Queue disciplines that own the buffer of their port: what each is told.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate, Time};
 
 /// A port whose packets wait in a buffer of its own, under a discipline that knows the time and may drop what waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,13 +32,69 @@ impl Limit {
 pub enum DisciplineConfig {
     /// First come, first served; a full port drops the new packet.
     Fifo,
+    Cebinae(CebinaeConfig),
 }
 
 impl DisciplineConfig {
     /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
     pub fn marks(&self) -> bool {
         match self {
-            DisciplineConfig::Fifo => false,
+            DisciplineConfig::Fifo | DisciplineConfig::Cebinae(_) => false,
         }
     }
+}
+
+/// Shares are parts of 10^9; see `queue::cebinae`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CebinaeConfig {
+    /// Length of a round; none: so that a full buffer drains in one.
+    pub round: Option<Time>,
+    /// Granularity of time within a round.
+    pub virtual_round: Time,
+    /// What the control plane has for its work before every rotation.
+    pub deadline: Time,
+    /// Rounds between recomputations.
+    pub period: u32,
+    pub tax: u64,
+    pub port_slack: u64,
+    pub flow_slack: u64,
+    /// Both rounds share the buffer; else each has half of it.
+    pub shared: bool,
+    pub cache: CacheKind,
+    pub cache_stages: u32,
+    pub cache_slots: u32,
+    /// Bytes of every packet that the flow cache does not count.
+    pub cache_header: u32,
+    /// Flows are told apart by their hosts only.
+    pub by_hosts: bool,
+    /// The filter lets everything into the head while the port is not saturated.
+    pub only_saturated: bool,
+    /// A packet is judged with itself counted.
+    pub counts_itself: bool,
+    /// Flows are judged by the mean of two windows.
+    pub smooth: bool,
+    /// Windows for which a port counts as saturated after it was.
+    pub hold: u32,
+}
+
+impl CebinaeConfig {
+    /// The length of a round in nanoseconds at a port of this rate and limit: where nothing is said the next power of two
+    /// in which a full buffer of full packets drains, but at least twice what control takes.
+    pub fn round_at(&self, rate: Rate, limit: Limit) -> u64 {
+        const FULL_PACKET: u64 = 1500;
+        let drain = rate.transmission_time(limit.bytes.0.min(u64::from(limit.packets) * FULL_PACKET));
+        let control = 2 * (self.deadline.ns() + self.virtual_round.ns());
+        // Not above half a minute, whatever the buffer.
+        let least = drain.ns().clamp(control, 1 << 35);
+        self.round.map_or(least.next_power_of_two(), Time::ns)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    /// A flow that finds its slots taken is not counted.
+    FirstCome,
+    /// It takes over the slot of the last stage.
+    Overwrite,
+    Exact,
 }

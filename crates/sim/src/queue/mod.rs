@@ -1,5 +1,6 @@
 //! Queue disciplines: one file each. A port owns one.
 
+mod cebinae;
 mod classes;
 mod fifo;
 mod managed;

@@ -1,11 +1,13 @@
 //! How a scenario names a queue discipline, and the keys of each.
 
+use super::cebinae;
 use crate::config::{DisciplineConfig, DropRule, Limit, ManagedConfig, QueueConfig};
 use crate::parameters::Parameters;
 use crate::units::Bytes;
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
+    ("cebinae", "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others"),
     (
         "fifo",
         "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
@@ -27,6 +29,7 @@ pub const DROPS: &[(&str, &str)] = &[
 /// where nothing is said, if it has a limit of its own.
 pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
     match kind {
+        "cebinae" => Some(managed(p, 1000, |p, _| DisciplineConfig::Cebinae(cebinae::read(p)))),
         "fifo" => Some(fifo(p)),
         "pfabric" => Some(QueueConfig::Pfabric { limit: pfabric_limit(limit, p) }),
         "priority" => {
@@ -75,6 +78,18 @@ fn fifo(p: &mut Parameters) -> QueueConfig {
         nic_packets,
         link_header,
     })
+}
+
+/// A discipline that owns its port's buffer, of so many packets where nothing is said.
+fn managed(
+    p: &mut Parameters,
+    packets: u32,
+    discipline: impl FnOnce(&mut Parameters, Limit) -> DisciplineConfig,
+) -> QueueConfig {
+    let limit = limit(p, Limit { packets, bytes: Bytes(0) });
+    let (nic_packets, link_header) = behind(p);
+    let discipline = discipline(p, limit);
+    QueueConfig::Managed(ManagedConfig { discipline, limit, nic_packets, link_header })
 }
 
 /// `packets` and `limit`: what a port may hold.

@@ -14,6 +14,7 @@ use super::{QueueDiscipline, Verdict};
 use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
+use crate::queue::cebinae::Cebinae;
 use crate::units::{Rate, Time};
 use fifo::ManagedFifo;
 use std::collections::VecDeque;
@@ -64,6 +65,12 @@ impl Bench<'_> {
 
     pub fn limit(&self) -> Limit {
         self.limit
+    }
+
+    /// What names the two hosts of a packet.
+    pub fn hosts_of(&self, packet: &Queued) -> u64 {
+        let packet = &self.packets[packet.packet];
+        u64::from(packet.src) << 32 | u64::from(packet.dst)
     }
 
     /// Drops a packet that is in no list.
@@ -127,20 +134,25 @@ pub struct Managed {
 #[derive(Debug, Clone)]
 enum AnyDiscipline {
     Fifo(ManagedFifo),
+    Cebinae(Box<Cebinae>),
 }
 
 macro_rules! each {
     ($discipline:expr, $d:ident => $call:expr) => {
         match $discipline {
             AnyDiscipline::Fifo($d) => $call,
+            AnyDiscipline::Cebinae($d) => $call,
         }
     };
 }
 
 impl AnyDiscipline {
-    fn new(config: &ManagedConfig, _place: &PortPlace) -> AnyDiscipline {
-        match config.discipline {
+    fn new(config: &ManagedConfig, place: &PortPlace) -> AnyDiscipline {
+        match &config.discipline {
             DisciplineConfig::Fifo => AnyDiscipline::Fifo(ManagedFifo::default()),
+            DisciplineConfig::Cebinae(cebinae) => {
+                AnyDiscipline::Cebinae(Box::new(Cebinae::new(cebinae, config.limit, place)))
+            }
         }
     }
 }
