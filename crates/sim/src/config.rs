@@ -10,7 +10,9 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use queue::{CacheKind, CebinaeConfig, DisciplineConfig, Limit, ManagedConfig};
+pub use queue::{
+    CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, FqCodelConfig, Limit, ManagedConfig,
+};
 use std::sync::Arc;
 
 /// A run, everything resolved.

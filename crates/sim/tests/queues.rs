@@ -31,10 +31,13 @@ rto = "2ms"
 controller = { kind = "none" }
 
 [[workload]]
-kind = "poisson"
-sizes = "fb-hadoop"
-load = 0.3
-duration = "400us"
+kind = "incast"
+senders = 15
+receiver = "host15"
+size = "100KB"
+arrivals = "periodic"
+every = "5ms"
+count = 3
 "#;
 
 fn config(queue: &str) -> Config {
@@ -59,6 +62,10 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
 
 /// Queues that a port may be given, each small enough to drop.
 const QUEUES: &[&str] = &[
+    "{ kind = \"codel\", target = \"20us\", interval = \"200us\" }",
+    "{ kind = \"fq-codel\", target = \"20us\", interval = \"200us\", queues = 4, ecn = false }",
+    "{ kind = \"fq-codel\", packets = 40, queues = 0, nic_packets = 1 }",
+    "{ kind = \"drr\", packets = 40 }",
     "{ kind = \"cebinae\", packets = 40, deadline = \"10us\" }",
     "{ kind = \"fifo\", packets = 20 }",
     "{ kind = \"fifo\", limit = \"20KB\", nic_packets = 1, link_header = \"2B\" }",

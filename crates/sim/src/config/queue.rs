@@ -33,15 +33,47 @@ pub enum DisciplineConfig {
     /// First come, first served; a full port drops the new packet.
     Fifo,
     Cebinae(CebinaeConfig),
+    Codel(CodelConfig),
+    FqCodel(FqCodelConfig),
+    /// A queue for every flow, by turns.
+    Drr {
+        quantum: u32,
+    },
 }
 
 impl DisciplineConfig {
     /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
     pub fn marks(&self) -> bool {
         match self {
-            DisciplineConfig::Fifo | DisciplineConfig::Cebinae(_) => false,
+            DisciplineConfig::Fifo | DisciplineConfig::Cebinae(_) | DisciplineConfig::Drr { .. } => false,
+            DisciplineConfig::Codel(codel) => codel.ecn,
+            DisciplineConfig::FqCodel(fq) => fq.codel.ecn,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodelConfig {
+    pub target: Time,
+    pub interval: Time,
+    /// Bytes that remain in a queue that drops.
+    pub least: u32,
+    /// As Linux and ns-3 compute it.
+    pub fixed_point: bool,
+    /// Packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    pub codel: CodelConfig,
+    /// 0: one for every flow.
+    pub queues: u32,
+    pub quantum: u32,
+    /// Packets that a full port drops at once.
+    pub batch: u32,
+    /// Of the hash.
+    pub salt: u64,
 }
 
 /// Shares are parts of 10^9; see `queue::cebinae`.

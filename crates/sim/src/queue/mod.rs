@@ -2,7 +2,10 @@
 
 mod cebinae;
 mod classes;
+mod codel;
+mod drr;
 mod fifo;
+mod fq_codel;
 mod managed;
 mod pfabric;
 mod priority;

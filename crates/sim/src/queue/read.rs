@@ -1,16 +1,24 @@
 //! How a scenario names a queue discipline, and the keys of each.
 
 use super::cebinae;
-use crate::config::{DisciplineConfig, DropRule, Limit, ManagedConfig, QueueConfig};
+use crate::config::{
+    CodelConfig, DisciplineConfig, DropRule, FqCodelConfig, Limit, ManagedConfig, QueueConfig,
+};
 use crate::parameters::Parameters;
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
     ("cebinae", "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others"),
+    ("codel", "first come, first served; drops or marks what has waited too long for too long (RFC 8289)"),
+    ("drr", "a queue for every flow, by turns of equal bytes; a full port drops from the longest"),
     (
         "fifo",
         "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
+    ),
+    (
+        "fq-codel",
+        "flows hashed into queues, by turns of equal bytes, new ones first, each under CoDel (RFC 8290)",
     ),
     (
         "pfabric",
@@ -30,6 +38,9 @@ pub const DROPS: &[(&str, &str)] = &[
 pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
     match kind {
         "cebinae" => Some(managed(p, 1000, |p, _| DisciplineConfig::Cebinae(cebinae::read(p)))),
+        "codel" => Some(managed(p, 1000, |p, _| DisciplineConfig::Codel(codel(p, false, "exact")))),
+        "drr" => Some(managed(p, 1000, |p, _| DisciplineConfig::Drr { quantum: quantum(p) })),
+        "fq-codel" => Some(managed(p, 10_240, |p, _| DisciplineConfig::FqCodel(fq_codel(p)))),
         "fifo" => Some(fifo(p)),
         "pfabric" => Some(QueueConfig::Pfabric { limit: pfabric_limit(limit, p) }),
         "priority" => {
@@ -114,4 +125,45 @@ fn behind(p: &mut Parameters) -> (u32, u16) {
         p.complain("link_header", format!("{header} is no link header: expected at most 64B"));
     }
     (nic, header.0.min(64) as u16)
+}
+
+const ARITHMETIC: &[(&str, &str)] = &[
+    ("exact", "roots of the count, in picoseconds"),
+    ("fixed-point", "ticks of 1024 ns and 16 bits of the inverse root, as Linux and ns-3"),
+];
+
+fn codel(p: &mut Parameters, ecn: bool, arithmetic: &'static str) -> CodelConfig {
+    let help = "packets may wait so long (RFC 8289: 5ms; in a datacenter some tens of microseconds)";
+    let target = p.time("target", Time::from_ms(5), help);
+    let help = "time above the target before the first drop, and from then to the next (RFC 8289: 100ms, a large round trip)";
+    let interval = p.time("interval", Time::from_ms(100), help);
+    if target == Time::ZERO || interval <= target || interval > Time::from_ms(1_000_000) {
+        let message = format!("{interval} must be above the target, which is {target}, and at most 1000s");
+        p.complain("interval", message);
+    }
+    let help = "nothing is dropped that leaves fewer bytes behind (RFC 8289: the largest packet)";
+    let least = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
+    let help = "how times are computed (codel: exact; fq-codel: fixed-point)";
+    let fixed_point = p.choice("arithmetic", arithmetic, ARITHMETIC, help) == "fixed-point";
+    let help = "mark packets whose senders react to it instead of dropping them (fq-codel, red and dualpi2: true; codel: \
+                false)";
+    CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
+}
+
+fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
+    let codel = codel(p, true, "fixed-point");
+    let help = "queues that flows are hashed into; 0: one for every flow, without collisions";
+    let queues = p.integer("queues", 1024, (0, 1 << 20), help) as u32;
+    let quantum = quantum(p);
+    let batch = p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
+    let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
+    FqCodelConfig { codel, queues, quantum, batch, salt }
+}
+
+fn quantum(p: &mut Parameters) -> u32 {
+    let quantum = p.bytes("quantum", Bytes(1500), "bytes that a flow may send in its turn (a full packet)");
+    if quantum.0 == 0 || quantum.0 > 1 << 30 {
+        p.complain("quantum", format!("{quantum} is not between 1B and 1GiB"));
+    }
+    quantum.0.clamp(1, 1 << 30) as u32
 }

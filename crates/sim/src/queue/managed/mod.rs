@@ -15,9 +15,14 @@ use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
 use crate::queue::cebinae::Cebinae;
+use crate::queue::codel::CodelQueue;
+use crate::queue::drr::Drr;
+use crate::queue::fq_codel::FqCodel;
 use crate::units::{Rate, Time};
 use fifo::ManagedFifo;
 use std::collections::VecDeque;
+#[cfg(test)]
+pub use waiting::flow_key;
 pub use waiting::{List, Queued, Waiting};
 
 /// Where a port is: what disciplines derive their random streams and rates from.
@@ -135,6 +140,9 @@ pub struct Managed {
 enum AnyDiscipline {
     Fifo(ManagedFifo),
     Cebinae(Box<Cebinae>),
+    Codel(CodelQueue),
+    FqCodel(Box<FqCodel>),
+    Drr(Box<Drr>),
 }
 
 macro_rules! each {
@@ -142,6 +150,9 @@ macro_rules! each {
         match $discipline {
             AnyDiscipline::Fifo($d) => $call,
             AnyDiscipline::Cebinae($d) => $call,
+            AnyDiscipline::Codel($d) => $call,
+            AnyDiscipline::FqCodel($d) => $call,
+            AnyDiscipline::Drr($d) => $call,
         }
     };
 }
@@ -153,6 +164,9 @@ impl AnyDiscipline {
             DisciplineConfig::Cebinae(cebinae) => {
                 AnyDiscipline::Cebinae(Box::new(Cebinae::new(cebinae, config.limit, place)))
             }
+            DisciplineConfig::Codel(codel) => AnyDiscipline::Codel(CodelQueue::new(codel)),
+            DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq))),
+            DisciplineConfig::Drr { quantum } => AnyDiscipline::Drr(Box::new(Drr::new(*quantum))),
         }
     }
 }
