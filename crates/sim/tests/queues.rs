@@ -28,6 +28,7 @@ queue = QUEUE
 [transport]
 recovery = "selective-repeat"
 rto = "2ms"
+window = "10KB"
 controller = { kind = "none" }
 
 [[workload]]
