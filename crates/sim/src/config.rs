@@ -11,7 +11,8 @@ use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use queue::{
-    CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, FqCodelConfig, Limit, ManagedConfig,
+    AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
+    ManagedConfig, RedConfig,
 };
 use std::sync::Arc;
 

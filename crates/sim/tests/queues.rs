@@ -63,6 +63,9 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
 
 /// Queues that a port may be given, each small enough to drop.
 const QUEUES: &[&str] = &[
+    "{ kind = \"afq\", rounds = 4, round_bytes = \"2KB\" }",
+    "{ kind = \"dualpi2\", packets = 40, target = \"50us\", update = \"50us\", alpha = 5, beta = 200 }",
+    "{ kind = \"red\", min_queue = \"10KB\", max_queue = \"20KB\", weight = 0.1, ecn = false }",
     "{ kind = \"codel\", target = \"20us\", interval = \"200us\" }",
     "{ kind = \"fq-codel\", target = \"20us\", interval = \"200us\", queues = 4, ecn = false }",
     "{ kind = \"fq-codel\", packets = 40, queues = 0, nic_packets = 1 }",

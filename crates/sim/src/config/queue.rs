@@ -39,13 +39,21 @@ pub enum DisciplineConfig {
     Drr {
         quantum: u32,
     },
+    Red(RedConfig),
+    Dualpi2(Dualpi2Config),
+    Afq(AfqConfig),
 }
 
 impl DisciplineConfig {
     /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
     pub fn marks(&self) -> bool {
         match self {
-            DisciplineConfig::Fifo | DisciplineConfig::Cebinae(_) | DisciplineConfig::Drr { .. } => false,
+            DisciplineConfig::Fifo
+            | DisciplineConfig::Cebinae(_)
+            | DisciplineConfig::Drr { .. }
+            | DisciplineConfig::Afq(_) => false,
+            DisciplineConfig::Red(red) => red.ecn,
+            DisciplineConfig::Dualpi2(_) => true,
             DisciplineConfig::Codel(codel) => codel.ecn,
             DisciplineConfig::FqCodel(fq) => fq.codel.ecn,
         }
@@ -74,6 +82,50 @@ pub struct FqCodelConfig {
     pub batch: u32,
     /// Of the hash.
     pub salt: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RedConfig {
+    /// Of the average queue: below the one nothing is dropped, at the other a share of `probability`.
+    pub least: Bytes,
+    pub most: Bytes,
+    /// Of a new sample in the average.
+    pub weight: f64,
+    pub probability: f64,
+    pub gentle: bool,
+    /// In which idle time is counted.
+    pub mean_packet: Bytes,
+    /// Packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dualpi2Config {
+    pub target: Time,
+    /// Between two updates of the probability.
+    pub update: Time,
+    /// Gains, in 1/s.
+    pub alpha: f64,
+    pub beta: f64,
+    pub coupling: f64,
+    /// Low-latency packets are marked from the one time of waiting on, all of them the other later.
+    pub ramp_from: Time,
+    pub ramp: Time,
+    /// Low-latency packets are served as if they had come so much earlier.
+    pub shift: Time,
+    /// Traffic class of low-latency packets; 0: all that may be marked.
+    pub l4s_class: u8,
+    /// Classic packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AfqConfig {
+    /// Queues.
+    pub rounds: u32,
+    pub round_bytes: u32,
+    pub sketch_rows: u32,
+    pub sketch_slots: u32,
 }
 
 /// Shares are parts of 10^9; see `queue::cebinae`.

@@ -1,15 +1,18 @@
 //! Queue disciplines: one file each. A port owns one.
 
+mod afq;
 mod cebinae;
 mod classes;
 mod codel;
 mod drr;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod managed;
 mod pfabric;
 mod priority;
 mod read;
+mod red;
 
 use crate::config::QueueConfig;
 use crate::packet::{PacketId, PacketSlab};

@@ -2,16 +2,19 @@
 
 use super::cebinae;
 use crate::config::{
-    CodelConfig, DisciplineConfig, DropRule, FqCodelConfig, Limit, ManagedConfig, QueueConfig,
+    AfqConfig, CodelConfig, DisciplineConfig, DropRule, Dualpi2Config, FqCodelConfig, Limit, ManagedConfig,
+    QueueConfig, RedConfig,
 };
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
+    ("afq", "queues as rounds in which every flow may send as much; bytes of flows in a sketch (NSDI 2018)"),
     ("cebinae", "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others"),
     ("codel", "first come, first served; drops or marks what has waited too long for too long (RFC 8289)"),
     ("drr", "a queue for every flow, by turns of equal bytes; a full port drops from the longest"),
+    ("dualpi2", "a low-latency and a classic queue with coupled marks (RFC 9332)"),
     (
         "fifo",
         "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
@@ -25,6 +28,7 @@ pub const KINDS: &[(&str, &str)] = &[
         "the flow with the least left first; a full port drops the packet whose flow has the most left",
     ),
     ("priority", "eight classes, the lower number first; first come, first served within a class"),
+    ("red", "first come, first served; drops or marks by the average queue, random and early"),
 ];
 
 /// Which packet a full queue drops.
@@ -37,10 +41,13 @@ pub const DROPS: &[(&str, &str)] = &[
 /// where nothing is said, if it has a limit of its own.
 pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
     match kind {
-        "cebinae" => Some(managed(p, 1000, |p, _| DisciplineConfig::Cebinae(cebinae::read(p)))),
-        "codel" => Some(managed(p, 1000, |p, _| DisciplineConfig::Codel(codel(p, false, "exact")))),
-        "drr" => Some(managed(p, 1000, |p, _| DisciplineConfig::Drr { quantum: quantum(p) })),
-        "fq-codel" => Some(managed(p, 10_240, |p, _| DisciplineConfig::FqCodel(fq_codel(p)))),
+        "afq" => Some(managed(p, 1000, |p| DisciplineConfig::Afq(afq(p)))),
+        "cebinae" => Some(managed(p, 1000, |p| DisciplineConfig::Cebinae(cebinae::read(p)))),
+        "codel" => Some(managed(p, 1000, |p| DisciplineConfig::Codel(codel(p, false, "exact")))),
+        "drr" => Some(managed(p, 1000, |p| DisciplineConfig::Drr { quantum: quantum(p) })),
+        "dualpi2" => Some(managed(p, 10_000, |p| DisciplineConfig::Dualpi2(dualpi2(p)))),
+        "red" => Some(managed(p, 1000, |p| DisciplineConfig::Red(red(p)))),
+        "fq-codel" => Some(managed(p, 10_240, |p| DisciplineConfig::FqCodel(fq_codel(p)))),
         "fifo" => Some(fifo(p)),
         "pfabric" => Some(QueueConfig::Pfabric { limit: pfabric_limit(limit, p) }),
         "priority" => {
@@ -95,11 +102,11 @@ fn fifo(p: &mut Parameters) -> QueueConfig {
 fn managed(
     p: &mut Parameters,
     packets: u32,
-    discipline: impl FnOnce(&mut Parameters, Limit) -> DisciplineConfig,
+    discipline: impl FnOnce(&mut Parameters) -> DisciplineConfig,
 ) -> QueueConfig {
     let limit = limit(p, Limit { packets, bytes: Bytes(0) });
     let (nic_packets, link_header) = behind(p);
-    let discipline = discipline(p, limit);
+    let discipline = discipline(p);
     QueueConfig::Managed(ManagedConfig { discipline, limit, nic_packets, link_header })
 }
 
@@ -166,4 +173,71 @@ fn quantum(p: &mut Parameters) -> u32 {
         p.complain("quantum", format!("{quantum} is not between 1B and 1GiB"));
     }
     quantum.0.clamp(1, 1 << 30) as u32
+}
+
+fn red(p: &mut Parameters) -> RedConfig {
+    let least = p.bytes("min_queue", Bytes(50_000), "nothing is dropped below this average queue");
+    let most = p.bytes(
+        "max_queue",
+        Bytes(150_000),
+        "from this average queue on drops grow fast (Floyd: three times min_queue)",
+    );
+    if least >= most || most.0 > 1 << 50 {
+        p.complain("min_queue", format!("{least} must be below max_queue, which is {most}"));
+    }
+    let weight =
+        p.number("weight", 0.002, (1e-9, 1.0), "of a new sample in the average queue (Floyd: 0.002)");
+    let help = "of a drop at max_queue (Floyd: 0.1 with gentle)";
+    let probability = p.number("probability", 0.1, (0.0, 1.0), help);
+    let help = "above max_queue probabilities go on to 1 at twice of it, instead of dropping everything";
+    let gentle = p.flag("gentle", true, help);
+    let mean_packet = p.bytes("mean_packet", Bytes(1500), "in which idle time is counted");
+    if mean_packet.0 == 0 || mean_packet.0 > 1 << 20 {
+        p.complain("mean_packet", format!("{mean_packet} is no packet"));
+    }
+    let ecn = p.flag("ecn", true, "mark packets whose senders react to it instead of dropping them");
+    let mean_packet = Bytes(mean_packet.0.clamp(1, 1 << 20));
+    RedConfig { least, most, weight, probability, gentle, mean_packet, ecn }
+}
+
+fn dualpi2(p: &mut Parameters) -> Dualpi2Config {
+    let help = "time that classic packets shall wait (RFC 9332: 15ms; codel: packets may wait so long)";
+    let target = p.time("target", Time::from_ms(15), help);
+    let update =
+        p.time("update", Time::from_ms(15), "between two updates of the probability (RFC 9332: 15ms)");
+    if update < Time::from_ns(100) {
+        p.complain("update", format!("{update} is too short: expected at least 100ns"));
+    }
+    let alpha =
+        p.number("alpha", 0.15, (0.0, 1e9), "gain on the difference to the target, in 1/s (RFC 9332: 0.15)");
+    let beta =
+        p.number("beta", 3.0, (0.0, 1e9), "gain on the change since the last update, in 1/s (RFC 9332: 3)");
+    let help = "low-latency marks are this times the root of classic drops (RFC 9332: 2)";
+    let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);
+    let help = "low-latency packets are marked that have waited so long (RFC 9332: 800us)";
+    let ramp_from = p.time("ramp_from", Time::from_us(800), help);
+    let help = "and all of them that have waited so much longer (RFC 9332: 400us)";
+    let ramp = p.time("ramp", Time::from_us(400), help);
+    if ramp == Time::ZERO {
+        p.complain("ramp", "must be more than zero".to_string());
+    }
+    let help = "low-latency packets are served as if they had come so much earlier";
+    let shift = p.time("shift", Time::from_ms(30), help);
+    let help = "traffic class of low-latency packets; 0: all that may be marked";
+    let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
+    let ecn = p.flag("ecn", true, "mark classic packets whose senders react to it instead of dropping them");
+    let (update, ramp) = (update.max(Time::from_ns(100)), ramp.max(Time(1)));
+    Dualpi2Config { target, update, alpha, beta, coupling, ramp_from, ramp, shift, l4s_class, ecn }
+}
+
+fn afq(p: &mut Parameters) -> AfqConfig {
+    let rounds = p.integer("rounds", 32, (1, 1 << 16), "queues, each a round (NSDI 2018: 32)") as u32;
+    let round_bytes = p.bytes("round_bytes", Bytes(6000), "bytes that a flow may send in a round");
+    if round_bytes.0 == 0 || round_bytes.0 > 1 << 30 {
+        p.complain("round_bytes", format!("{round_bytes} is not between 1B and 1GiB"));
+    }
+    let sketch_rows = p.integer("sketch_rows", 2, (1, 16), "rows of the count-min sketch") as u32;
+    let sketch_slots = p.integer("sketch_slots", 16_384, (1, 1 << 22), "counters in a row of it") as u32;
+    let round_bytes = round_bytes.0.clamp(1, 1 << 30) as u32;
+    AfqConfig { rounds, round_bytes, sketch_rows, sketch_slots }
 }

@@ -125,6 +125,7 @@ impl Filter {
     }
 
     /// The groups' rates for a queue, in bit/s.
+    #[cfg(test)]
     pub fn rates(&self, queue: usize) -> ByGroup {
         self.rates[queue]
     }

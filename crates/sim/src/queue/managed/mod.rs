@@ -14,10 +14,13 @@ use super::{QueueDiscipline, Verdict};
 use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
+use crate::queue::afq::Afq;
 use crate::queue::cebinae::Cebinae;
 use crate::queue::codel::CodelQueue;
 use crate::queue::drr::Drr;
+use crate::queue::dualpi2::Dualpi2;
 use crate::queue::fq_codel::FqCodel;
+use crate::queue::red::Red;
 use crate::units::{Rate, Time};
 use fifo::ManagedFifo;
 use std::collections::VecDeque;
@@ -143,6 +146,9 @@ enum AnyDiscipline {
     Codel(CodelQueue),
     FqCodel(Box<FqCodel>),
     Drr(Box<Drr>),
+    Red(Box<Red>),
+    Dualpi2(Box<Dualpi2>),
+    Afq(Box<Afq>),
 }
 
 macro_rules! each {
@@ -153,6 +159,9 @@ macro_rules! each {
             AnyDiscipline::Codel($d) => $call,
             AnyDiscipline::FqCodel($d) => $call,
             AnyDiscipline::Drr($d) => $call,
+            AnyDiscipline::Red($d) => $call,
+            AnyDiscipline::Dualpi2($d) => $call,
+            AnyDiscipline::Afq($d) => $call,
         }
     };
 }
@@ -167,6 +176,9 @@ impl AnyDiscipline {
             DisciplineConfig::Codel(codel) => AnyDiscipline::Codel(CodelQueue::new(codel)),
             DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq))),
             DisciplineConfig::Drr { quantum } => AnyDiscipline::Drr(Box::new(Drr::new(*quantum))),
+            DisciplineConfig::Red(red) => AnyDiscipline::Red(Box::new(Red::new(red, place))),
+            DisciplineConfig::Dualpi2(dual) => AnyDiscipline::Dualpi2(Box::new(Dualpi2::new(dual))),
+            DisciplineConfig::Afq(afq) => AnyDiscipline::Afq(Box::new(Afq::new(afq))),
         }
     }
 }
