@@ -82,5 +82,12 @@ fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
         assert!(outcome.flows > 20 && outcome.flows_done == outcome.flows, "{queue}: {}", outcome.flows);
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
         assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
+        if let [(_, _, totals)] = outcome.cebinae[..] {
+            // One window a round of 2^19 ns, but the first; what was counted is what came.
+            let rounds = outcome.end.ns() / (1 << 19);
+            assert!(totals.windows.abs_diff(rounds) <= 2, "{totals:?}, {rounds} rounds");
+            assert!(totals.windows_saturated > 0 && totals.to_tail > 0, "{totals:?}");
+            assert_eq!(dropped(&outcome), totals.dropped_by_filter + totals.dropped_by_buffer);
+        }
     }
 }

@@ -3,9 +3,11 @@
 //!
 //! A PI controller turns the time that classic packets wait (C) into a probability p' at every update:
 //!
-//!     p' := p' + alpha (C - target) + beta (C - C at the last update)
-//!     p_C  = p'^2     classic packets are dropped or marked
-//!     p_CL = k p'     low-latency packets are marked, or by a ramp over their own time of waiting where that gives more
+//! ```text
+//! p' := p' + alpha (C - target) + beta (C - C at the last update)
+//! p_C  = p'^2     classic packets are dropped or marked
+//! p_CL = k p'     low-latency packets are marked, or by a ramp over their own time of waiting where that gives more
+//! ```
 //!
 //! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
 //! has waited at most `shift` less than the classic head (time-shifted FIFO). Once p_C reaches 1 / k^2 the low-latency

@@ -1,9 +1,11 @@
 //! RED: drops or marks arriving packets with a probability that grows with the average queue.
 //!
-//!     avg := (1 - w) avg + w q                        at every arrival; over idle time as if packets had come to nothing
-//!     pb  := p (avg - min) / (max - min)              between min and max
-//!     pb  := p + (1 - p) (avg - max) / max            gentle: between max and 2 max
-//!     pa  := pb / (1 - n pb)                          n packets since the last one, so that gaps are uniform
+//! ```text
+//! avg := (1 - w) avg + w q                        at every arrival; over idle time as if packets had come to nothing
+//! pb  := p (avg - min) / (max - min)              between min and max
+//! pb  := p + (1 - p) (avg - max) / max            gentle: between max and 2 max
+//! pa  := pb / (1 - n pb)                          n packets since the last one, so that gaps are uniform
+//! ```
 //!
 //! Above max (gentle: 2 max) every packet is dropped, below min none.
 //!

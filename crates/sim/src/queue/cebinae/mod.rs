@@ -22,7 +22,7 @@ mod read;
 
 use super::managed::{Bench, Discipline, List, PortPlace, Queued};
 use crate::config::{CebinaeConfig, Limit};
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 use agent::{Agent, Decision, WHOLE};
 use cache::FlowCache;
 #[cfg(test)]
@@ -48,7 +48,7 @@ pub struct Cebinae {
     next: Step,
     /// When that is, in nanoseconds.
     due: u64,
-    pub tally: Tally,
+    tally: Tally,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub struct Tally {
     pub to_tail: u64,
     pub dropped_by_filter: u64,
     pub dropped_by_buffer: u64,
+    /// Packets that the flow cache had no slot for.
+    pub missed_by_cache: u64,
 }
 
 impl Cebinae {
@@ -92,6 +94,12 @@ impl Cebinae {
             due: round + tick + config.deadline.ns(),
             tally: Tally::default(),
         }
+    }
+
+    /// What happened until now.
+    pub fn tally(&mut self, now: Time) -> Tally {
+        self.keep_time(now.ns());
+        Tally { missed_by_cache: self.cache.missed, ..self.tally }
     }
 
     /// Makes up for what control did until now. At the same moment control goes before packets.

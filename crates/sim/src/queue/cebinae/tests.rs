@@ -251,6 +251,68 @@ fn split_buffers_hold_half_each() {
     assert_eq!(dropped, [5, 6, 7]);
 }
 
+/// Rates of flows over links by water filling (every link of rate 1 000 000), and the link that holds each flow back.
+fn water_fill(links: usize, paths: &[Vec<usize>]) -> (Vec<u64>, Vec<usize>) {
+    let (mut rates, mut held) = (vec![0u64; paths.len()], vec![usize::MAX; paths.len()]);
+    let mut left = vec![1_000_000u64; links];
+    while held.contains(&usize::MAX) {
+        let open = |link: usize, held: &[usize]| -> Vec<usize> {
+            (0..paths.len()).filter(|&f| held[f] == usize::MAX && paths[f].contains(&link)).collect()
+        };
+        let share = |link: usize| left[link] / open(link, &held).len().max(1) as u64;
+        let used = (0..links).filter(|&link| !open(link, &held).is_empty());
+        let Some(tightest) = used.min_by_key(|&link| share(link)) else { break };
+        let rate = share(tightest);
+        for flow in open(tightest, &held) {
+            (rates[flow], held[flow]) = (rate, tightest);
+            paths[flow].iter().for_each(|&link| left[link] -= rate);
+        }
+    }
+    (rates, held)
+}
+
+/// For every link, whether it finds itself saturated and which flows it finds to be its top, from local bytes alone.
+fn verdicts(paths: &[Vec<usize>], rates: &[u64]) -> Vec<Decision> {
+    // One second on links of 8 Mbps; slack for what does not divide.
+    let strict = CebinaeConfig { port_slack: 20_000, flow_slack: 1_000, ..config(1_000_000_000) };
+    (0..5)
+        .map(|link| {
+            let mut agent = Agent::new(&strict, 8_000_000, 1_000_000_000);
+            let on = (0..paths.len()).filter(|&flow| paths[flow].contains(&link));
+            let counts: Vec<Slot> = on.map(|flow| Slot { flow: flow as u64, bytes: rates[flow] }).collect();
+            agent.decide(counts.iter().map(|slot| slot.bytes).sum(), counts.into_iter())
+        })
+        .collect()
+}
+
+proptest! {
+    /// A flow has its bottleneck where the link is full and no flow is larger (Bertsekas and Gallager). At the max-min fair
+    /// rates every flow finds one, by the links' own verdicts; one that has less than its share finds none.
+    #[test]
+    fn at_the_fixed_point_local_verdicts_agree_with_water_filling(
+        paths in prop::collection::vec(prop::collection::btree_set(0usize..5, 1..4), 2..12),
+        slow in 0usize..12,
+    ) {
+        let paths: Vec<Vec<usize>> = paths.into_iter().map(|path| path.into_iter().collect()).collect();
+        let (mut rates, held) = water_fill(5, &paths);
+        let found = verdicts(&paths, &rates);
+        for (link, decision) in found.iter().enumerate() {
+            let on: Vec<usize> = (0..paths.len()).filter(|&flow| paths[flow].contains(&link)).collect();
+            let full = on.iter().map(|&flow| rates[flow]).sum::<u64>() > 999_980;
+            prop_assert_eq!(decision.saturated, full, "link {}", link);
+            let largest = on.iter().map(|&flow| rates[flow]).max();
+            prop_assert!(decision.top.iter().all(|&flow| Some(rates[flow as usize]) == largest), "link {}", link);
+        }
+        for (flow, &link) in held.iter().enumerate() {
+            prop_assert!(found[link].top.contains(&(flow as u64)), "flow {} at link {}", flow, link);
+        }
+        let slow = slow % paths.len();
+        rates[slow] /= 2;
+        let found = verdicts(&paths, &rates);
+        prop_assert!(found.iter().all(|decision| !decision.top.contains(&(slow as u64))));
+    }
+}
+
 /// Random arrivals of several flows at a link that works; how much comes, changes.
 fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u16)>> {
     prop::collection::vec((0u64..400_000, 0u32..4, 64u16..1500), 50..1500)

@@ -15,7 +15,7 @@ use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
 use crate::queue::afq::Afq;
-use crate::queue::cebinae::Cebinae;
+use crate::queue::cebinae::{Cebinae, Tally};
 use crate::queue::codel::CodelQueue;
 use crate::queue::drr::Drr;
 use crate::queue::dualpi2::Dualpi2;
@@ -209,6 +209,14 @@ impl Managed {
     /// Packets that it has marked since it was asked last.
     pub fn take_marks(&mut self) -> u64 {
         std::mem::take(&mut self.account.marks)
+    }
+
+    /// What happened until now, if this is Cebinae's.
+    pub fn cebinae(&mut self, now: Time) -> Option<Tally> {
+        match &mut self.discipline {
+            AnyDiscipline::Cebinae(cebinae) => Some(cebinae.tally(now)),
+            _ => None,
+        }
     }
 
     pub fn set_rate(&mut self, rate: Rate) {
