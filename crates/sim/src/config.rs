@@ -10,6 +10,9 @@ use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use std::sync::Arc;
 
+mod tcp;
+pub use tcp::*;
+
 /// A run, everything resolved.
 #[derive(Clone)]
 pub struct Config {
@@ -133,6 +136,7 @@ pub enum TransportConfig {
     Phost(PhostConfig),
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
+    Tcp(Box<TcpConfig>),
 }
 
 impl TransportConfig {
@@ -142,6 +146,7 @@ impl TransportConfig {
             TransportConfig::Phost(_) => "phost",
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
+            TransportConfig::Tcp(_) => "tcp",
         }
     }
 
@@ -173,7 +178,14 @@ impl TransportConfig {
         }
     }
 
-    /// None where the transport has no controllers.
+    pub fn tcp(&self) -> Option<&TcpConfig> {
+        match self {
+            TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The controller of RDMA; none elsewhere.
     pub fn controller(&self) -> Option<&ControllerConfig> {
         self.rdma().map(|rdma| &rdma.controller)
     }

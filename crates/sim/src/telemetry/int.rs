@@ -178,6 +178,24 @@ impl IntStacks {
         places[0] = IntRecord { sent: set, ..IntRecord::default() };
     }
 
+    /// Makes a stack carry six numbers beside a packet, instead of records: selective acknowledgements.
+    #[inline]
+    pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
+        let range = self.range(id);
+        let places = &mut self.records[range];
+        let [sent, queue, rate_kbps, rest @ ..] = numbers;
+        // One place beside the head is in use.
+        places[0] = IntRecord { time: 1, sent, queue, rate_kbps };
+        places[1] = IntRecord { time: rest[0], sent: rest[1], queue: rest[2], rate_kbps: 0 };
+    }
+
+    /// What [`IntStacks::carry_numbers`] put there.
+    #[inline]
+    pub fn numbers(&self, id: u32) -> [u32; 6] {
+        let [first, second] = [self.records[self.range(id)][0], self.records[self.range(id)][1]];
+        [first.sent, first.queue, first.rate_kbps, second.time, second.sent, second.queue]
+    }
+
     /// The place of a stack with a digest: it has room for one record at least.
     #[inline(always)]
     fn range(&self, id: u32) -> std::ops::Range<usize> {

@@ -1,0 +1,1 @@
+//! Situations in which window controllers are tested alone.
