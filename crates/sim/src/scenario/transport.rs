@@ -115,7 +115,7 @@ fn fastpass(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
 }
 
 /// The controller of a flow over TCP that does not say.
-pub const DEFAULT_WINDOW: &str = "newreno";
+pub const DEFAULT_WINDOW: &str = "cubic";
 
 fn tcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     only_rdma_has_compat(section, cx);

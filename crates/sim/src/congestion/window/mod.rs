@@ -7,7 +7,10 @@
 //!
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
 
+pub mod cubic;
+pub mod hystart;
 pub mod newreno;
+pub mod vegas;
 
 #[cfg(test)]
 pub mod situations;
@@ -264,7 +267,9 @@ macro_rules! registry {
 }
 
 registry! {
+    Cubic = cubic::CubicParameters;
     NewReno = newreno::NewRenoParameters;
+    Vegas = vegas::VegasParameters;
 }
 
 impl WindowController for WindowLaw {

@@ -100,7 +100,7 @@ impl Tcp {
         let size = if code == code::ESTABLISHED { config.ack_header } else { config.syn_header };
         let id = cx.net.packets.insert(Packet {
             kind: PacketKind::Control,
-            flags: code << flag::CODE_SHIFT,
+            flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
             size: size as u16,
             telemetry: NONE,
             class: config.class,
@@ -146,7 +146,7 @@ impl Tcp {
         let left = connection.source.size() - connection.board.acknowledged();
         let last = sending.first + u64::from(sending.payload) == connection.source.size();
         let mut flags = if last { flag::LAST } else { 0 };
-        flags |= if config.ecn == EcnEcho::Off { 0 } else { flag::ECN_CAPABLE };
+        flags |= if config.ecn == EcnEcho::Off { flag::NOT_CAPABLE } else { 0 };
         flags |= if sending.reduced { code::REDUCED << flag::CODE_SHIFT } else { 0 };
         let packet = Packet {
             seq: sending.first,
@@ -303,7 +303,7 @@ impl Tcp {
             kind: PacketKind::Ack,
             class: config.class,
             wire_class: config.class,
-            flags: if answer.marked { flag::MARKED } else { 0 },
+            flags: flag::NOT_CAPABLE | if answer.marked { flag::MARKED } else { 0 },
             telemetry: stack,
             transport: cx.transport,
             ..back
