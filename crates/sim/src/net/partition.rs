@@ -200,6 +200,17 @@ impl Partition {
         self.discard(id);
     }
 
+    /// Counts what a managed port has dropped and marked, and frees it.
+    #[inline(never)]
+    pub fn settle(&mut self, port: PortId) {
+        let Some(managed) = self.ports[port as usize].queue.managed() else { return };
+        self.totals[port as usize].ecn_marks += managed.take_marks();
+        while let Some(managed) = self.ports[port as usize].queue.managed() {
+            let Some(id) = managed.take_dropped(&self.packets) else { return };
+            self.drop_packet(port, id);
+        }
+    }
+
     /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
     #[cold]
     pub fn strand_packet(&mut self, port: PortId, id: PacketId) {

@@ -135,6 +135,9 @@ impl Switch {
         if !port.up {
             return net.strand_packet(out, id);
         }
+        if port.queue.owns_buffer() {
+            return self.queue_at_own(net, out, id);
+        }
         let queued = port.queue.class_bytes(class);
         if !self.buffer.admit(ingress, class, size, queued) {
             return net.drop_packet(out, id);
@@ -143,7 +146,7 @@ impl Switch {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
         let port = &mut net.ports[out as usize];
-        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
+        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets, net.now) {
             let gone = &net.packets[dropped];
             let (ingress, class) = (gone.ingress, gone.class);
             self.buffer.release(ingress, class, u64::from(gone.size));
@@ -152,6 +155,14 @@ impl Switch {
                 self.send_pfc(net, ingress, class, PacketKind::Resume);
             }
         }
+        self.kick(net, out);
+    }
+
+    /// Takes a packet into the buffer that port `out` has to itself.
+    #[inline(never)]
+    fn queue_at_own(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        net.ports[out as usize].queue.enqueue(id, &mut net.packets, net.now);
+        net.settle(out);
         self.kick(net, out);
     }
 
@@ -168,7 +179,11 @@ impl Switch {
         if !port.up {
             return;
         }
-        let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
+        let next = port.queue.dequeue(port.paused, &mut net.packets, net.now);
+        if port.queue.owns_buffer() {
+            net.settle(port_id);
+        }
+        let Some(id) = next else { return };
         self.send(net, port_id, id);
     }
 
@@ -179,11 +194,11 @@ impl Switch {
         let packet = &net.packets[id];
         let (ingress, class) = (packet.ingress, packet.class);
         let mut resumes = false;
-        if class != 0 {
+        if class == 0 {
+            self.count_pause(&net.ports[port_id as usize], packet, net.now);
+        } else if !net.ports[port_id as usize].queue.owns_buffer() {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
-        } else {
-            self.count_pause(&net.ports[port_id as usize], packet, net.now);
         }
         let (packet, port) = (&mut net.packets[id], &net.ports[port_id as usize]);
         if departs(self, port, packet, net.now, &mut net.stacks, true) {
@@ -229,7 +244,7 @@ impl Switch {
         let id = net.packets.insert(frame);
         let port = self.first_port + u32::from(local);
         // Class 0 is never refused.
-        net.ports[port as usize].queue.enqueue(id, &mut net.packets);
+        net.ports[port as usize].queue.enqueue(id, &mut net.packets, net.now);
         self.kick(net, port);
     }
 
@@ -237,9 +252,10 @@ impl Switch {
     /// paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
         let mut freed = Vec::new();
-        while let Some(id) = net.ports[port_id as usize].queue.dequeue(0, &mut net.packets) {
+        let charged = !net.ports[port_id as usize].queue.owns_buffer();
+        while let Some(id) = net.ports[port_id as usize].queue.evict(&mut net.packets) {
             let packet = net.packets[id];
-            if packet.class != 0 {
+            if packet.class != 0 && charged {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
                 freed.push((packet.ingress, packet.class));
             }

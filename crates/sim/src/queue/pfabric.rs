@@ -17,7 +17,7 @@
 use super::classes::{CLASSES, ClassLists};
 use super::{QueueDiscipline, Verdict};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab};
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -177,7 +177,7 @@ impl Waiting {
 impl QueueDiscipline for Pfabric {
     // Not inlined: ports of other kinds would carry this code along.
     #[inline(never)]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         let (class, size, flow, left) = {
             let packet = &packets[id];
             (packet.class, packet.size, packet.flow, packet.aux)
@@ -208,7 +208,7 @@ impl QueueDiscipline for Pfabric {
     }
 
     #[inline(never)]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         if self.packets == 0 {
             return None;
         }

@@ -39,14 +39,12 @@ pub fn sections() -> &'static [SectionKeys] {
             network::link_override(section);
         }));
         all.push(keys("switch", None, |section| {
-            let defaults = switch::SwitchDefaults::RDMA;
-            let cx = switch::SwitchContext { compat: Compat::None, defaults, rates: &[] };
-            switch::read(section, &cx);
-            for (kind, _) in switch::QUEUES {
-                let mut queue = section.child("queue");
-                queue::read(kind, None, &mut queue.parameters());
-                section.absorb("queue", queue);
-            }
+            switch::read(section, &switch_context());
+            queue_keys(section);
+        }));
+        all.push(keys("switch.port", None, |section| {
+            switch::port_queue(section, &switch_context());
+            queue_keys(section);
         }));
         all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
             let mut own = keys("transport", Some(kind), |section| {
@@ -130,6 +128,20 @@ fn workload_keys(section: &mut Section, kind: &str) {
 
 fn telemetry_kind(section: &mut Section) {
     section.kind("telemetry", Some("auto"), telemetry::TELEMETRIES, "what packets carry");
+}
+
+/// The keys of every discipline under `queue`.
+fn queue_keys(section: &mut Section) {
+    for (kind, _) in switch::QUEUES {
+        let mut queue = section.child("queue");
+        queue::read(kind, None, &mut queue.parameters());
+        section.absorb("queue", queue);
+    }
+}
+
+fn switch_context() -> switch::SwitchContext<'static> {
+    let defaults = switch::SwitchDefaults::RDMA;
+    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None }
 }
 
 fn transport_context() -> transport::TransportContext<'static> {

@@ -262,7 +262,8 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
         return;
     }
     let phosts: Vec<&PhostConfig> = transports.iter().filter_map(TransportConfig::phost).collect();
-    if switch.queue == QueueConfig::Fifo && phosts.iter().any(|phost| phost.short > 0) {
+    if switch.queues().any(|queue| *queue == QueueConfig::Fifo) && phosts.iter().any(|phost| phost.short > 0)
+    {
         let message = "\"fifo\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \
                        \"priority\", or transport.short_flow = 0";
         section.complain("queue.kind", message.to_string());
@@ -285,7 +286,7 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
     let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
-    let other = !matches!(scenario.switch.queue, QueueConfig::Pfabric { .. });
+    let other = !scenario.switch.queues().all(|queue| matches!(queue, QueueConfig::Pfabric { .. }));
     (pfabric && other).then(|| {
         "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
             .to_string()

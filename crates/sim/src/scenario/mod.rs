@@ -187,7 +187,12 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let switch = within(root, "switch", |section| {
         let rates = rates(net, &failures);
         let defaults = transport::switch_defaults(transports.first());
-        let cx = switch::SwitchContext { compat, defaults, rates: &rates };
+        let cx = switch::SwitchContext {
+            compat,
+            defaults,
+            rates: &rates,
+            topology: net.map(|network| &network.topology),
+        };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
         check::queue_serves(section, &config, &transports);

@@ -86,6 +86,9 @@ fn switch() -> Value {
     }
     listed["required"] = json!(["rate"]);
     schema["properties"]["ecn"] = json!({ "anyOf": [common, list_of(listed)] });
+    let mut port = object(&keys_of("switch.port"));
+    port["required"] = json!(["match"]);
+    add(&mut schema, "port", list_of(port));
     schema
 }
 

@@ -233,6 +233,22 @@ fn ports_that_do_not_exist_are_named_with_the_nearest() {
 }
 
 #[test]
+fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
+    let found = problems(
+        "[[switch.port]]\nmatch = \"swich0.*\"\n[[switch.port]]\nqueue = { kind = \"fifo\", packets = 9 }\n\
+         [[switch.port]]\nmatch = \"host*\"\nqueue = { kind = \"fif\", paquets = 3 }\n",
+    );
+    assert!(found[0].starts_with("s.toml:7: switch.port.0.match: unknown node \"swich0\""), "{found:?}");
+    assert!(found[1].starts_with("s.toml:8: switch.port.1.match: missing: expected a pattern"), "{found:?}");
+    assert!(
+        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" fits only ports of hosts"),
+        "{found:?}"
+    );
+    assert!(found[3].contains("unknown queue \"fif\": did you mean \"fifo\"?"), "{found:?}");
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
 fn failures_name_links_and_switches_that_exist() {
     let event = |text: &str| problems(&format!("[[failures.event]]\n{text}\n"));
     let star = load(STAR);

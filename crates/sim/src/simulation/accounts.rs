@@ -121,10 +121,11 @@ impl Region {
             let owner = self.net.owner(id as u32);
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
+            let charged = if port.queue.owns_buffer() { 0 } else { charged };
             if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
-            while port.queue.dequeue(0, &mut self.net.packets).is_some() {
+            while port.queue.evict(&mut self.net.packets).is_some() {
                 packets += 1;
             }
         }

@@ -25,7 +25,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::Queue;
+use crate::queue::{PortPlace, Queue};
 use crate::settings::{
     FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
 };
@@ -407,10 +407,7 @@ impl Builder<'_> {
 
     /// The ports of a node.
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
-        let queue = match owner {
-            NodeIndex::Switch(_) => self.config.switch.queue,
-            NodeIndex::Host(_) => nic_queue(&self.config.transports),
-        };
+        let nic = nic_queue(&self.config.transports);
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
             let side = self.map.sides[number as usize];
@@ -426,7 +423,14 @@ impl Builder<'_> {
                 peer_partition: peer_partition as u16,
                 line: side.line,
             };
-            Port::new(&plan, Queue::new(queue))
+            let queue = match owner {
+                NodeIndex::Switch(_) => self.config.switch.queue_at(node, local as u32),
+                NodeIndex::Host(_) => &nic,
+            };
+            let name = &self.config.topology.nodes[node as usize].name;
+            let place =
+                PortPlace { seed: self.config.seed, node: name, local: local as u16, rate: side.line.rate };
+            Port::new(&plan, Queue::new(queue, &place))
         };
         all.enumerate().map(port).collect()
     }
@@ -475,7 +479,15 @@ fn switch(
             config.seed,
             Place { node, name, tier: spec.tier },
         ),
-        markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.line.rate)).collect(),
+        markers: own
+            .iter()
+            .map(|port| match settings.queue_at(node, u32::from(port.local)) {
+                QueueConfig::Managed(managed) if managed.discipline.marks() => {
+                    EcnMarker::for_rate(&[], port.line.rate)
+                }
+                _ => EcnMarker::for_rate(&settings.ecn, port.line.rate),
+            })
+            .collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }
 }

@@ -77,7 +77,7 @@ impl HostContext<'_> {
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
         use crate::queue::{QueueDiscipline, Verdict};
         let queue = &mut self.net.ports[port as usize].queue;
-        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets) {
+        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {
             self.net.drop_packet(port, dropped);
         }
     }

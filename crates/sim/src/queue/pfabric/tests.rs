@@ -20,11 +20,12 @@ fn through(limit: u64, offered: &[Packet]) -> (Vec<u64>, Vec<u64>) {
     let mut dropped = Vec::new();
     for packet in offered {
         let id = packets.insert(*packet);
-        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets) {
+        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
             dropped.push(packets[gone].seq);
         }
     }
-    let left = std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].seq)).collect();
+    let left =
+        std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].seq)).collect();
     assert!(queue.is_empty() && queue.bytes() == 0);
     (dropped, left)
 }
@@ -70,10 +71,10 @@ fn pauses_are_neither_counted_nor_held_back_and_paused_classes_wait() {
     ];
     for packet in offered {
         let id = packets.insert(packet);
-        assert_eq!(queue.enqueue(id, &mut packets), Verdict::Queued);
+        assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);
     }
     assert_eq!((queue.bytes(), queue.class_bytes(0), queue.class_bytes(3)), (344, 64, 140));
-    let mut leave = |paused| queue.dequeue(paused, &mut packets).map(|id| packets[id].seq);
+    let mut leave = |paused| queue.dequeue(paused, &mut packets, Time::ZERO).map(|id| packets[id].seq);
     let paused = [leave(0b1001), leave(0b1001), leave(0b1001), leave(0b1001)];
     assert_eq!(paused, [Some(4), Some(3), Some(1), None]);
     assert_eq!([leave(0), leave(0), leave(0)], [Some(2), Some(0), None]);
@@ -115,7 +116,7 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
         let mut model = Model { limit, packets: Vec::new() };
         for name in 0..400 {
             if random.below(5) < 2 {
-                let left = queue.dequeue(0, &mut packets);
+                let left = queue.dequeue(0, &mut packets, Time::ZERO);
                 let left = left.map(|id| (packets[id].seq, packets.remove(id)).0);
                 assert_eq!(left, model.dequeue(), "round {round}");
                 continue;
@@ -131,7 +132,7 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
             let is_data = packet.kind == PacketKind::Data;
             let (priority, flow) = if is_data { (packet.aux, u64::from(flow)) } else { (0, 100 + name) };
             let id = packets.insert(packet);
-            let dropped = match queue.enqueue(id, &mut packets) {
+            let dropped = match queue.enqueue(id, &mut packets, Time::ZERO) {
                 Verdict::Queued => None,
                 Verdict::Dropped(gone) => Some((packets[gone].seq, packets.remove(gone)).0),
             };
@@ -140,7 +141,7 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
             assert_eq!(queue.bytes(), model.packets.iter().map(|p| p.2).sum::<u64>());
         }
         while let Some(expected) = model.dequeue() {
-            assert_eq!(queue.dequeue(0, &mut packets).map(|id| packets[id].seq), Some(expected));
+            assert_eq!(queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].seq), Some(expected));
         }
         assert!(queue.is_empty());
     }

@@ -1,0 +1,74 @@
+//! Queue disciplines that own their port's buffer, in whole runs: everything arrives, every byte is accounted for, and the
+//! number of regions is nowhere in the results.
+
+mod common;
+
+use common::*;
+use std::path::Path;
+use weftline_sim::config::{Config, QueueConfig};
+use weftline_sim::measure::Outcome;
+use weftline_sim::scenario::{Hooks, Scenario};
+
+/// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
+const DUMBBELL: &str = r#"
+[topology]
+kind = "dumbbell"
+left = 8
+right = 8
+host_link = { rate = "10Gbps", delay = "1us" }
+bottleneck_link = { rate = "1Gbps", delay = "5us" }
+
+[switch]
+pfc = { enabled = false }
+
+[[switch.port]]
+match = "s0->s1"
+queue = QUEUE
+
+[transport]
+recovery = "selective-repeat"
+rto = "2ms"
+controller = { kind = "dctcp" }
+
+[[workload]]
+kind = "poisson"
+sizes = "fb-hadoop"
+load = 0.08
+duration = "4ms"
+"#;
+
+fn config(queue: &str) -> Config {
+    let text = DUMBBELL.replace("QUEUE", queue);
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default())
+        .unwrap_or_else(|error| panic!("{queue}: {error}"));
+    scenario.config().unwrap()
+}
+
+fn dropped(outcome: &Outcome) -> u64 {
+    sum_of(outcome, |totals| totals.packets_dropped)
+}
+
+#[test]
+fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
+    let config = config("{ kind = \"fifo\", packets = 20 }");
+    let (left, right) = (node_named(&config.topology, "s0"), node_named(&config.topology, "s1"));
+    let at = |node, towards| config.switch.queue_at(node, port_towards(&config.topology, node, towards));
+    assert!(matches!(at(left, right), QueueConfig::Managed(_)));
+    assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::Fifo, &QueueConfig::Fifo));
+}
+
+/// Queues that a port may be given, each small enough to drop.
+const QUEUES: &[&str] = &[
+    "{ kind = \"fifo\", packets = 20 }",
+    "{ kind = \"fifo\", limit = \"20KB\", nic_packets = 1, link_header = \"2B\" }",
+];
+
+#[test]
+fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
+    for queue in QUEUES {
+        let (kept, outcome) = run(config(queue));
+        assert!(outcome.flows > 40 && outcome.flows_done == outcome.flows, "{queue}: {}", outcome.flows);
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
+        assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
+    }
+}
