@@ -79,11 +79,17 @@ profile = "ns3-3.35"
         for host in first..first + group.count {
             for (host, switch) in [(host, 0), (host + hosts, 1)] {
                 let delay = &group.leaf_delay;
-                write!(scenario, "[[topology.override]]\nbetween = [\"host{host}\", \"s{switch}\"]\ndelay = \"{delay}\"\n").unwrap();
+                write!(
+                    scenario,
+                    "[[topology.override]]\nbetween = [\"host{host}\", \"s{switch}\"]\ndelay = \"{delay}\"\n"
+                )
+                .unwrap();
             }
         }
         let flows: Vec<String> = (first..first + group.count)
-            .map(|host| format!("{{ src = {host}, dst = {}, size = \"100GB\", start = \"1s\" }}", host + hosts))
+            .map(|host| {
+                format!("{{ src = {host}, dst = {}, size = \"100GB\", start = \"1s\" }}", host + hosts)
+            })
             .collect();
         write!(
             workloads,
@@ -154,8 +160,9 @@ fn rows_side_by_side() {
         let took = began.elapsed().as_secs_f64();
         // The authors divide 98 s of data by 99 s.
         let share = (seconds - 1) as f64;
-        let rates: Vec<f64> =
-            (0..row.goodput.len()).map(|f| series[2..seconds as usize].iter().map(|s| s[f]).sum::<f64>() / share).collect();
+        let rates: Vec<f64> = (0..row.goodput.len())
+            .map(|f| series[2..seconds as usize].iter().map(|s| s[f]).sum::<f64>() / share)
+            .collect();
         let sum = |rates: &[f64]| rates.iter().sum::<f64>() / 1e6;
         println!(
             "row {number}: JFI {:.3} (authors {:.3}), goodput {:.2} ({:.2}), groups {:.2?} ({:.2?}), {took:.1} s",
@@ -167,8 +174,16 @@ fn rows_side_by_side() {
             means(&row, &row.goodput)
         );
         if std::env::var("SERIES").is_ok() {
-            for (second, rates) in series.iter().enumerate().take(12) {
-                println!("{second} {:?}", rates.iter().map(|r| r / 1e6).collect::<Vec<_>>());
+            let seconds = series.len() - 1;
+            let all = series[2..seconds].iter().flatten();
+            let low = all.clone().filter(|rate| **rate < 3e5).count();
+            println!(
+                "below 0.3 Mb/s: {low} of {}, most {:.1}",
+                all.clone().count(),
+                all.fold(0.0, |a, &b| b.max(a)) / 1e6
+            );
+            for (second, rates) in series.iter().enumerate().skip(2).take(3) {
+                println!("{second} {:.2?}", rates.iter().map(|r| r / 1e6).collect::<Vec<_>>());
             }
         }
     }

@@ -59,6 +59,7 @@ pub struct RecoveryConfig {
     pub limited_transmit: bool,
     /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has arrived.
     pub flight: Flight,
+    pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
 }
@@ -66,11 +67,39 @@ pub struct RecoveryConfig {
 /// The window during fast recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryWindow {
-    /// Proportional rate reduction (RFC 6937); a segment more per acknowledgement while below the threshold if
-    /// `slow_start`, else what was delivered.
-    Prr { slow_start: bool },
+    /// Proportional rate reduction (RFC 6937).
+    Prr(PrrConfig),
     /// The threshold at once (RFC 6675).
     Threshold,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrrConfig {
+    pub bound: PrrBound,
+    /// Products of byte counts are taken modulo 2^32.
+    pub wraps: bool,
+}
+
+/// When proportional rate reduction may add a segment to what was delivered, below the threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrrBound {
+    /// With every acknowledgement (RFC 6937, SSRB).
+    SlowStart,
+    /// Never (RFC 6937, CRB).
+    Conservative,
+    /// With those that move on and show no new loss (RFC 9937).
+    Progress,
+    /// With those of something that was sent again.
+    Retransmitted,
+}
+
+/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg rule 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubtful {
+    None,
+    /// Those below the highest that has arrived.
+    Below,
+    Any,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,10 @@
 //!
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
 
+pub mod bbr;
+pub mod bic;
 pub mod cubic;
+pub mod dctcp;
 pub mod hystart;
 pub mod newreno;
 pub mod vegas;
@@ -267,7 +270,10 @@ macro_rules! registry {
 }
 
 registry! {
+    Bbr = bbr::BbrParameters;
+    Bic = bic::BicParameters;
     Cubic = cubic::CubicParameters;
+    Dctcp = dctcp::DctcpParameters;
     NewReno = newreno::NewRenoParameters;
     Vegas = vegas::VegasParameters;
 }

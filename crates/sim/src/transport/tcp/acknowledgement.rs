@@ -15,10 +15,10 @@
 //! Differs from the source: neither RACK nor TLP (RFC 8985) nor F-RTO (RFC 5682).
 
 use super::connection::{Connection, Phase};
-use super::prr::Prr;
+use super::prr::{Prr, Step};
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, RecoveryWindow, TcpConfig};
+use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::units::Time;
 
@@ -141,7 +141,7 @@ impl Connection {
                 entered = true;
             }
         }
-        if update.acknowledged > 0 && !entered {
+        if update.acknowledged > 0 && update.sacked == 0 {
             self.duplicates = 0;
         }
         if acked.marked && update.acknowledged > 0 && !entered {
@@ -149,7 +149,9 @@ impl Connection {
         }
         match self.state {
             State::Recovery if acked.acknowledged >= self.recover => self.leave_recovery(acked, now),
-            State::Recovery if !entered => self.recover_on(update.delivered, config),
+            State::Recovery if !entered && update.delivered > 0 => {
+                self.recover_on(update, acked.lost, config)
+            }
             State::Recovery => {}
             State::Reduced if acked.acknowledged >= self.ecn.until => {
                 self.change(State::Open, now);
@@ -157,12 +159,12 @@ impl Connection {
             }
             State::Reduced => {}
             _ if update.acknowledged == 0 => {}
-            State::Disorder => {
-                if self.board.sacked() == 0 {
-                    self.change(State::Open, now);
-                }
+            // What arrived out of order was only late.
+            State::Disorder if update.sacked == 0 => {
+                self.change(State::Open, now);
                 self.grow(acked);
             }
+            State::Disorder => {}
             State::Loss => {
                 if acked.acknowledged >= self.recover {
                     self.first_partial = true;
@@ -202,17 +204,26 @@ impl Connection {
         }
         self.board.lose_front();
         self.prr = Prr::new(in_flight);
-        self.recover_on(update.delivered, config);
+        self.recover_on(update, 0, config);
     }
 
-    /// The window during recovery.
-    fn recover_on(&mut self, delivered: u64, config: &TcpConfig) {
+    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost.
+    fn recover_on(&mut self, update: &Update, lost: u64, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
-        let (pipe, ssthresh, mss) = (self.board.pipe(), self.window.ssthresh, self.window.mss);
+        let (pipe, ssthresh) = (self.board.pipe(), self.window.ssthresh);
         self.window.cwnd = match config.recovery.window {
-            RecoveryWindow::Prr { slow_start } => self.prr.window(delivered, pipe, ssthresh, mss, slow_start),
+            RecoveryWindow::Prr(prr) => {
+                let slow_start = match prr.bound {
+                    PrrBound::SlowStart => true,
+                    PrrBound::Conservative => false,
+                    PrrBound::Progress => update.acknowledged > 0 && lost == 0,
+                    PrrBound::Retransmitted => update.again,
+                };
+                let step = Step { delivered: update.delivered, pipe, ssthresh, slow_start };
+                self.prr.window(&step, self.window.mss, prr.wraps)
+            }
             RecoveryWindow::Threshold => ssthresh,
         };
     }
@@ -258,6 +269,7 @@ impl Connection {
         }
         let partial = self.state == State::Recovery;
         if config.recovery.restart_each || !partial || self.first_partial {
+            self.trips.progress(&config.rto);
             self.alarm.deadline = now.saturating_add(self.trips.rto());
         }
         if partial {

@@ -178,7 +178,7 @@ impl Connection {
             Next::New(_) => Next::Nothing,
             other if self.state == State::Recovery && room >= self.window.mss => {
                 // NextSeg rule 3: what may be lost.
-                self.board.next_doubtful().map_or(other, Next::Again)
+                self.board.next_doubtful(config.recovery.doubtful).map_or(other, Next::Again)
             }
             other => other,
         }

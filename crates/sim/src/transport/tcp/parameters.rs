@@ -5,8 +5,8 @@
 //! segment, over links that add 2 bytes to a packet.
 
 use crate::config::{
-    AckConfig, ApplicationConfig, EcnEcho, Flight, RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig,
-    TcpConfig, TcpPacing,
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RecoveryConfig,
+    RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
@@ -19,8 +19,15 @@ pub const PROFILES: &[(&str, &str)] = &[
 const RECOVERIES: &[(&str, &str)] =
     &[("prr", "proportional rate reduction (RFC 6937)"), ("threshold", "the threshold at once (RFC 6675)")];
 const BOUNDS: &[(&str, &str)] = &[
-    ("slow-start", "below the threshold, a segment more per acknowledgement (PRR-SSRB)"),
-    ("conservative", "below the threshold, what was delivered (PRR-CRB)"),
+    ("progress", "a segment more per acknowledgement that moves on and shows no new loss (RFC 9937)"),
+    ("slow-start", "a segment more per acknowledgement (RFC 6937, SSRB)"),
+    ("conservative", "what was delivered (RFC 6937, CRB)"),
+    ("retransmitted", "a segment more per acknowledgement of something sent again (ns-3.35)"),
+];
+const DOUBTFULS: &[(&str, &str)] = &[
+    ("below", "those below the highest that has arrived (RFC 6675)"),
+    ("none", "none (Linux)"),
+    ("any", "any (ns-3.35)"),
 ];
 const FLIGHTS: &[(&str, &str)] = &[
     ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
@@ -178,7 +185,18 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let window = p.choice("recovery", "prr", RECOVERIES, "the window during fast recovery");
     let help = "with recovery = \"prr\": what may be sent once the pipe is below the threshold (RFC 6937 §3)";
-    let bound = p.choice("prr_bound", "slow-start", BOUNDS, help);
+    let bound = p.choice("prr_bound", profile.pick("progress", "retransmitted"), BOUNDS, help);
+    let help = "with recovery = \"prr\": products of byte counts wrap at 32 bits, which holds windows above some 64 KB back until \
+                the pipe is at the threshold (ns3-3.35: true)";
+    let wraps = p.flag("prr_wraps", profile.pick(false, true), help);
+    let help = "which segments recovery sends again when nothing counts as lost and nothing new can be sent (NextSeg rule 3)";
+    let doubtful = p.choice("doubtful", profile.pick("below", "any"), DOUBTFULS, help);
+    let bound = match bound {
+        "slow-start" => PrrBound::SlowStart,
+        "conservative" => PrrBound::Conservative,
+        "retransmitted" => PrrBound::Retransmitted,
+        _ => PrrBound::Progress,
+    };
     let help = "segments that must have arrived beyond a hole before it counts as lost (RFC 6675: 3)";
     let dup_threshold = p.integer("dup_threshold", 3, (1, 1 << 20), help) as u32;
     let help = "the first duplicate acknowledgements let new segments out (RFC 3042)";
@@ -189,11 +207,16 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
     RecoveryConfig {
         window: match window {
-            "prr" => RecoveryWindow::Prr { slow_start: bound == "slow-start" },
+            "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
         },
         dup_threshold,
         limited_transmit,
+        doubtful: match doubtful {
+            "none" => Doubtful::None,
+            "any" => Doubtful::Any,
+            _ => Doubtful::Below,
+        },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
     }
@@ -204,8 +227,8 @@ fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {
     let clock = p.time("rtt_clock", Time::from_ms(profile.pick(0, 1)), help);
     let help = "the round-trip time that controllers see";
     let smoothed = p.choice("rtt", profile.pick("sample", "smoothed"), RTTS, help) == "smoothed";
-    let help = "the handshake gives the first sample (ns3-3.35: false)";
-    let handshake = p.flag("handshake_rtt", profile.pick(true, false), help);
+    let help = "the handshake gives the first sample";
+    let handshake = p.flag("handshake_rtt", true, help);
     let help =
         "what was sent twice gives no sample, though timestamps tell which one was answered (ns3-3.35: true)";
     let karn = p.flag("karn", profile.pick(false, true), help);

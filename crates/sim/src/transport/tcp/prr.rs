@@ -7,7 +7,8 @@
 //! cwnd = pipe + sndcnt
 //! ```
 //!
-//! Source: Mathis, Dukkipati, Cheng, RFC 6937 §3. The first segment is sent again whatever the formula says (§3, note).
+//! Source: Mathis, Dukkipati, Cheng, RFC 6937 §3; Mathis, Cardwell, Cheng, Dukkipati, RFC 9937 (which of the two bounds
+//! holds follows from the acknowledgement). The first segment is sent again whatever the formula says (§3, note).
 
 /// State of one recovery, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,12 +28,15 @@ impl Prr {
         self.out += bytes;
     }
 
-    /// The window after an acknowledgement that shows `delivered` bytes to have arrived.
-    pub fn window(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64, slow_start: bool) -> u64 {
+    /// The window after an acknowledgement. `wraps`: the product of two byte counts is taken modulo 2^32, so that windows
+    /// above some 64 KB are held back until the pipe is at the threshold (ns-3.35).
+    pub fn window(&mut self, step: &Step, mss: u64, wraps: bool) -> u64 {
+        let Step { delivered, pipe, ssthresh, slow_start } = *step;
         self.delivered += delivered;
         let may_send = if pipe > ssthresh {
-            let whole = u128::from(self.delivered) * u128::from(ssthresh);
-            (whole.div_ceil(u128::from(self.flight)) as u64).saturating_sub(self.out)
+            let product = u128::from(self.delivered) * u128::from(ssthresh);
+            let product = if wraps { u128::from(product as u32) } else { product };
+            (product.div_ceil(u128::from(self.flight)) as u64).saturating_sub(self.out)
         } else {
             let arrived = self.delivered.saturating_sub(self.out);
             let limit = if slow_start { arrived.max(delivered) + mss } else { arrived };
@@ -41,6 +45,17 @@ impl Prr {
         let least = if self.out == 0 { mss } else { 0 };
         pipe + may_send.max(least)
     }
+}
+
+/// What an acknowledgement finds.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Bytes that it shows to have arrived.
+    pub delivered: u64,
+    pub pipe: u64,
+    pub ssthresh: u64,
+    /// Below the threshold it may add a segment.
+    pub slow_start: bool,
 }
 
 #[cfg(test)]
@@ -56,7 +71,8 @@ mod tests {
         for ack in 0..16 {
             let delivered = if ack == 0 { 3_000 } else { 1_000 };
             pipe -= if ack == 0 { 0 } else { 1_000 };
-            let cwnd = prr.window(delivered, pipe, 10_000, 1_000, true);
+            let cwnd =
+                prr.window(&Step { delivered, pipe, ssthresh: 10_000, slow_start: true }, 1_000, false);
             let count = (cwnd - pipe) / 1_000;
             prr.sent(count * 1_000);
             pipe += count * 1_000;
@@ -71,10 +87,27 @@ mod tests {
     fn below_the_threshold_slow_start_adds_a_segment_per_acknowledgement() {
         let window = |slow_start| {
             let mut prr = Prr::new(20_000);
-            prr.window(1_000, 4_000, 10_000, 1_000, slow_start);
+            let step = Step { delivered: 1_000, pipe: 4_000, ssthresh: 10_000, slow_start };
+            prr.window(&step, 1_000, false);
             prr.sent(1_000);
-            prr.window(1_000, 4_000, 10_000, 1_000, slow_start)
+            prr.window(&step, 1_000, false)
         };
         assert_eq!((window(true), window(false)), (6_000, 5_000));
+    }
+
+    #[test]
+    fn in_32_bits_a_large_window_sends_a_few_segments_and_then_waits_for_the_threshold() {
+        // 543 segments of 1440 B in flight, threshold half: 1440 k * 390 960 passes 2^32 at k = 7.6, worth 3.8 segments.
+        let mut prr = Prr::new(543 * 1440);
+        let mut pipe = 543 * 1440;
+        let mut sent = 0;
+        for _ in 0..100 {
+            let step = Step { delivered: 1440, pipe, ssthresh: 543 * 720, slow_start: false };
+            let count = (prr.window(&step, 1440, true) - pipe) / 1440;
+            prr.sent(count * 1440);
+            sent += count;
+            pipe -= 2 * 1440;
+        }
+        assert_eq!(sent, 3);
     }
 }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Source: Paxson, Allman, Chu, Sargent, RFC 6298 §2 and §5; samples from timestamps, RFC 7323 §4.
-//! Differs from the source with `least_variance`: the least bounds 4 RTTVAR, RTO = SRTT + max(least, 4 RTTVAR) (Linux).
+//! Differs from the source: a backoff ends when something new is acknowledged, also without a sample (Linux, ns-3.35). With `least_variance`
+//! the least bounds 4 RTTVAR: RTO = SRTT + max(least, 4 RTTVAR) (Linux).
 
 use crate::config::{RtoConfig, RttConfig};
 use crate::units::Time;
@@ -54,7 +55,7 @@ impl RoundTrips {
         if ticks == 0 { Time::from_us(1) } else { Time(ticks * clock.0) }
     }
 
-    /// Takes in a sample, which ends a backoff.
+    /// Takes in a sample.
     pub fn take(&mut self, sample: Time, rtt: &RttConfig, rto: &RtoConfig) {
         let smoothed = match self.smoothed {
             None => {
@@ -70,12 +71,23 @@ impl RoundTrips {
         self.smoothed = Some(smoothed);
         self.latest = sample;
         self.least = self.least.min(if rtt.smoothed { smoothed } else { sample });
+        self.compute(rto);
+    }
+
+    /// The timeout that the samples give.
+    fn compute(&mut self, rto: &RtoConfig) {
+        let Some(smoothed) = self.smoothed else { return };
         let spread = Time(4 * self.variation.0).max(rto.granularity);
-        self.rto = match rto.least_variance {
+        let timeout = match rto.least_variance {
             true => smoothed + spread.max(rto.least),
             false => (smoothed + spread).max(rto.least),
         };
-        self.rto = self.rto.min(rto.most);
+        self.rto = timeout.min(rto.most);
+    }
+
+    /// Something new was acknowledged: a backoff ends, sample or not.
+    pub fn progress(&mut self, rto: &RtoConfig) {
+        self.compute(rto);
     }
 
     /// What controllers are given as the round-trip time now.

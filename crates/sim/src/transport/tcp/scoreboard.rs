@@ -6,6 +6,7 @@
 //! Differs from the source: IsLost() counts segments, not bytes; a lost segment that was sent again counts once in the pipe;
 //! NextSeg() has no rule 4 (one segment more at the end of recovery).
 
+use crate::config::Doubtful;
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -135,9 +136,6 @@ impl Scoreboard {
     pub fn outstanding(&self) -> u64 {
         self.next - self.acknowledged
     }
-    pub fn sacked(&self) -> u64 {
-        self.sacked
-    }
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -194,12 +192,15 @@ impl Scoreboard {
         None
     }
 
-    /// The lowest segment below the highest that arrived, which neither arrived nor was sent again (NextSeg rule 3).
-    pub fn next_doubtful(&mut self) -> Option<u64> {
+    /// The lowest segment that neither arrived nor was sent again (NextSeg rule 3).
+    pub fn next_doubtful(&mut self, which: Doubtful) -> Option<u64> {
+        if which == Doubtful::None {
+            return None;
+        }
         self.from_any = self.from_any.max(self.first);
         while self.from_any < self.next_number() {
             let segment = self.at(self.from_any);
-            if segment.first >= self.highest {
+            if segment.first >= self.highest && which == Doubtful::Below {
                 return None;
             }
             if !segment.is(mark::SACKED | mark::AGAIN) {
