@@ -1,8 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
 use crate::config::{
-    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig,
-    TransportConfig,
+    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TcpConfig,
+    TelemetryConfig, TransportConfig,
 };
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
@@ -38,11 +38,18 @@ pub enum TransportSettings {
     Phost(PhostSettings),
     Pfabric(PfabricSettings),
     Fastpass(FastpassSettings),
+    Tcp(Box<TcpSettings>),
 }
 
 /// pFabric settings with what is derived from the network.
 pub struct PfabricSettings {
     pub config: PfabricConfig,
+    pub base_rtt: Time,
+}
+
+/// TCP settings with what is derived from the network.
+pub struct TcpSettings {
+    pub config: TcpConfig,
     pub base_rtt: Time,
 }
 
@@ -87,6 +94,7 @@ impl Framing {
             TransportConfig::Phost(phost) => Framing::of_phost(phost),
             TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
             TransportConfig::Fastpass(fastpass) => Framing::of_fastpass(fastpass),
+            TransportConfig::Tcp(tcp) => Framing::of_tcp(tcp),
         }
     }
 
@@ -114,6 +122,15 @@ impl Framing {
             header: u64::from(fastpass.header),
             ack: u64::from(fastpass.control),
             acks_each: true,
+        }
+    }
+
+    fn of_tcp(tcp: &TcpConfig) -> Framing {
+        Framing {
+            payload: u64::from(tcp.mss),
+            header: u64::from(tcp.header),
+            ack: u64::from(tcp.ack_header),
+            acks_each: tcp.ack.every == 1,
         }
     }
 
@@ -222,6 +239,12 @@ impl FastpassSettings {
     }
 }
 
+impl TcpSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_tcp(&self.config)
+    }
+}
+
 impl TransportSettings {
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
@@ -230,6 +253,7 @@ impl TransportSettings {
             TransportSettings::Phost(phost) => phost.framing(),
             TransportSettings::Pfabric(pfabric) => pfabric.framing(),
             TransportSettings::Fastpass(fastpass) => fastpass.framing(),
+            TransportSettings::Tcp(tcp) => tcp.framing(),
         }
     }
 }
@@ -277,6 +301,15 @@ impl Settings {
         }
     }
 
+    /// Those of a flow or packet that runs over TCP.
+    #[inline(always)]
+    pub fn tcp(&self, index: impl Into<usize>) -> &TcpSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Tcp(settings) => settings,
+            _ => unreachable!("a flow of another transport came to TCP"),
+        }
+    }
+
     /// The longest base RTT that any transport reckons with.
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
@@ -284,6 +317,7 @@ impl Settings {
             TransportSettings::Phost(phost) => phost.base_rtt,
             TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
             TransportSettings::Fastpass(fastpass) => fastpass.base_rtt,
+            TransportSettings::Tcp(tcp) => tcp.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

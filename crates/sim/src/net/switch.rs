@@ -127,7 +127,8 @@ impl Switch {
     fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        if packet.telemetry != NONE && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
+        let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
+        if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
             net.stacks.carried(packet.telemetry).set_came(net.now);
         }
         let port = &mut net.ports[out as usize];

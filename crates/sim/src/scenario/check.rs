@@ -9,7 +9,7 @@ use super::network::Network;
 use super::section::Section;
 use crate::config::{
     BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig,
-    QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
+    QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -109,6 +109,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
         TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
+        TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
     }
 }
 
@@ -139,6 +140,20 @@ fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
         "slot_ns": fastpass.arbiter.slot.as_ns(),
         "retry_ns": fastpass.retry.as_ns(),
         "request_timeout_ns": fastpass.request_timeout.as_ns(),
+    })
+}
+
+fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), scenario.compat);
+    json!({
+        "transport": "tcp",
+        "controller": tcp.controller.name(),
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": tcp.packet(),
+        "ack_bytes": tcp.ack_header,
+        "send_buffer_bytes": tcp.send_buffer,
+        "receive_buffer_bytes": tcp.receive_buffer,
+        "rto_ns": tcp.rto.least.as_ns(),
     })
 }
 

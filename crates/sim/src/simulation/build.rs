@@ -27,7 +27,7 @@ use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings,
+    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -39,6 +39,7 @@ use crate::transport::fastpass::{Fastpass, Racks};
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
+use crate::transport::tcp::Tcp;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use std::sync::Arc;
@@ -195,6 +196,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
         TransportConfig::Fastpass(fastpass) => {
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
             TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
+        }
+        TransportConfig::Tcp(tcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
+            TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
         }
     }
 }
@@ -357,6 +362,7 @@ impl Builder<'_> {
                 let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
                 TransportState::Fastpass(Box::new(state))
             }
+            Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()

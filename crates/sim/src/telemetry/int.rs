@@ -134,6 +134,25 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
+    /// Makes a stack carry six numbers beside a packet, instead of records: selective acknowledgements. Two places are in use,
+    /// whatever the stacks of the run are for.
+    #[inline]
+    pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
+        let from = id as usize * (self.max_hops + 1);
+        let [time, queue, rate_kbps, rest @ ..] = numbers;
+        // The head says how many places are in use, and nothing else.
+        self.records[from] = IntRecord { time: 1, sent: 0, queue, rate_kbps };
+        self.records[from + 1] = IntRecord { time, sent: rest[0], queue: rest[1], rate_kbps: rest[2] };
+    }
+
+    /// What [`IntStacks::carry_numbers`] put there.
+    #[inline]
+    pub fn numbers(&self, id: u32) -> [u32; 6] {
+        let from = id as usize * (self.max_hops + 1);
+        let [first, second] = [self.records[from], self.records[from + 1]];
+        [second.time, first.queue, first.rate_kbps, second.sent, second.queue, second.rate_kbps]
+    }
+
     /// What a stack carries in a run with digests.
     #[inline(always)]
     pub fn carried(&mut self, id: u32) -> Carried<'_> {

@@ -8,6 +8,7 @@ pub mod fastpass;
 pub mod pfabric;
 pub mod phost;
 pub mod rdma;
+pub mod tcp;
 
 use crate::config::Compat;
 use crate::measure::FlowRecord;
@@ -151,6 +152,7 @@ pub enum TransportState {
     Phost(Box<phost::Phost>),
     Pfabric(Box<pfabric::Pfabric>),
     Fastpass(Box<fastpass::Fastpass>),
+    Tcp(Box<tcp::Tcp>),
 }
 
 /// Where a transport was published; none where its settings have a source of their own.
@@ -163,6 +165,10 @@ pub fn source(kind: &str) -> Option<&'static str> {
         "fastpass" => Some(
             "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
              the pHost authors",
+        ),
+        "tcp" => Some(
+            "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
+             results of Cebinae (SIGCOMM 2022)",
         ),
         _ => None,
     }
@@ -183,6 +189,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
     ),
     ("fastpass", "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)"),
+    (
+        "tcp",
+        "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
+    ),
 ];
 
 macro_rules! each {
@@ -192,6 +202,7 @@ macro_rules! each {
             TransportState::Phost($t) => $call,
             TransportState::Pfabric($t) => $call,
             TransportState::Fastpass($t) => $call,
+            TransportState::Tcp($t) => $call,
         }
     };
 }

@@ -9,7 +9,7 @@
 //! Differs from the source outside the compat mode: a retransmission timeout; duplicates are acknowledged again;
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
-mod nic;
+pub(super) mod nic;
 mod pair;
 mod receiver;
 mod selective;
