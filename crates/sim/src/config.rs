@@ -16,6 +16,9 @@ pub use queue::{
 };
 use std::sync::Arc;
 
+mod tcp;
+pub use tcp::*;
+
 /// A run, everything resolved.
 #[derive(Clone)]
 pub struct Config {
@@ -156,6 +159,7 @@ pub enum TransportConfig {
     Phost(PhostConfig),
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
+    Tcp(Box<TcpConfig>),
 }
 
 impl TransportConfig {
@@ -165,6 +169,7 @@ impl TransportConfig {
             TransportConfig::Phost(_) => "phost",
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
+            TransportConfig::Tcp(_) => "tcp",
         }
     }
 
@@ -196,7 +201,14 @@ impl TransportConfig {
         }
     }
 
-    /// None where the transport has no controllers.
+    pub fn tcp(&self) -> Option<&TcpConfig> {
+        match self {
+            TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The controller of RDMA; none elsewhere.
     pub fn controller(&self) -> Option<&ControllerConfig> {
         self.rdma().map(|rdma| &rdma.controller)
     }
@@ -385,6 +397,8 @@ pub struct ArbiterConfig {
     /// From the beginning of an epoch until its schedules leave.
     pub compute_time: Time,
     pub policy: Policy,
+    /// It says by which path the packet of each timeslot goes.
+    pub assign_paths: bool,
 }
 
 /// When the first timeslot of a schedule begins.

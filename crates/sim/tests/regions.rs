@@ -71,9 +71,9 @@ struct Switch {
 
 #[derive(Debug, Clone, Copy)]
 struct Transport {
-    /// Mixed: of three workloads one runs over pHost and one over pFabric.
+    /// Mixed: of three workloads one runs over pHost or Fastpass and one over pFabric.
     kind: &'static str,
-    /// pHost: its policy, and who has free tokens.
+    /// pHost: its policy, and who has free tokens. Fastpass: its policy, and with "every" the start on receipt.
     policy: &'static str,
     free: &'static str,
     controller: &'static str,
@@ -103,12 +103,16 @@ impl Network {
         match *self {
             Network::Star(hosts) => Star { hosts, host_link }.build(),
             Network::Dumbbell(left, right) => {
-                Dumbbell { left, right, host_link, bottleneck_link: link }.build()
+                Dumbbell { left, right, host_link, bottleneck_link: link, ..Dumbbell::default() }.build()
             }
-            Network::ParkingLot(bottlenecks, hosts_per_hop) => {
-                ParkingLot { bottlenecks, hosts_per_hop, long_hosts: 1, host_link, bottleneck_link: link }
-                    .build()
+            Network::ParkingLot(bottlenecks, hosts_per_hop) => ParkingLot {
+                bottlenecks,
+                hosts_per_hop,
+                host_link,
+                bottleneck_link: link,
+                ..ParkingLot::default()
             }
+            .build(),
             Network::LeafSpine(leaves, spines, hosts_per_leaf) => LeafSpine {
                 leaves,
                 spines,
@@ -253,7 +257,7 @@ impl World {
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
         let telemetry = match (controller, pint) {
-            _ if matches!(kind, "phost" | "pfabric") => "kind = \"none\"".to_string(),
+            _ if matches!(kind, "phost" | "pfabric" | "fastpass") => "kind = \"none\"".to_string(),
             ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
             ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
             (_, "") => "kind = \"none\"".to_string(),
@@ -273,7 +277,15 @@ impl World {
              request_timeout = \"30us\"\n"
         );
         let pfabric = format!("kind = \"pfabric\"\nprobe_after = {}\nqueue_limit = \"9KB\"\n", short / 2);
+        let start = if free == "every" { "receipt" } else { "boundary" };
+        let fastpass = format!(
+            "kind = \"fastpass\"\npolicy = \"{policy}\"\nstart = \"{start}\"\nrequest_timeout = \"30us\"\n\
+             arbiter = {}\ncompute_time = \"{}ns\"\n",
+            buffer_kb as usize % hosts,
+            if pacing { 0 } else { 700 },
+        );
         let own_transport = |number: usize| match (kind, number % 3) {
+            ("mixed", 1) if free == "every" => format!("[workload.transport]\n{fastpass}"),
             ("mixed", 1) => format!("[workload.transport]\n{phost}"),
             ("mixed", 2) => format!("[workload.transport]\n{pfabric}"),
             _ => String::new(),
@@ -288,6 +300,7 @@ impl World {
         let transport = match kind {
             "phost" => phost,
             "pfabric" => pfabric,
+            "fastpass" => fastpass,
             _ => rdma,
         };
         let text = format!(
@@ -385,7 +398,7 @@ fn transport() -> impl Strategy<Value = Transport> {
         "arithmetic = \"recirculated\"\nregisters = 3",
         "share = 0.2",
     ]);
-    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "mixed"]);
+    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "fastpass", "mixed"]);
     let policies =
         vec!["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"];
     let phost = (prop::sample::select(policies), prop::sample::select(vec!["short", "every"]));

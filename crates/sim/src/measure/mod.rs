@@ -57,6 +57,8 @@ pub struct DigestRecord {
     pub dst: u32,
     pub packet: u64,
     pub digest: u64,
+    /// A switch found the packet in a loop.
+    pub looped: bool,
     /// Switches that the packet passed.
     pub hops: u32,
     /// Of the plan that they ran; 0 without one.

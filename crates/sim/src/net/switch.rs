@@ -14,7 +14,7 @@ use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
 use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {
@@ -127,8 +127,9 @@ impl Switch {
     fn queue(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        if packet.telemetry != NONE && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            net.stacks.set_came(packet.telemetry, net.now);
+        let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
+        if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
+            net.stacks.carried(packet.telemetry).set_came(net.now);
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
@@ -221,6 +222,13 @@ impl Switch {
         match &self.telemetry {
             SwitchTelemetry::Pint(pint) => pint.recirculated(),
             SwitchTelemetry::Int => (0, 0),
+        }
+    }
+
+    /// The rate of a local port changes.
+    pub fn set_rate(&mut self, port: u16, rate: Rate) {
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            pint.set_rate(port, rate);
         }
     }
 
@@ -323,7 +331,7 @@ fn digest(
     stacks: &mut IntStacks,
     waited: bool,
 ) {
-    pint.data(stacks, packet.telemetry, &Departing { now, port, packet, waited });
+    pint.data(&mut stacks.carried(packet.telemetry), &Departing { now, port, packet, waited });
 }
 
 /// A data packet that leaves by a port.

@@ -12,7 +12,11 @@ use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
 
+use crate::congestion::window;
 use crate::{congestion, queue, topology, workload};
+
+/// Where the keys of window controllers stand among the sections; in a scenario it is `transport.controller` too.
+pub const TCP_CONTROLLER: &str = "tcp.controller";
 
 /// The keys of one section, for one kind of it.
 pub struct SectionKeys {
@@ -54,6 +58,18 @@ pub fn sections() -> &'static [SectionKeys] {
             keys("transport.controller", Some(kind), |section| {
                 section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
+            })
+        }));
+        let kinds = window::KINDS.iter().map(|(kind, _)| *kind);
+        all.extend(kinds.map(|kind| {
+            keys(TCP_CONTROLLER, Some(kind), |section| {
+                section.kind(
+                    "controller",
+                    Some(transport::DEFAULT_WINDOW),
+                    window::KINDS,
+                    "congestion controller",
+                );
+                window::WindowConfig::read(kind, &mut section.parameters(), window::Profile::Rfc);
             })
         }));
         all.push(keys("telemetry", Some("int"), |section| {
@@ -173,6 +189,7 @@ pub fn names() -> Value {
     json!({
         "transports": list(transport::TRANSPORTS),
         "controllers": list(congestion::KINDS),
+        "tcp_controllers": list(window::KINDS),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),

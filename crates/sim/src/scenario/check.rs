@@ -8,14 +8,15 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig, QueueConfig,
-    RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig,
+    QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
 use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
+use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
 
@@ -108,6 +109,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
         TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
+        TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
     }
 }
 
@@ -138,6 +140,20 @@ fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
         "slot_ns": fastpass.arbiter.slot.as_ns(),
         "retry_ns": fastpass.retry.as_ns(),
         "request_timeout_ns": fastpass.request_timeout.as_ns(),
+    })
+}
+
+fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), scenario.compat);
+    json!({
+        "transport": "tcp",
+        "controller": tcp.controller.name(),
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": tcp.packet(),
+        "ack_bytes": tcp.ack_header,
+        "send_buffer_bytes": tcp.send_buffer,
+        "receive_buffer_bytes": tcp.receive_buffer,
+        "rto_ns": tcp.rto.least.as_ns(),
     })
 }
 
@@ -268,6 +284,30 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
     }
 }
 
+/// Says so if the arbiter of Fastpass is to assign paths and cannot.
+pub fn paths_can_be_assigned(
+    section: &mut Section,
+    network: Option<&Network>,
+    switch: &SwitchConfig,
+    transports: &[TransportConfig],
+) {
+    let mut fastpasses = transports.iter().filter_map(TransportConfig::fastpass);
+    let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
+        return;
+    };
+    if switch.balancer != BalancerConfig::Label {
+        let message =
+            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
+        section.complain("balancer", message.to_string());
+    }
+    if let Err(why) = Racks::of(&network.topology, &network.routes) {
+        let message = format!(
+            "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+        );
+        section.complain("balancer", message);
+    }
+}
+
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
     let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
@@ -275,6 +315,27 @@ fn other_queue(scenario: &Scenario) -> Option<String> {
     (pfabric && other).then(|| {
         "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
             .to_string()
+    })
+}
+
+/// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+fn busy_arbiter(scenario: &Scenario) -> Option<String> {
+    let fastpass = scenario.transports.iter().find_map(TransportConfig::fastpass)?;
+    let topology = &scenario.network.topology;
+    let node = *topology.hosts().get(fastpass.arbiter.host as usize)?;
+    let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
+    let rate = Rate(links.map(|link| link.rate.0).sum());
+    let packets = if fastpass.arbiter.assign_paths { 2 } else { 1 };
+    let hosts = topology.ordinary_hosts() as u64;
+    let takes = rate.transmission_time(hosts * packets * u64::from(fastpass.control));
+    let name = &topology.nodes[node as usize].name;
+    (takes > fastpass.arbiter.epoch).then(|| {
+        format!(
+            "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
+             so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
+             [\"{name}\", \"*\"]",
+            fastpass.arbiter.epoch
+        )
     })
 }
 
@@ -315,7 +376,7 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
 
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, sections, type_in_words};
+use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use super::metrics::METRICS;
 use super::{switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
@@ -46,6 +46,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         kinds.iter().map(move |&(name, title)| Scheme { name, title, what, section })
     };
     of("congestion controller", "transport.controller", congestion::KINDS)
+        .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
@@ -63,7 +64,8 @@ fn scheme(name: &str) -> Option<Value> {
     let keys = sections().iter().find(|s| {
         s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
     });
-    let doc = congestion::DOCS.iter().find(|doc| doc.name == name);
+    let docs = if scheme.section == TCP_CONTROLLER { congestion::window::DOCS } else { congestion::DOCS };
+    let doc = docs.iter().find(|doc| doc.name == name);
     let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = doc.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {

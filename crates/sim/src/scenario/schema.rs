@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, sections};
+use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
 use crate::parameters::{Declared, Kind};
 
 /// The schema of a scenario file.
@@ -67,6 +67,9 @@ fn transport() -> Value {
             add(kind, "controller", by_kind("transport.controller", false));
         } else {
             kind["required"] = json!(["kind"]);
+        }
+        if of_kind == "tcp" {
+            add(kind, "controller", by_kind(TCP_CONTROLLER, false));
         }
     }
     schema

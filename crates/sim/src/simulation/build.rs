@@ -27,7 +27,7 @@ use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings,
+    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -35,10 +35,11 @@ use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
-use crate::transport::fastpass::Fastpass;
+use crate::transport::fastpass::{Fastpass, Racks};
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
+use crate::transport::tcp::Tcp;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use std::sync::Arc;
@@ -196,6 +197,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
             TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
         }
+        TransportConfig::Tcp(tcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
+            TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
+        }
     }
 }
 
@@ -350,10 +355,14 @@ impl Builder<'_> {
                 TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
             }
             Some(TransportConfig::Fastpass(fastpass)) => {
-                let hosts = self.map.routes.hosts();
-                let state = Fastpass::new(ports, &fastpass.arbiter, hosts, self.config.seed, host);
+                let (arbiter, routes) = (&fastpass.arbiter, &self.map.routes);
+                let assigns = arbiter.assign_paths && arbiter.host == host;
+                // A scenario on a network where paths cannot be assigned is refused.
+                let racks = assigns.then(|| Racks::of(&self.config.topology, routes).ok()).flatten();
+                let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
                 TransportState::Fastpass(Box::new(state))
             }
+            Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()
@@ -395,7 +404,7 @@ impl Builder<'_> {
         let pay = || execution::windows_pay(&self.config.topology, shortest);
         match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
             true => AgendaKind::Windows(shortest),
-            false => AgendaKind::Wheel,
+            false => AgendaKind::Calendar,
         }
     }
 
