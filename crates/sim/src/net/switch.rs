@@ -180,23 +180,25 @@ impl Switch {
             return;
         }
         let next = port.queue.dequeue(port.paused, &mut net.packets, net.now);
-        if port.queue.owns_buffer() {
+        let charged = !port.queue.owns_buffer();
+        if !charged {
             net.settle(port_id);
         }
         let Some(id) = next else { return };
-        self.send(net, port_id, id);
+        self.send(net, port_id, id, charged);
     }
 
     /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
     /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
+    /// `charged`: it was charged to the shared buffer, unless it is a pause.
     #[inline]
-    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId, charged: bool) {
         let packet = &net.packets[id];
         let (ingress, class) = (packet.ingress, packet.class);
         let mut resumes = false;
         if class == 0 {
             self.count_pause(&net.ports[port_id as usize], packet, net.now);
-        } else if !net.ports[port_id as usize].queue.owns_buffer() {
+        } else if charged {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }

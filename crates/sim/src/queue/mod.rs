@@ -23,7 +23,7 @@ pub use fifo::Fifo;
 pub use managed::{Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;
-pub use read::{KINDS, PFABRIC_LIMIT, read};
+pub use read::{KINDS, PFABRIC_LIMIT, read, source};
 
 /// What became of a packet offered to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

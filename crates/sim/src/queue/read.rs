@@ -31,6 +31,25 @@ pub const KINDS: &[(&str, &str)] = &[
     ("red", "first come, first served; drops or marks by the average queue, random and early"),
 ];
 
+/// Where a discipline was published.
+pub fn source(kind: &str) -> &'static str {
+    match kind {
+        "afq" => {
+            "Sharma, Liu, Atreya, Krishnamurthy, \"Approximating Fair Queueing on Reconfigurable Switches\", NSDI 2018"
+        }
+        "cebinae" => {
+            "Yu, Sonchack, Liu, \"Cebinae: Scalable In-network Fairness Augmentation\", SIGCOMM 2022, and its authors' ns-3.35 code"
+        }
+        "codel" => "RFC 8289 (2018)",
+        "drr" => "Shreedhar, Varghese, \"Efficient Fair Queueing using Deficit Round Robin\", SIGCOMM 1995",
+        "dualpi2" => "RFC 9332 (2023), Appendix A",
+        "fq-codel" => "RFC 8290 (2018)",
+        "pfabric" => "Alizadeh et al., \"pFabric\", SIGCOMM 2013",
+        "red" => "Floyd, Jacobson, \"Random Early Detection Gateways for Congestion Avoidance\", ToN 1993",
+        _ => "",
+    }
+}
+
 /// Which packet a full queue drops.
 pub const DROPS: &[(&str, &str)] = &[
     ("lowest", "the youngest packet of the least urgent class that waits, the new one among them"),
