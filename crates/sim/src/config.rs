@@ -2,12 +2,15 @@
 //!
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
+mod balancer;
+
 use crate::congestion::ControllerConfig;
 use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
+pub use balancer::{BalancerConfig, DrillConfig, FlowletConfig};
 use std::sync::Arc;
 
 /// A run, everything resolved.
@@ -113,18 +116,6 @@ pub enum DropRule {
     Lowest,
     /// The new one.
     Tail,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BalancerConfig {
-    /// A flow's hash, salted per switch, chooses among the shortest paths.
-    Ecmp { salt: u64 },
-    /// Every packet takes a random one of the shortest paths.
-    Spray,
-    /// The destination's number chooses, one digit a tier.
-    Destination,
-    /// The packet's own label chooses, one digit a tier.
-    Label,
 }
 
 #[derive(Debug, Clone, PartialEq)]

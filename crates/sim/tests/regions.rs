@@ -65,6 +65,7 @@ struct Switch {
     buffer_kb: u64,
     pfc: bool,
     forwarding: &'static str,
+    /// With its keys.
     balancer: &'static str,
     queue: &'static str,
 }
@@ -306,7 +307,7 @@ impl World {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
-             balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
+             balancer = {{ {balancer} }}\nqueue = {{ kind = \"{queue}\" }}\n\
              [transport]\n{transport}\
              [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
@@ -362,7 +363,16 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 fn switch() -> impl Strategy<Value = Switch> {
-    let balancers = prop::sample::select(vec!["ecmp", "spray", "destination", "label"]);
+    let balancers = prop::sample::select(vec![
+        "kind = \"ecmp\"",
+        "kind = \"spray\"",
+        "kind = \"spray\", order = \"round-robin\"",
+        "kind = \"destination\"",
+        "kind = \"label\"",
+        "kind = \"letflow\", gap = \"300ns\", flowlets = 16",
+        "kind = \"drill\"",
+        "kind = \"presto\", cell = \"3KB\"",
+    ]);
     let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
     let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);
     (20u64..2000, any::<bool>(), forwarding, balancers, queues).prop_map(

@@ -171,6 +171,9 @@ pub struct Outcome {
     pub bytes_recirculated: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
+    /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
+    pub flowlets: u64,
+    pub flowlets_moved: u64,
     /// 64-bit hash of all completed flows and counters: equal bits, equal number.
     pub fingerprint: u64,
     /// (node, port of the node, totals), in order.
@@ -196,6 +199,8 @@ impl Outcome {
             packets_recirculated: 0,
             bytes_recirculated: 0,
             bytes_switched: 0,
+            flowlets: 0,
+            flowlets_moved: 0,
             fingerprint: 0,
             ports: Vec::new(),
             queues: Vec::new(),

@@ -6,7 +6,7 @@ use super::ecn::EcnMarker;
 use super::partition::Partition;
 use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
-use crate::balance::{Balancer, LoadBalancer};
+use crate::balance::{Balancer, LoadBalancer, Ports};
 use crate::config::Compat;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -14,7 +14,7 @@ use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
 use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {
@@ -71,7 +71,10 @@ impl Switch {
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
-            NextHops::Many(ports) => ports[self.balancer.choose(packet, ports)],
+            NextHops::Many(ports) => {
+                let seen = OwnPorts { net, first: self.first_port };
+                ports[self.balancer.choose(packet, ports, &seen)]
+            }
             NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
@@ -253,6 +256,32 @@ impl Switch {
                 self.send_pfc(net, ingress, class, PacketKind::Resume);
             }
         }
+    }
+}
+
+/// What a switch's balancer may see.
+struct OwnPorts<'a> {
+    net: &'a Partition,
+    first: PortId,
+}
+
+impl OwnPorts<'_> {
+    fn port(&self, local: u32) -> &Port {
+        &self.net.ports[(self.first + local) as usize]
+    }
+}
+
+impl Ports for OwnPorts<'_> {
+    fn now(&self) -> Time {
+        self.net.now
+    }
+    fn backlog(&self, port: u32) -> u64 {
+        let port = self.port(port);
+        let leaving = port.busy_until.saturating_sub(self.net.now);
+        port.queue.bytes() + port.line.rate.bytes_in(leaving).0
+    }
+    fn rate(&self, port: u32) -> Rate {
+        self.port(port).line.rate
     }
 }
 

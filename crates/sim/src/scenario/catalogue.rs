@@ -12,7 +12,7 @@ use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
 
-use crate::{congestion, queue, topology, workload};
+use crate::{balance, congestion, queue, topology, workload};
 
 /// The keys of one section, for one kind of it.
 pub struct SectionKeys {
@@ -42,6 +42,11 @@ pub fn sections() -> &'static [SectionKeys] {
                 let mut queue = section.child("queue");
                 queue::read(kind, None, &mut queue.parameters());
                 section.absorb("queue", queue);
+            }
+            for (kind, _) in switch::BALANCERS {
+                let mut balancer = section.child("balancer");
+                balance::read(kind, &mut balancer.parameters());
+                section.absorb("balancer", balancer);
             }
         }));
         all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
