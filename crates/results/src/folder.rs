@@ -362,6 +362,8 @@ mod tests {
             packets_recirculated: 25,
             bytes_recirculated: 50_000,
             bytes_switched: 4_000_000,
+            probes: 0,
+            probe_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
             fingerprint: 0xabc,

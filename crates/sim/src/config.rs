@@ -10,7 +10,7 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{BalancerConfig, DrillConfig, FlowletConfig};
+pub use balancer::{BalancerConfig, DrillConfig, FlowletConfig, HulaConfig};
 use std::sync::Arc;
 
 /// A run, everything resolved.
@@ -403,6 +403,9 @@ impl LinkLoss {
     pub const DATA: u32 = 1;
     pub const ACKNOWLEDGEMENTS: u32 = 2;
     pub const ALL: u32 = u32::MAX;
+
+    /// Probes of load balancers.
+    pub const PROBES: u32 = 1 << 20;
 
     /// Control packets with this code of their transport.
     pub fn control(code: u8) -> u32 {

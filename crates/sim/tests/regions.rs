@@ -372,6 +372,9 @@ fn switch() -> impl Strategy<Value = Switch> {
         "kind = \"letflow\", gap = \"300ns\", flowlets = 16",
         "kind = \"drill\"",
         "kind = \"presto\", cell = \"3KB\"",
+        "kind = \"hula\", probe_interval = \"3us\", gap = \"1us\"",
+        "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
+        "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",
     ]);
     let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
     let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);

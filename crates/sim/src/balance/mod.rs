@@ -1,9 +1,13 @@
 //! Load balancers: which of the equally good ports a packet leaves by. One file each.
 
+mod best_hops;
 mod destination;
 mod drill;
 mod ecmp;
+mod estimator;
+mod fabric;
 mod flowlets;
+mod hula;
 mod label;
 mod letflow;
 mod presto;
@@ -11,22 +15,29 @@ mod round_robin;
 #[cfg(test)]
 mod situation;
 mod spray;
+mod subflows;
 
-use crate::config::{BalancerConfig, Compat, DrillConfig, FlowletConfig};
+use crate::config::{BalancerConfig, Compat, DrillConfig, FlowletConfig, HulaConfig};
 use crate::engine::random::mix64;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
+use std::sync::Arc;
 
+pub use best_hops::{BestHops, Hop, HopRules};
 pub use destination::Destination;
 pub use drill::Drill;
 pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use estimator::{EstimatorLaw, LinkEstimator};
+pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::{Flowlet, FlowletTable};
+pub use hula::Hula;
 pub use label::Label;
 pub use letflow::LetFlow;
 pub use presto::Presto;
 pub use round_robin::RoundRobin;
 pub use spray::Spray;
+pub use subflows::{RankForm, RankRule, SubflowMark, disjoint};
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
@@ -44,6 +55,8 @@ pub const KINDS: &[(&str, &str)] = &[
     ("letflow", "every flowlet takes a random one of the shortest paths"),
     ("drill", "every packet takes the shortest of a few queues: some drawn, some remembered"),
     ("presto", "flows are cut into cells of 64 KB, which take the shortest paths in turn"),
+    ("hula", "every flowlet takes the hop that probes say leads over the least busy path"),
+    ("mp-hula", "the same with the k best hops, for the subflows of multipath transports"),
 ];
 
 /// Chooses among ports.
@@ -77,6 +90,7 @@ pub enum Balancer {
     LetFlow(Box<LetFlow>),
     Drill(Box<Drill>),
     Presto(Presto),
+    Hula(Box<Hula>),
 }
 
 /// How spraying goes on from packet to packet.
@@ -125,6 +139,12 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
             let memory = p.integer("memory", 1, (0, 64), help) as u32;
             Some(BalancerConfig::Drill(DrillConfig { samples, memory }))
         }
+        "hula" => Some(BalancerConfig::Hula(hula(1, p))),
+        "mp-hula" => {
+            let help = "mp-hula: next hops kept for each ToR, best first (the talk shows 2 and 3)";
+            let ranks = p.integer("ranks", 2, (1, 16), help) as u8;
+            Some(BalancerConfig::Hula(hula(ranks, p)))
+        }
         "presto" => {
             let cell = p.bytes("cell", Bytes(64_000), "bytes of a flow that go together (published: 64KB)");
             if cell == Bytes(0) {
@@ -138,6 +158,62 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
     }
 }
 
+/// The settings that HULA and MP-HULA have in common.
+fn hula(ranks: u8, p: &mut Parameters) -> HulaConfig {
+    let help =
+        "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; recalled)";
+    let mut interval = p.time("probe_interval", Time::from_us(200), help);
+    if interval == Time::ZERO {
+        p.complain("probe_interval", "0s leaves no time for anything else: expected more than 0".to_string());
+        interval = Time::from_us(200);
+    }
+    let help = "bytes of a probe on the wire: the least frame that Ethernet has";
+    let probe_size = p.bytes("probe_size", Bytes(64), help);
+    if !(1..=1500).contains(&probe_size.0) {
+        p.complain("probe_size", format!("{probe_size} is not between 1B and 1500B"));
+    }
+    let help = "tau, over which the load of a link is averaged; auto: twice the probe interval (recalled)";
+    let time_constant = p.time_or_auto("time_constant", help).unwrap_or(Time(interval.0.saturating_mul(2)));
+    if time_constant == Time::ZERO {
+        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+    }
+    let help = "a hop, or a port, that no probe names for longer has failed; auto: three probe intervals (ours; public \
+                versions have 3 to 5)";
+    let failure_time = p.time_or_auto("failure_time", help).unwrap_or(Time(interval.0.saturating_mul(3)));
+    if failure_time < interval {
+        let message = format!(
+            "{failure_time} is less than the probe interval, {interval}: every hop would fail at once"
+        );
+        p.complain("failure_time", message);
+    }
+    let help = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; hula, mp-hula: 100us)";
+    let flowlets = flowlets(p, Time::from_us(100), help);
+    let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
+                that gets worse keeps its value until it fails";
+    let refresh_on_best = p.flag("refresh_on_best", true, help);
+    let help = "what is no news is passed on once an interval; off: every probe that is heard is passed on";
+    let suppress = p.flag("suppress", true, help);
+    let help = "by how much, of 256, a hop must be less busy to pass the one ranked above it (ours)";
+    let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
+    let help = "the estimator counts ticks of 1.024 ns and shifts instead of dividing; tau becomes a power of two of ticks";
+    let hardware = p.flag("hardware_estimator", false, help);
+    let help = "ToRs begin at random moments of the first interval; off: all at time 0";
+    let staggered = p.flag("staggered", true, help);
+    HulaConfig {
+        interval,
+        probe_size: probe_size.0.clamp(1, 1500) as u16,
+        time_constant,
+        failure_time,
+        flowlets,
+        ranks,
+        refresh_on_best,
+        suppress,
+        hysteresis,
+        hardware,
+        staggered,
+    }
+}
+
 /// The switch that a balancer works in.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -145,6 +221,11 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// As the topology counts: 1 next to the hosts.
     pub tier: u8,
+    /// Its number among the switches with hosts, if it has some.
+    pub tor: Option<u32>,
+    /// By port. Empty, as the fabric is, for balancers that do not ask for it ([`BalancerConfig::knows_fabric`]).
+    pub neighbours: &'a [Neighbour],
+    pub fabric: &'a Arc<Fabric>,
 }
 
 impl Balancer {
@@ -162,6 +243,28 @@ impl Balancer {
             }
             (BalancerConfig::Drill(drill), _) => Balancer::Drill(Box::new(Drill::new(drill, seed, at.name))),
             (BalancerConfig::Presto { cell }, _) => Balancer::Presto(Presto::new(cell, at.tier)),
+            (BalancerConfig::Hula(hula), _) => Balancer::Hula(Box::new(Hula::new(hula, seed, &at))),
+        }
+    }
+
+    /// It is told of every packet that leaves.
+    pub fn watches(&self) -> bool {
+        matches!(self, Balancer::Hula(_))
+    }
+
+    /// A packet leaves by a port.
+    #[inline(never)]
+    pub fn departs(&mut self, port: u32, bytes: u32, now: Time) {
+        if let Balancer::Hula(hula) = self {
+            hula.departs(port, bytes, now);
+        }
+    }
+
+    /// Probes sent, and their bytes.
+    pub fn probes(&self) -> (u64, u64) {
+        match self {
+            Balancer::Hula(b) => b.probes(),
+            _ => (0, 0),
         }
     }
 
@@ -169,6 +272,7 @@ impl Balancer {
     pub fn flowlets(&self) -> (u64, u64) {
         match self {
             Balancer::LetFlow(b) => b.flowlets.counts(),
+            Balancer::Hula(b) => b.flowlets.counts(),
             _ => (0, 0),
         }
     }
@@ -187,6 +291,7 @@ impl LoadBalancer for Balancer {
             Balancer::LetFlow(b) => b.choose(packet, candidates, ports),
             Balancer::Drill(b) => b.choose(packet, candidates, ports),
             Balancer::Presto(b) => b.choose(packet, candidates, ports),
+            Balancer::Hula(b) => b.choose(packet, candidates, ports),
         }
     }
 }

@@ -171,6 +171,9 @@ pub struct Outcome {
     pub bytes_recirculated: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
+    /// Probes that load balancers sent, and their bytes.
+    pub probes: u64,
+    pub probe_bytes: u64,
     /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
     pub flowlets: u64,
     pub flowlets_moved: u64,
@@ -199,6 +202,8 @@ impl Outcome {
             packets_recirculated: 0,
             bytes_recirculated: 0,
             bytes_switched: 0,
+            probes: 0,
+            probe_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
             fingerprint: 0,

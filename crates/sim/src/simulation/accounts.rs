@@ -25,6 +25,8 @@ impl Simulation {
             packets_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().0).sum()),
             bytes_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().1).sum()),
             bytes_switched: sum(Region::bytes_switched),
+            probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
+            probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
             flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum()),
             flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum()),
             fingerprint: 0,

@@ -3,6 +3,7 @@
 use super::balance::Windows;
 use super::changes::Changes;
 use super::execution::{self, Execution};
+use super::fabric;
 use super::flows::Flows;
 use super::places::Places;
 use super::probes::Probes;
@@ -10,12 +11,12 @@ use super::region::Region;
 use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
-use crate::balance::{Balancer, Place};
+use crate::balance::{Balancer, Fabric, Place};
 use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
-use crate::net::agenda::AgendaKind;
+use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
@@ -67,6 +68,7 @@ impl Simulation {
             windows: execution.windows,
             horizon: settings.longest_base_rtt(),
             kinds: kinds(&config.transports),
+            fabric: Arc::new(fabric::of(&config, &map)),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -286,6 +288,7 @@ struct Builder<'a> {
     horizon: Time,
     /// The transports of every host.
     kinds: Vec<&'static str>,
+    fabric: Arc<Fabric>,
 }
 
 impl Builder<'_> {
@@ -302,7 +305,8 @@ impl Builder<'_> {
             match index {
                 NodeIndex::Switch(_) => {
                     let row = self.map.routes.row(node);
-                    switches.push(switch(self.config, node, row, first_port, own, self.telemetry(node, own)))
+                    let (telemetry, around) = (self.telemetry(node, own), (&self.fabric, self.map));
+                    switches.push(switch(self.config, node, row, first_port, own, telemetry, around))
                 }
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
@@ -336,6 +340,13 @@ impl Builder<'_> {
             links_fail: !self.config.failures.events.is_empty(),
             losses,
         });
+        let mut net = net;
+        for (number, switch) in switches.iter().enumerate() {
+            if let Some(at) = switch.first_timer() {
+                let timer = Action::SwitchTimer { switch: number as u32, token: 0 };
+                net.schedule(net.hosts + number as u32, at, timer);
+            }
+        }
         (net, switches, hosts)
     }
 
@@ -442,6 +453,7 @@ fn switch(
     first_port: u32,
     own: &[Port],
     telemetry: SwitchTelemetry,
+    around: (&Arc<Fabric>, &Map),
 ) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
@@ -450,6 +462,9 @@ fn switch(
     let packet = Settings::largest_packet(&config.transports, &config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
+    let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
+    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
     Switch {
         node,
         row,
@@ -466,12 +481,9 @@ fn switch(
             nic,
             packet,
         ),
-        balancer: Balancer::new(
-            settings.balancer,
-            config.compat,
-            config.seed,
-            Place { node, name, tier: spec.tier },
-        ),
+        watched: balancer.watches(),
+        lets_pass: config.compat == Compat::None && !balancer.watches(),
+        balancer,
         markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.line.rate)).collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }
