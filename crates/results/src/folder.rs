@@ -364,6 +364,7 @@ mod tests {
             bytes_switched: 4_000_000,
             probes: 0,
             probe_bytes: 0,
+            balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
             fingerprint: 0xabc,

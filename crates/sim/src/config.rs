@@ -10,7 +10,7 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{BalancerConfig, DrillConfig, FlowletConfig, HulaConfig};
+pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
 use std::sync::Arc;
 
 /// A run, everything resolved.

@@ -372,6 +372,8 @@ fn switch() -> impl Strategy<Value = Switch> {
         "kind = \"letflow\", gap = \"300ns\", flowlets = 16",
         "kind = \"drill\"",
         "kind = \"presto\", cell = \"3KB\"",
+        "kind = \"conga\", gap = \"500ns\", time_constant = \"4us\", ageing = \"30us\"",
+        "kind = \"conga\", gap = \"1us\", header = \"50B\", bits = 8",
         "kind = \"hula\", probe_interval = \"3us\", gap = \"1us\"",
         "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
         "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",

@@ -1,7 +1,9 @@
 //! Load balancers: which of the equally good ports a packet leaves by. One file each.
 
 mod best_hops;
+mod conga;
 mod destination;
+mod dre;
 mod drill;
 mod ecmp;
 mod estimator;
@@ -17,7 +19,7 @@ mod situation;
 mod spray;
 mod subflows;
 
-use crate::config::{BalancerConfig, Compat, DrillConfig, FlowletConfig, HulaConfig};
+use crate::config::{BalancerConfig, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
 use crate::engine::random::mix64;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -25,7 +27,9 @@ use crate::units::{Bytes, Rate, Time};
 use std::sync::Arc;
 
 pub use best_hops::{BestHops, Hop, HopRules};
+pub use conga::{Conga, CongaHeader, TAGS};
 pub use destination::Destination;
+pub use dre::{Dre, DreLaw};
 pub use drill::Drill;
 pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
 pub use estimator::{EstimatorLaw, LinkEstimator};
@@ -55,6 +59,7 @@ pub const KINDS: &[(&str, &str)] = &[
     ("letflow", "every flowlet takes a random one of the shortest paths"),
     ("drill", "every packet takes the shortest of a few queues: some drawn, some remembered"),
     ("presto", "flows are cut into cells of 64 KB, which take the shortest paths in turn"),
+    ("conga", "every flowlet takes the uplink that the leaf at the other end says is the least congested"),
     ("hula", "every flowlet takes the hop that probes say leads over the least busy path"),
     ("mp-hula", "the same with the k best hops, for the subflows of multipath transports"),
 ];
@@ -91,6 +96,7 @@ pub enum Balancer {
     Drill(Box<Drill>),
     Presto(Presto),
     Hula(Box<Hula>),
+    Conga(Box<Conga>),
 }
 
 /// How spraying goes on from packet to packet.
@@ -139,6 +145,7 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
             let memory = p.integer("memory", 1, (0, 64), help) as u32;
             Some(BalancerConfig::Drill(DrillConfig { samples, memory }))
         }
+        "conga" => Some(BalancerConfig::Conga(conga(p))),
         "hula" => Some(BalancerConfig::Hula(hula(1, p))),
         "mp-hula" => {
             let help = "mp-hula: next hops kept for each ToR, best first (the talk shows 2 and 3)";
@@ -156,6 +163,33 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
         "label" => Some(BalancerConfig::Label),
         _ => None,
     }
+}
+
+fn conga(p: &mut Parameters) -> CongaConfig {
+    let help = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; hula, mp-hula: 100us)";
+    let flowlets = flowlets(p, Time::from_us(500), help);
+    let help = "tau, over which the load of a link is averaged (conga: 160us, recalled; hula, mp-hula: auto, twice the probe \
+                interval)";
+    let time_constant = p.time("time_constant", Time::from_us(160), help);
+    if time_constant == Time::ZERO {
+        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+    }
+    let help = "conga: share of a link's load that is forgotten at a time, every alpha tau (recalled: 0.2)";
+    let alpha = (p.number("alpha", 0.2, (0.001, 1.0), help) * 1024.0).round() as u32;
+    let help = "conga: bits in which congestion is told (published: 3)";
+    let bits = p.integer("bits", 3, (1, 8), help) as u8;
+    let help = "conga: congestion that was not heard of for longer counts as none (recalled: 10ms)";
+    let ageing = p.time("ageing", Time::from_ms(10), help);
+    let help = "conga: bytes that a packet is longer by between its first and its last switch: 14 bits, in 2 B of their own; 50B: \
+                with the overlay in whose header they ride";
+    let header = p.bytes("header", Bytes(2), help);
+    if header.0 > 200 {
+        p.complain("header", format!("{header} is no header: expected at most 200B"));
+    }
+    let help = "conga: on three tiers leaves choose by what they hear of their uplinks, and switches above hash (CONGA')";
+    let three_tier = p.flag("three_tier", false, help);
+    let header = header.0.min(200) as u16;
+    CongaConfig { flowlets, time_constant, alpha, bits, ageing, header, three_tier }
 }
 
 /// The settings that HULA and MP-HULA have in common.
@@ -243,20 +277,37 @@ impl Balancer {
             }
             (BalancerConfig::Drill(drill), _) => Balancer::Drill(Box::new(Drill::new(drill, seed, at.name))),
             (BalancerConfig::Presto { cell }, _) => Balancer::Presto(Presto::new(cell, at.tier)),
+            (BalancerConfig::Conga(conga), _) => Balancer::Conga(Box::new(Conga::new(conga, seed, &at))),
             (BalancerConfig::Hula(hula), _) => Balancer::Hula(Box::new(Hula::new(hula, seed, &at))),
         }
     }
 
     /// It is told of every packet that leaves.
     pub fn watches(&self) -> bool {
-        matches!(self, Balancer::Hula(_))
+        matches!(self, Balancer::Hula(_) | Balancer::Conga(_))
     }
 
-    /// A packet leaves by a port.
+    /// A packet leaves by a port of a rate in bits per second. `header`: what it carries between the first and the last
+    /// switch for the balancers ([`Balancer::writes_headers`]).
     #[inline(never)]
-    pub fn departs(&mut self, port: u32, bytes: u32, now: Time) {
-        if let Balancer::Hula(hula) = self {
-            hula.departs(port, bytes, now);
+    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, at: (Time, u64)) {
+        match self {
+            Balancer::Hula(hula) => hula.departs(port, bytes, at.0),
+            Balancer::Conga(conga) => conga.departs(port, bytes, header, at),
+            _ => {}
+        }
+    }
+
+    /// Packets carry something for it.
+    pub fn writes_headers(&self) -> bool {
+        matches!(self, Balancer::Conga(_))
+    }
+
+    /// Bytes of such headers that left by its switch's ports.
+    pub fn header_bytes(&self) -> u64 {
+        match self {
+            Balancer::Conga(b) => b.header_bytes(),
+            _ => 0,
         }
     }
 
@@ -273,6 +324,7 @@ impl Balancer {
         match self {
             Balancer::LetFlow(b) => b.flowlets.counts(),
             Balancer::Hula(b) => b.flowlets.counts(),
+            Balancer::Conga(b) => b.flowlets.counts(),
             _ => (0, 0),
         }
     }
@@ -292,6 +344,7 @@ impl LoadBalancer for Balancer {
             Balancer::Drill(b) => b.choose(packet, candidates, ports),
             Balancer::Presto(b) => b.choose(packet, candidates, ports),
             Balancer::Hula(b) => b.choose(packet, candidates, ports),
+            Balancer::Conga(b) => b.choose(packet, candidates, ports),
         }
     }
 }

@@ -22,6 +22,8 @@ pub enum BalancerConfig {
     Presto { cell: Bytes },
     /// The hop that probes say leads over the least busy path; HULA and MP-HULA.
     Hula(HulaConfig),
+    /// The uplink that the leaf at the other end says is the least congested.
+    Conga(CongaConfig),
 }
 
 /// A table of flowlets.
@@ -66,7 +68,7 @@ pub struct HulaConfig {
 impl BalancerConfig {
     /// It is told where ports lead and which switches have hosts.
     pub fn knows_fabric(&self) -> bool {
-        matches!(self, BalancerConfig::Hula(_))
+        matches!(self, BalancerConfig::Hula(_) | BalancerConfig::Conga(_))
     }
 }
 

@@ -174,6 +174,8 @@ pub struct Outcome {
     /// Probes that load balancers sent, and their bytes.
     pub probes: u64,
     pub probe_bytes: u64,
+    /// Bytes of what packets carried for load balancers, on every link that they crossed.
+    pub balancer_header_bytes: u64,
     /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
     pub flowlets: u64,
     pub flowlets_moved: u64,
@@ -204,6 +206,7 @@ impl Outcome {
             bytes_switched: 0,
             probes: 0,
             probe_bytes: 0,
+            balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
             fingerprint: 0,

@@ -33,6 +33,8 @@ pub struct Switch {
     pub cuts_through: u16,
     /// They are held back until their tails can follow without a gap.
     pub waits_for_tails: bool,
+    /// They are, or the balancer writes into them.
+    pub looks_closer: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// The balancer is told of every packet that leaves.
@@ -84,8 +86,13 @@ impl Switch {
             NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
-        if self.waits_for_tails {
-            if let Some(at) = must_wait_for_tail(net, port, out, packet, self.cuts_through) {
+        if self.looks_closer {
+            if self.balancer.writes_headers() {
+                self.write_header(net, port, out, id);
+            }
+            let (packet, waits) = (&net.packets[id], self.waits_for_tails);
+            let wait = || must_wait_for_tail(net, port, out, packet, self.cuts_through);
+            if let Some(at) = waits.then(wait).flatten() {
                 // It is in no queue yet, so there is room to remember the port.
                 net.packets[id].next = out;
                 let node = net.ports[port as usize].slot;
@@ -295,8 +302,27 @@ impl Switch {
     /// The balancer is told of a packet that leaves.
     #[inline(never)]
     fn tell_balancer(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let size = net.packets[id].size;
-        self.balancer.departs(out - self.first_port, u32::from(size), net.now);
+        let local = out - self.first_port;
+        let at = (net.now, net.ports[out as usize].line.rate.0);
+        let size = u32::from(net.packets[id].size);
+        if !self.balancer.writes_headers() || net.packets[id].class == 0 {
+            return self.balancer.departs(local, size, &mut 0, at);
+        }
+        let mut header = net.headers.get(id);
+        self.balancer.departs(local, size, &mut header, at);
+        net.headers.set(id, header);
+    }
+
+    /// What a packet carries for the balancers is put on at its first switch, and taken off at its last.
+    #[inline(never)]
+    fn write_header(&mut self, net: &mut Partition, port: PortId, out: PortId, id: PacketId) {
+        let Balancer::Conga(conga) = &mut self.balancer else { return };
+        let ways = (port - self.first_port, out - self.first_port);
+        let mut header = net.headers.get(id);
+        let packet = &mut net.packets[id];
+        let more = conga.passes(packet, ways, &mut header, net.now);
+        packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
+        net.headers.set(id, header);
     }
 
     /// When its timer comes up first; none: it has none.

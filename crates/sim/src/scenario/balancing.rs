@@ -2,6 +2,7 @@
 
 use super::network::Network;
 use super::section::Section;
+use crate::balance::TAGS;
 use crate::config::{BalancerConfig, SwitchConfig};
 use crate::parameters::Source;
 use crate::topology::{NextHops, NodeId, NodeKind, Routes, Topology};
@@ -29,6 +30,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
                 section.complain("balancer.ranks", message);
             }
         }
+        BalancerConfig::Conga(conga) => conga_serves(section, network, conga.three_tier),
         BalancerConfig::Ecmp { .. }
         | BalancerConfig::Spray
         | BalancerConfig::RoundRobin
@@ -37,6 +39,39 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
         | BalancerConfig::LetFlow(_)
         | BalancerConfig::Drill(_)
         | BalancerConfig::Presto { .. } => {}
+    }
+}
+
+/// CONGA's leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
+fn conga_serves(section: &mut Section, network: &Network, three_tier: bool) {
+    let topology = &network.topology;
+    let probed = Probed::of(topology, &network.routes);
+    let upper = probed.switches().find(|&switch| probed.tier(switch) > 2);
+    let complaint = match (probed.reach_everywhere(), upper) {
+        (Err(why), _) => {
+            Some(format!("\"conga\" needs leaves that are joined by switches above them (leaf-spine): {why}"))
+        }
+        (Ok(()), Some(upper)) if !three_tier => Some(format!(
+            "\"conga\" is for leaves and spines, and {} stands in a third tier: set three_tier = true for the variant whose \
+             leaves choose and whose upper switches hash, or kind = \"hula\"",
+            probed.name(upper)
+        )),
+        (Ok(()), _) => None,
+    };
+    if let Some(message) = complaint {
+        return section.complain("balancer.kind", message);
+    }
+    let uplinks = |switch: NodeId| {
+        let ports = probed.ports[switch as usize].iter();
+        ports.filter(|&&(_, peer)| probed.tier(peer) > probed.tier(switch)).count()
+    };
+    let leaves = probed.racks.iter().map(|&(leaf, _)| (uplinks(leaf), leaf));
+    if let Some((count, leaf)) = leaves.max().filter(|&(count, _)| count > TAGS) {
+        let message = format!(
+            "{} has {count} uplinks; the tag of 4 bits in conga's header names {TAGS}",
+            probed.name(leaf)
+        );
+        section.complain("balancer.kind", message);
     }
 }
 
@@ -121,5 +156,79 @@ impl Probed<'_> {
         let all =
             self.switches().flat_map(|switch| self.racks.iter().map(move |&(_, host)| count(switch, host)));
         all.max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hooks, Scenario};
+    use std::path::Path;
+
+    /// What is wrong with a scenario on this topology with this balancer.
+    fn problem(topology: &str, balancer: &str) -> String {
+        let text = format!(
+            "[topology]\n{topology}\n[switch]\nbalancer = {{ {balancer} }}\n\
+             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        match Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default()) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    const LEAVES: &str = "kind = \"leaf-spine\"\nspines = 3";
+    const DUMBBELL: &str = "kind = \"dumbbell\"";
+
+    #[test]
+    fn settings_that_cannot_be_meant_are_refused() {
+        for kind in ["letflow", "conga", "hula", "mp-hula"] {
+            let wrong = problem(LEAVES, &format!("kind = \"{kind}\", gap = \"0s\""));
+            assert!(
+                wrong.contains("switch.balancer.gap: 0s would make a flowlet of every packet"),
+                "{wrong}"
+            );
+        }
+        let wrong = problem(LEAVES, "kind = \"mp-hula\", ranks = 4");
+        assert!(
+            wrong
+                .contains("switch.balancer.ranks: 4 next hops are to be kept, but no switch has more than 3"),
+            "{wrong}"
+        );
+        assert_eq!(problem(LEAVES, "kind = \"mp-hula\", ranks = 3"), "");
+        let wrong = problem(LEAVES, "kind = \"hula\", ranks = 3");
+        assert!(wrong.contains("switch.balancer.ranks"), "hula has one: {wrong}");
+        let wrong = problem(LEAVES, "kind = \"hula\", probe_interval = \"1ms\", failure_time = \"900us\"");
+        assert!(wrong.contains("less than the probe interval, 1ms"), "{wrong}");
+        let wrong = problem(LEAVES, "kind = \"letflo\"");
+        assert!(wrong.contains("did you mean \"letflow\"?"), "{wrong}");
+    }
+
+    #[test]
+    fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
+        for (topology, serves_three) in [
+            ("kind = \"fat-tree\"\nk = 4", true),
+            ("kind = \"hpcc-fat-tree\"", true),
+            (LEAVES, true),
+            (DUMBBELL, false),
+        ] {
+            let wrong = problem(topology, "kind = \"hula\"");
+            assert_eq!(wrong.is_empty(), serves_three, "{topology}: {wrong}");
+            assert!(serves_three || wrong.contains("stand in one tier"), "{wrong}");
+        }
+        assert_eq!(problem(LEAVES, "kind = \"conga\""), "");
+        let wrong = problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\"");
+        assert!(wrong.contains("core0 stands in a third tier: set three_tier = true"), "{wrong}");
+        assert_eq!(problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\", three_tier = true"), "");
+        let wrong = problem(DUMBBELL, "kind = \"conga\"");
+        assert!(wrong.contains("stand in one tier"), "{wrong}");
+        let wrong = problem("kind = \"leaf-spine\"\nspines = 17", "kind = \"conga\"");
+        assert!(wrong.contains("17 uplinks; the tag of 4 bits"), "{wrong}");
+    }
+
+    #[test]
+    fn networks_without_a_choice_need_no_reason() {
+        for kind in ["hula", "mp-hula", "conga", "letflow", "drill", "presto"] {
+            assert_eq!(problem("kind = \"star\"", &format!("kind = \"{kind}\"")), "");
+        }
     }
 }

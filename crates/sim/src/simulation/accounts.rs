@@ -27,6 +27,7 @@ impl Simulation {
             bytes_switched: sum(Region::bytes_switched),
             probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
             probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
+            balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum()),
             flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum()),
             flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum()),
             fingerprint: 0,

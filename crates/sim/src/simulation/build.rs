@@ -464,6 +464,7 @@ fn switch(
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
     let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
     let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
     Switch {
         node,
@@ -471,7 +472,8 @@ fn switch(
         first_port,
         telemetry,
         cuts_through: cut_through_header(config),
-        waits_for_tails: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
+        waits_for_tails,
+        looks_closer: waits_for_tails || balancer.writes_headers(),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
