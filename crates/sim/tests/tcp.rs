@@ -227,7 +227,9 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
     let bandwidth = late(&bandwidth);
     let extremes = bandwidth.iter().fold((f64::MAX, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
     assert!(bandwidth.iter().all(|bps| (bps / 95.238e6 - 1.0).abs() < 0.001), "{extremes:?}");
-    assert!(late(&rtprop).iter().all(|ns| (ns / 40.1064e6 - 1.0).abs() < 0.001));
+    // When it is measured anew, what a probe left in the queue counts until that is gone.
+    let settled = (0..rtprop.len()).filter(|&at| mode[at].1 == 2.0 && rtprop[at].0 > 1.0);
+    assert!(settled.into_iter().all(|at| (rtprop[at].1 / 40.1064e6 - 1.0).abs() < 0.001));
     // One phase in eight probes, one drains (for less than an RTprop at times).
     let steady: Vec<f64> = (0..gain.len()).filter(|&at| mode[at].1 == 2.0).map(|at| gain[at].1).collect();
     let share = |of: f64| steady.iter().filter(|gain| **gain == of).count() as f64 / steady.len() as f64;
