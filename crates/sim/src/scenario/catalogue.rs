@@ -200,7 +200,7 @@ pub fn names() -> Value {
     json!({
         "transports": list(transport::TRANSPORTS),
         "controllers": list(congestion::KINDS),
-        "tcp_controllers": list(window::KINDS),
+        "tcp-controllers": list(window::KINDS),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),
