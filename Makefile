@@ -51,11 +51,13 @@ docs: $(VENV)/.docs ## build the documentation into site/
 
 validate: $(NATIVE) ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
-	cargo test --release -p weftline-sim --test phost --test pfabric -- --ignored --nocapture
+	cargo test --release -p weftline-sim --test phost --test pfabric --test fastpass -- --ignored --nocapture
 	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
 	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry \
-		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11; do \
+		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11 \
+		phost-slowdown phost-nfct phost-drops phost-permutation phost-load phost-percentiles phost-incast phost-deadline \
+		phost-throughput phost-stability phost-buffer phost-parameters phost-tenants phost-commodity; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 
 clean: ## remove everything that was built

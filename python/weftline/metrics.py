@@ -107,6 +107,18 @@ def _backlog_growth(run: Run) -> float | None:
     return (found["last_bytes"] - found["half_bytes"]) / found["started_bytes"]
 
 
+def _share_of(group: str) -> Callable[[Run], float | None]:
+    def read(run: Run) -> float | None:
+        found = run.backlog()
+        if not found:
+            return None
+        groups = run.over_time("goodput_bps", every_ns=found["last_ns"], max_points=0)
+        rates = {name: points[0][1] for name, points in groups.items()}
+        return rates[group] / sum(rates.values()) if rates.get(group) else None
+
+    return read
+
+
 def _throughput(of_hosts: bool) -> Callable[[Run], float | None]:
     """Mean utilisation of the ports of hosts, or of the other ports that were measured, while flows start."""
 
@@ -203,6 +215,21 @@ METRICS: dict[str, Metric] = {
         axis="time until shares are fair (ms)",
         scale=1e-6,
     ),
+    "jain": Metric(title="Jain's index of goodputs", read=sharing.index, text=quantities.digits),
+    "goodput_total": Metric(
+        title="goodput, all flows",
+        read=sharing.total_goodput,
+        text=quantities.rate_text,
+        axis="goodput of all flows (Mb/s)",
+        scale=1e-6,
+    ),
+    "goodput_98_99": Metric(
+        title="goodput, all flows, last second not counted",
+        read=lambda run: sharing.total_goodput(run, ns3=True),
+        text=quantities.rate_text,
+        axis="goodput of all flows (Mb/s)",
+        scale=1e-6,
+    ),
     "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",
@@ -276,10 +303,22 @@ METRICS: dict[str, Metric] = {
 
 
 def metric(name: str) -> Metric:
-    """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves."""
+    """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
+
+    `share web` is the share of the group called web in all that was delivered while flows started.
+    """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
         return Metric(title=f"drops, {link}", read=_drops_at(link), text=quantities.count_text)
+    if name.startswith("share "):
+        group = name.removeprefix("share ")
+        return Metric(
+            title=f"share of {group}",
+            read=_share_of(group),
+            text=quantities.share_text,
+            axis=f"share of {group} (% of what was delivered)",
+            scale=100,
+        )
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'

@@ -1,12 +1,10 @@
 //! Names of what a run counts by number: hosts, ports, groups, transports.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
 use weftline_sim::config::{Config, TransportConfig};
 use weftline_sim::measure::Entity;
-use weftline_sim::topology::{NodeKind, Topology};
 
 /// What numbers in records stand for; strings are made when rows are written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,7 +30,7 @@ impl Names {
             (transport.name().to_string(), controller.to_string())
         };
         let transports = config.transports.iter().map(names);
-        let (link_kinds, links) = links(&config.topology);
+        let (link_kinds, links) = config.topology.link_kinds();
         Names {
             link_kinds,
             links,
@@ -73,36 +71,6 @@ impl Names {
             Entity::Run => "run".to_string(),
         }
     }
-}
-
-/// Most kinds of switches that names may tell apart; a network whose switches are called after towns has one kind.
-const MOST_KINDS: usize = 8;
-
-/// Kinds of links, and each port's by node and port. A switch's kind is its name without the number.
-fn links(topology: &Topology) -> (Vec<String>, Vec<Vec<u16>>) {
-    let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
-    let stems: BTreeSet<String> =
-        topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).map(|n| stem(&n.name)).collect();
-    let kind = |node: u32| match &topology.nodes[node as usize] {
-        node if node.kind == NodeKind::Host => "host".to_string(),
-        node if stems.len() <= MOST_KINDS && !stem(&node.name).is_empty() => stem(&node.name),
-        _ => "switch".to_string(),
-    };
-    let mut kinds: Vec<String> = Vec::new();
-    let mut number = |from: &str, to: &str| {
-        let name = format!("{from} -> {to}");
-        let known = kinds.iter().position(|kind| *kind == name);
-        known.unwrap_or_else(|| {
-            kinds.push(name);
-            kinds.len() - 1
-        }) as u16
-    };
-    let mut links = Vec::with_capacity(topology.nodes.len());
-    for (node, ports) in topology.ports().iter().enumerate() {
-        let from = kind(node as u32);
-        links.push(ports.iter().map(|&(_, peer)| number(&from, &kind(peer))).collect());
-    }
-    (kinds, links)
 }
 
 /// Strings of one column that a small index selects; each distinct string is stored once.

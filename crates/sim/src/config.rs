@@ -10,7 +10,10 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use queue::{DisciplineConfig, Limit, ManagedConfig};
+pub use queue::{
+    AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
+    ManagedConfig, RedConfig,
+};
 use std::sync::Arc;
 
 mod tcp;
@@ -394,6 +397,8 @@ pub struct ArbiterConfig {
     /// From the beginning of an epoch until its schedules leave.
     pub compute_time: Time,
     pub policy: Policy,
+    /// It says by which path the packet of each timeslot goes.
+    pub assign_paths: bool,
 }
 
 /// When the first timeslot of a schedule begins.

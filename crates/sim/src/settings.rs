@@ -145,6 +145,8 @@ pub struct RdmaSettings {
     pub config: RdmaConfig,
     /// Every data packet carries a telemetry stack: INT records, or PINT's digest.
     pub stack: bool,
+    /// Where the controller steers on the load that PINT brings: how to read it.
+    pub load: Option<Arc<PintConfig>>,
     /// Bytes of telemetry in every data packet and acknowledgement.
     pub telemetry_bytes: u32,
     /// Bytes of an acknowledgement on the wire.
@@ -173,6 +175,10 @@ impl RdmaSettings {
             TelemetryConfig::Int { all, .. } => *all || needs.int,
             TelemetryConfig::Pint(_) => true,
         };
+        let load = match telemetry {
+            TelemetryConfig::Pint(pint) if needs.load => Some(pint.clone()),
+            _ => None,
+        };
         let telemetry_bytes = telemetry_bytes(config, telemetry);
         let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
         // The authors size every window by the largest bandwidth-delay product of the network.
@@ -185,6 +191,7 @@ impl RdmaSettings {
         let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
         RdmaSettings {
             stack,
+            load,
             telemetry_bytes,
             ack_bytes,
             ack_class: if ignores_pause { 0 } else { config.class },

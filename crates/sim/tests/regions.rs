@@ -71,9 +71,9 @@ struct Switch {
 
 #[derive(Debug, Clone, Copy)]
 struct Transport {
-    /// Mixed: of three workloads one runs over pHost and one over pFabric.
+    /// Mixed: of three workloads one runs over pHost or Fastpass and one over pFabric.
     kind: &'static str,
-    /// pHost: its policy, and who has free tokens.
+    /// pHost: its policy, and who has free tokens. Fastpass: its policy, and with "every" the start on receipt.
     policy: &'static str,
     free: &'static str,
     controller: &'static str,
@@ -103,12 +103,16 @@ impl Network {
         match *self {
             Network::Star(hosts) => Star { hosts, host_link }.build(),
             Network::Dumbbell(left, right) => {
-                Dumbbell { left, right, host_link, bottleneck_link: link }.build()
+                Dumbbell { left, right, host_link, bottleneck_link: link, ..Dumbbell::default() }.build()
             }
-            Network::ParkingLot(bottlenecks, hosts_per_hop) => {
-                ParkingLot { bottlenecks, hosts_per_hop, long_hosts: 1, host_link, bottleneck_link: link }
-                    .build()
+            Network::ParkingLot(bottlenecks, hosts_per_hop) => ParkingLot {
+                bottlenecks,
+                hosts_per_hop,
+                host_link,
+                bottleneck_link: link,
+                ..ParkingLot::default()
             }
+            .build(),
             Network::LeafSpine(leaves, spines, hosts_per_leaf) => LeafSpine {
                 leaves,
                 spines,
@@ -253,7 +257,7 @@ impl World {
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
         let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
         let telemetry = match (controller, pint) {
-            _ if matches!(kind, "phost" | "pfabric") => "kind = \"none\"".to_string(),
+            _ if matches!(kind, "phost" | "pfabric" | "fastpass") => "kind = \"none\"".to_string(),
             ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
             ("hpcc-pint", "") => "kind = \"pint\"".to_string(),
             (_, "") => "kind = \"none\"".to_string(),
@@ -267,13 +271,21 @@ impl World {
             ns => format!("{ns}ns"),
         };
         // Short flows go above long ones only where queues have priorities.
-        let short = if queue == "fifo" { 0 } else { 4 };
+        let short = if queue.contains("\"fifo\"") { 0 } else { 4 };
         let phost = format!(
             "kind = \"phost\"\npolicy = \"{policy}\"\nfree_tokens_for = \"{free}\"\nshort_flow = {short}\n\
              request_timeout = \"30us\"\n"
         );
         let pfabric = format!("kind = \"pfabric\"\nprobe_after = {}\nqueue_limit = \"9KB\"\n", short / 2);
+        let start = if free == "every" { "receipt" } else { "boundary" };
+        let fastpass = format!(
+            "kind = \"fastpass\"\npolicy = \"{policy}\"\nstart = \"{start}\"\nrequest_timeout = \"30us\"\n\
+             arbiter = {}\ncompute_time = \"{}ns\"\n",
+            buffer_kb as usize % hosts,
+            if pacing { 0 } else { 700 },
+        );
         let own_transport = |number: usize| match (kind, number % 3) {
+            ("mixed", 1) if free == "every" => format!("[workload.transport]\n{fastpass}"),
             ("mixed", 1) => format!("[workload.transport]\n{phost}"),
             ("mixed", 2) => format!("[workload.transport]\n{pfabric}"),
             _ => String::new(),
@@ -288,12 +300,13 @@ impl World {
         let transport = match kind {
             "phost" => phost,
             "pfabric" => pfabric,
+            "fastpass" => fastpass,
             _ => rdma,
         };
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
-             balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ kind = \"{queue}\" }}\n\
+             balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ {queue} }}\n\
              [transport]\n{transport}\
              [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
@@ -350,7 +363,20 @@ fn workload() -> impl Strategy<Value = Workload> {
 
 fn switch() -> impl Strategy<Value = Switch> {
     let balancers = prop::sample::select(vec!["ecmp", "spray", "destination", "label"]);
-    let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
+    // Small enough to drop, fast enough for runs of microseconds.
+    let queues = prop::sample::select(vec![
+        "kind = \"fifo\"",
+        "kind = \"priority\"",
+        "kind = \"pfabric\"",
+        "kind = \"fifo\", packets = 30, nic_packets = 2",
+        "kind = \"codel\", target = \"2us\", interval = \"20us\"",
+        "kind = \"fq-codel\", target = \"2us\", interval = \"20us\", packets = 50, queues = 8",
+        "kind = \"drr\", limit = \"30KB\", link_header = \"2B\"",
+        "kind = \"red\", min_queue = \"5KB\", max_queue = \"20KB\", weight = 0.1",
+        "kind = \"dualpi2\", packets = 50, target = \"5us\", update = \"2us\", alpha = 10, beta = 5000",
+        "kind = \"afq\", packets = 100, rounds = 8, round_bytes = \"3KB\"",
+        "kind = \"cebinae\", packets = 50, deadline = \"300ns\", nic_packets = 1",
+    ]);
     let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);
     (20u64..2000, any::<bool>(), forwarding, balancers, queues).prop_map(
         |(buffer_kb, pfc, forwarding, balancer, queue)| Switch {
@@ -372,7 +398,7 @@ fn transport() -> impl Strategy<Value = Transport> {
         "arithmetic = \"recirculated\"\nregisters = 3",
         "share = 0.2",
     ]);
-    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "mixed"]);
+    let kinds = prop::sample::select(vec!["rdma", "rdma", "phost", "pfabric", "fastpass", "mixed"]);
     let policies =
         vec!["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"];
     let phost = (prop::sample::select(policies), prop::sample::select(vec!["short", "every"]));

@@ -14,7 +14,7 @@ use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
 use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {
@@ -129,7 +129,7 @@ impl Switch {
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
         let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
         if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            net.stacks.set_came(packet.telemetry, net.now);
+            net.stacks.carried(packet.telemetry).set_came(net.now);
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
@@ -180,23 +180,25 @@ impl Switch {
             return;
         }
         let next = port.queue.dequeue(port.paused, &mut net.packets, net.now);
-        if port.queue.owns_buffer() {
+        let charged = !port.queue.owns_buffer();
+        if !charged {
             net.settle(port_id);
         }
         let Some(id) = next else { return };
-        self.send(net, port_id, id);
+        self.send(net, port_id, id, charged);
     }
 
     /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
     /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
+    /// `charged`: it was charged to the shared buffer, unless it is a pause.
     #[inline]
-    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId, charged: bool) {
         let packet = &net.packets[id];
         let (ingress, class) = (packet.ingress, packet.class);
         let mut resumes = false;
         if class == 0 {
             self.count_pause(&net.ports[port_id as usize], packet, net.now);
-        } else if !net.ports[port_id as usize].queue.owns_buffer() {
+        } else if charged {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
         }
@@ -220,6 +222,13 @@ impl Switch {
         match &self.telemetry {
             SwitchTelemetry::Pint(pint) => pint.recirculated(),
             SwitchTelemetry::Int => (0, 0),
+        }
+    }
+
+    /// The rate of a local port changes.
+    pub fn set_rate(&mut self, port: u16, rate: Rate) {
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            pint.set_rate(port, rate);
         }
     }
 
@@ -322,7 +331,7 @@ fn digest(
     stacks: &mut IntStacks,
     waited: bool,
 ) {
-    pint.data(stacks, packet.telemetry, &Departing { now, port, packet, waited });
+    pint.data(&mut stacks.carried(packet.telemetry), &Departing { now, port, packet, waited });
 }
 
 /// A data packet that leaves by a port.

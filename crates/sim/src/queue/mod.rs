@@ -1,11 +1,18 @@
 //! Queue disciplines: one file each. A port owns one.
 
+mod afq;
+mod cebinae;
 mod classes;
+mod codel;
+mod drr;
+mod dualpi2;
 mod fifo;
+mod fq_codel;
 mod managed;
 mod pfabric;
 mod priority;
 mod read;
+mod red;
 
 use crate::config::QueueConfig;
 use crate::packet::{PacketId, PacketSlab};
@@ -16,7 +23,7 @@ pub use fifo::Fifo;
 pub use managed::{Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;
-pub use read::{KINDS, PFABRIC_LIMIT, read};
+pub use read::{KINDS, PFABRIC_LIMIT, read, source};
 
 /// What became of a packet offered to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

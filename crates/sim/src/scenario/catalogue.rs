@@ -42,6 +42,12 @@ pub fn sections() -> &'static [SectionKeys] {
             switch::read(section, &switch_context());
             queue_keys(section);
         }));
+        // Again by discipline, for who asks about one.
+        all.extend(switch::QUEUES.iter().map(|(kind, _)| {
+            keys("switch.queue", Some(kind), |section| {
+                queue::read(kind, None, &mut section.parameters());
+            })
+        }));
         all.push(keys("switch.port", None, |section| {
             switch::port_queue(section, &switch_context());
             queue_keys(section);

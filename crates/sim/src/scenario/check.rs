@@ -8,14 +8,15 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TcpConfig,
-    TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig,
+    QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
-use crate::topology::{Link, NodeId, PathTimes, Topology};
+use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
+use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
 
@@ -283,6 +284,30 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
     }
 }
 
+/// Says so if the arbiter of Fastpass is to assign paths and cannot.
+pub fn paths_can_be_assigned(
+    section: &mut Section,
+    network: Option<&Network>,
+    switch: &SwitchConfig,
+    transports: &[TransportConfig],
+) {
+    let mut fastpasses = transports.iter().filter_map(TransportConfig::fastpass);
+    let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
+        return;
+    };
+    if switch.balancer != BalancerConfig::Label {
+        let message =
+            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
+        section.complain("balancer", message.to_string());
+    }
+    if let Err(why) = Racks::of(&network.topology, &network.routes) {
+        let message = format!(
+            "transport.assign_paths needs racks that are all joined by the same switches (leaf-spine, star): {why}"
+        );
+        section.complain("balancer", message);
+    }
+}
+
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
     let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
@@ -293,9 +318,67 @@ fn other_queue(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+fn busy_arbiter(scenario: &Scenario) -> Option<String> {
+    let fastpass = scenario.transports.iter().find_map(TransportConfig::fastpass)?;
+    let topology = &scenario.network.topology;
+    let node = *topology.hosts().get(fastpass.arbiter.host as usize)?;
+    let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
+    let rate = Rate(links.map(|link| link.rate.0).sum());
+    let packets = if fastpass.arbiter.assign_paths { 2 } else { 1 };
+    let hosts = topology.ordinary_hosts() as u64;
+    let takes = rate.transmission_time(hosts * packets * u64::from(fastpass.control));
+    let name = &topology.nodes[node as usize].name;
+    (takes > fastpass.arbiter.epoch).then(|| {
+        format!(
+            "transport.arbiter: the link of {name} takes {takes} for a schedule to each of {hosts} hosts, an epoch is {}: where \
+             so many send at a time, schedules queue up; give it a faster link by [[topology.override]] between = \
+             [\"{name}\", \"*\"]",
+            fastpass.arbiter.epoch
+        )
+    })
+}
+
+/// Cebinae's rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
+fn undrained_round(scenario: &Scenario) -> Option<String> {
+    let topology = &scenario.network.topology;
+    topology.ports().iter().enumerate().find_map(|(node, ports)| {
+        ports.iter().enumerate().find_map(|(local, &(link, _))| {
+            let is_switch = topology.nodes[node].kind == NodeKind::Switch;
+            let queue = is_switch.then(|| scenario.switch.queue_at(node as NodeId, local as u32))?;
+            let QueueConfig::Managed(ManagedConfig { discipline, limit, .. }) = queue else { return None };
+            let DisciplineConfig::Cebinae(cebinae) = discipline else { return None };
+            let rate = topology.links[link as usize].rate;
+            let round = Time::from_ns(cebinae.round_at(rate, *limit));
+            let full = limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500));
+            let drain = rate.transmission_time(full);
+            (drain > round).then(|| {
+                let port = topology.port_name(node as NodeId, local as u32);
+                format!(
+                    "switch.queue.round: the buffer of {port}, {}, cannot drain in a round of {round}: it takes {drain}, and \
+                     packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
+                    Bytes(full)
+                )
+            })
+        })
+    })
+}
+
+/// Ports with buffers of their own drop; nobody is paused for them.
+fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
+    let managed = scenario.switch.queues().any(|queue| matches!(queue, QueueConfig::Managed(_)));
+    (managed && scenario.switch.pfc.enabled).then(|| {
+        "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } unless \
+         others are to be lossless"
+            .to_string()
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().collect();
+    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
+    warnings.extend(undrained_round(scenario));
+    warnings.extend(pauses_passed_by(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

@@ -50,7 +50,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", "", switch::QUEUES))
+        .chain(of("queue discipline", "switch.queue", switch::QUEUES))
         .chain(of("load balancer", "", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
@@ -76,6 +76,7 @@ fn scheme(name: &str) -> Option<Value> {
     let text = doc.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
+        "switch.queue" => crate::queue::source(name),
         section => source_of(section),
     };
     let source = doc.map_or_else(published, |doc| doc.source);
@@ -244,6 +245,8 @@ mod tests {
             let keys = found["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap());
             keys.map(str::to_string).collect()
         };
+        assert!(keys_of("cebinae").contains(&"tax".to_string()));
+        assert!(explain("codel").unwrap()["source"].as_str().unwrap().contains("RFC 8289"));
         assert!(keys_of("measure.queues").contains(&"measure.queues.every".to_string()));
         assert!(keys_of("pfc").iter().all(|key| key.starts_with("switch.pfc.")));
         assert_eq!(explain("window_bytes").unwrap()["name"], "bdp");

@@ -96,7 +96,7 @@ fn phost(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig
 
 fn fastpass(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     only_rdma_has_compat(section, cx);
-    let network = fastpass::Network { base_rtt: cx.base_rtt, host_rate: cx.host_rate, topology: cx.topology };
+    let network = fastpass::Network { base_rtt: cx.base_rtt, topology: cx.topology };
     let config = fastpass::read(&mut section.parameters(), &network);
     if config.arbiter.start == StartRule::Receipt {
         section.forget("lead");

@@ -35,7 +35,7 @@ use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
-use crate::transport::fastpass::Fastpass;
+use crate::transport::fastpass::{Fastpass, Racks};
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
@@ -355,8 +355,11 @@ impl Builder<'_> {
                 TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
             }
             Some(TransportConfig::Fastpass(fastpass)) => {
-                let hosts = self.map.routes.hosts();
-                let state = Fastpass::new(ports, &fastpass.arbiter, hosts, self.config.seed, host);
+                let (arbiter, routes) = (&fastpass.arbiter, &self.map.routes);
+                let assigns = arbiter.assign_paths && arbiter.host == host;
+                // A scenario on a network where paths cannot be assigned is refused.
+                let racks = assigns.then(|| Racks::of(&self.config.topology, routes).ok()).flatten();
+                let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
                 TransportState::Fastpass(Box::new(state))
             }
             Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
@@ -401,7 +404,7 @@ impl Builder<'_> {
         let pay = || execution::windows_pay(&self.config.topology, shortest);
         match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
             true => AgendaKind::Windows(shortest),
-            false => AgendaKind::Wheel,
+            false => AgendaKind::Calendar,
         }
     }
 

@@ -160,7 +160,9 @@ mod tests {
     #[test]
     fn a_flow_is_work_for_every_node_that_it_crosses() {
         let (host_link, bottleneck_link) = (LinkSpec::HOST, LinkSpec::HOST);
-        let topology = Dumbbell { left: 2, right: 2, host_link, bottleneck_link }.build().unwrap();
+        let topology = Dumbbell { left: 2, right: 2, host_link, bottleneck_link, ..Dumbbell::default() }
+            .build()
+            .unwrap();
         let found = work(&topology, vec![flow(0, 2, 10_000)]);
         // Hosts 0 to 3, then the switches: 30 + 30 + 20 + 20 over six nodes, a fiftieth of their mean and one besides.
         assert_eq!(found.nodes, [31, 1, 31, 1, 21, 21]);

@@ -1,28 +1,56 @@
 //! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
 
-use super::network::{LinkSpec, Network, check_counts, read_count};
+use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value, describe, unknown};
+use crate::units::Time;
 
-/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`.
+/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`. With groups there are as
+/// many on either side, and host i of the left has the delay of host i of the right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dumbbell {
     pub left: u64,
     pub right: u64,
+    /// Instead of `left` and `right`: hosts on either side, and the delay of their links.
+    pub groups: Vec<(u64, Time)>,
     pub host_link: LinkSpec,
     pub bottleneck_link: LinkSpec,
 }
 
 impl Default for Dumbbell {
     fn default() -> Dumbbell {
-        Dumbbell { left: 4, right: 4, host_link: LinkSpec::HOST, bottleneck_link: LinkSpec::HOST }
+        Dumbbell {
+            left: 4,
+            right: 4,
+            groups: Vec::new(),
+            host_link: LinkSpec::HOST,
+            bottleneck_link: LinkSpec::HOST,
+        }
     }
 }
 
 impl Dumbbell {
     pub fn read(p: &mut Parameters) -> Dumbbell {
         let d = Dumbbell::default();
+        let groups = read_groups(p);
+        if groups.is_empty() {
+            return Dumbbell::read_sides(p, d);
+        }
+        let hosts = groups.iter().map(|group| group.0).sum();
+        for key in ["left", "right"] {
+            let help = "With `groups` they say how many hosts there are.";
+            if p.integer(key, hosts as i64, (1, MOST), help) as u64 != hosts {
+                p.complain(key, format!("the groups have {hosts} hosts on either side"));
+            }
+        }
+        let (host_link, bottleneck_link) =
+            (LinkSpec::read_host(p, d.host_link), LinkSpec::read_bottleneck(p, d.bottleneck_link));
+        Dumbbell { left: hosts, right: hosts, groups, host_link, bottleneck_link }
+    }
+
+    fn read_sides(p: &mut Parameters, d: Dumbbell) -> Dumbbell {
         Dumbbell {
+            groups: Vec::new(),
             left: read_count(p, "left", d.left, 1, "Hosts on the left switch, s0; they come first."),
             right: read_count(p, "right", d.right, 1, "Hosts on the right switch, s1."),
             host_link: LinkSpec::read_host(p, d.host_link),
@@ -40,9 +68,130 @@ impl Dumbbell {
         let left = network.switches("s", 2, 1);
         let right = left + 1;
         for host in 0..hosts {
-            network.link(host, if host < self.left { left } else { right }, self.host_link);
+            let (switch, place) = if host < self.left { (left, host) } else { (right, host - self.left) };
+            let delay = self.delay_of(place);
+            network.link(host, switch, LinkSpec { delay, ..self.host_link });
         }
         network.link(left, right, self.bottleneck_link);
         network.finish()
+    }
+
+    /// Delay of the link of the host at this place of its side.
+    fn delay_of(&self, place: u64) -> Time {
+        let mut first = 0;
+        for &(hosts, delay) in &self.groups {
+            first += hosts;
+            if place < first {
+                return delay;
+            }
+        }
+        self.host_link.delay
+    }
+}
+
+const GROUPS_HELP: &str = "List of tables with hosts (on either side) and delay (of their links), instead of left and \
+                           right: flows from host i on the left to host i on the right have round trips of their own.";
+const GROUP_KEYS: &[&str] = &["hosts", "delay"];
+
+fn read_groups(p: &mut Parameters) -> Vec<(u64, Time)> {
+    let list = p.list("groups", GROUPS_HELP).unwrap_or_default();
+    let mut groups = Vec::new();
+    for (place, value) in list.iter().enumerate() {
+        match read_group(value) {
+            Ok(group) => groups.push(group),
+            Err(message) => {
+                p.complain("groups", format!("group {place}: {message}"));
+                return Vec::new();
+            }
+        }
+    }
+    if groups.iter().map(|group| u128::from(group.0)).sum::<u128>() > MOST as u128 {
+        p.complain("groups", format!("expected at most {MOST} hosts"));
+        return Vec::new();
+    }
+    groups
+}
+
+fn read_group(value: &Value) -> Result<(u64, Time), String> {
+    let Value::Table(entries) = value else {
+        return Err(format!("expected a table with hosts and delay, found {}", describe(value)));
+    };
+    let (mut hosts, mut delay) = (None, None);
+    for (key, value) in entries {
+        match (key.as_str(), value) {
+            ("hosts", Value::Integer(count)) if (1..=MOST).contains(count) => hosts = Some(*count as u64),
+            ("hosts", other) => {
+                return Err(format!("hosts: expected 1 to {MOST}, found {}", describe(other)));
+            }
+            ("delay", Value::Text(text)) => {
+                let parsed = text.parse::<Time>().map_err(|error| format!("delay: {error}"))?;
+                delay = Some(parsed).filter(|delay| delay.0 > 0);
+                if delay.is_none() {
+                    return Err("delay: 0 is no delay: expected more than 0, such as \"1us\"".into());
+                }
+            }
+            ("delay", other) => {
+                return Err(format!("delay: expected a time such as \"2ms\", found {}", describe(other)));
+            }
+            (key, _) => return Err(unknown("key", key, GROUP_KEYS.iter().copied())),
+        }
+    }
+    match (hosts, delay) {
+        (Some(hosts), Some(delay)) => Ok((hosts, delay)),
+        (None, _) => Err("hosts is missing".into()),
+        (_, None) => Err("delay is missing".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::{Declared, Source};
+
+    struct Given(Vec<Value>, Vec<String>);
+
+    impl Source for Given {
+        fn get(&mut self, key: &str) -> Option<Value> {
+            (key == "groups").then(|| Value::List(self.0.clone()))
+        }
+        fn complain(&mut self, key: &str, message: String) {
+            self.1.push(format!("{key}: {message}"));
+        }
+        fn declare(&mut self, _: Declared, _: Option<Value>) {}
+    }
+
+    fn read(groups: Vec<Value>) -> (Dumbbell, Vec<String>) {
+        let mut given = Given(groups, Vec::new());
+        let dumbbell = Dumbbell::read(&mut Parameters::new(&mut given));
+        (dumbbell, given.1)
+    }
+
+    fn group(hosts: i64, delay: &str) -> Value {
+        let entries = [("hosts", Value::Integer(hosts)), ("delay", Value::Text(delay.into()))];
+        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).to_vec())
+    }
+
+    #[test]
+    fn groups_have_delays_of_their_own_on_both_sides() {
+        let (dumbbell, complaints) = read(vec![group(2, "200us"), group(1, "2ms")]);
+        assert!(complaints.is_empty(), "{complaints:?}");
+        let topology = dumbbell.build().unwrap();
+        let delays: Vec<u64> = topology.links[..6].iter().map(|link| link.delay.ns() / 1000).collect();
+        assert_eq!(delays, [200, 200, 2000, 200, 200, 2000]);
+    }
+
+    #[test]
+    fn groups_that_make_no_sense_are_told() {
+        let told = |groups| read(groups).1.remove(0);
+        assert_eq!(told(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
+        assert_eq!(
+            told(vec![group(1, "1us"), group(1, "0us")]),
+            "groups: group 1: delay: 0 is no delay: expected more than 0, such as \"1us\""
+        );
+        assert!(told(vec![Value::Integer(3)]).contains("expected a table with hosts and delay"));
+        assert!(
+            told(vec![Value::Table(vec![("host".into(), Value::Integer(1))])])
+                .contains("did you mean \"hosts\"")
+        );
     }
 }

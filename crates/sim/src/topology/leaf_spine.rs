@@ -142,6 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn extra_hosts_hang_on_the_first_leaf_with_the_last_numbers() {
+        let spec = LeafSpine { leaves: 2, hosts_per_leaf: 3, extra_hosts: 2, ..LeafSpine::default() };
+        let t = spec.build().unwrap();
+        assert_eq!((t.hosts().len(), t.ordinary_hosts()), (8, 6));
+        let leaf_of = |host: u32| t.nodes[t.ports()[host as usize][0].1 as usize].name.clone();
+        assert_eq!([0, 2, 3, 5, 6, 7].map(leaf_of), ["leaf0", "leaf0", "leaf1", "leaf1", "leaf0", "leaf0"]);
+        let many = LeafSpine { extra_hosts: 5000, ..LeafSpine::default() }.build().unwrap_err().to_string();
+        assert_eq!(many, "extra_hosts: expected at most 1000, found 5000");
+    }
+
+    #[test]
     fn oversubscription_and_a_rate_of_the_fabric_conflict() {
         let both = LeafSpine {
             oversubscription: 2.0,

@@ -4,6 +4,7 @@
 //! topology's file numbers them itself.
 
 mod error;
+mod kinds;
 mod lines;
 mod network;
 mod overrides;

@@ -4,9 +4,9 @@
 //! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each
 //! bottleneck its senders (on its left switch) and its receivers (on its right one).
 
-use super::network::{LinkSpec, Network, check_counts, read_count};
+use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value, describe};
 
 /// `bottlenecks` links in a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub struct ParkingLot {
     pub bottlenecks: u64,
     /// Senders, and as many receivers, around each bottleneck.
     pub hosts_per_hop: u64,
+    /// The same for each bottleneck by itself; empty: `hosts_per_hop` for all.
+    pub hosts_by_hop: Vec<u64>,
     /// Senders at the first switch, and as many receivers at the last.
     pub long_hosts: u64,
     pub host_link: LinkSpec,
@@ -23,7 +25,15 @@ pub struct ParkingLot {
 impl Default for ParkingLot {
     fn default() -> ParkingLot {
         let (host_link, bottleneck_link) = (LinkSpec::HOST, LinkSpec::HOST);
-        ParkingLot { bottlenecks: 3, hosts_per_hop: 1, long_hosts: 1, host_link, bottleneck_link }
+        let hosts_by_hop = Vec::new();
+        ParkingLot {
+            bottlenecks: 3,
+            hosts_per_hop: 1,
+            hosts_by_hop,
+            long_hosts: 1,
+            host_link,
+            bottleneck_link,
+        }
     }
 }
 
@@ -32,8 +42,10 @@ impl ParkingLot {
         let d = ParkingLot::default();
         let hops = "Senders around each bottleneck (hosts of their own), and as many receivers.";
         let long = "Senders whose path is the whole chain, and as many receivers.";
+        let bottlenecks = read_count(p, "bottlenecks", d.bottlenecks, 1, "Links between switches, in a row.");
         ParkingLot {
-            bottlenecks: read_count(p, "bottlenecks", d.bottlenecks, 1, "Links between switches, in a row."),
+            hosts_by_hop: read_by_hop(p, bottlenecks),
+            bottlenecks,
             hosts_per_hop: read_count(p, "hosts_per_hop", d.hosts_per_hop, 0, hops),
             long_hosts: read_count(p, "long_hosts", d.long_hosts, 1, long),
             host_link: LinkSpec::read_host(p, d.host_link),
@@ -42,16 +54,20 @@ impl ParkingLot {
     }
 
     pub fn build(&self) -> Result<Topology, TopologyError> {
-        let hops = self.hosts_per_hop;
         check_counts(&[
             ("bottlenecks", self.bottlenecks),
-            ("hosts_per_hop", hops.max(1)),
+            ("hosts_per_hop", self.hosts_per_hop.max(1)),
             ("long_hosts", self.long_hosts),
         ])?;
+        let at_hop = |hop: u64| self.hosts_by_hop.get(hop as usize).copied().unwrap_or(self.hosts_per_hop);
         self.host_link.check_host()?;
         self.bottleneck_link.check_bottleneck()?;
         // Each factor is at most a million.
-        let hosts = 2 * self.long_hosts + 2 * hops * self.bottlenecks;
+        let around = match self.hosts_by_hop.is_empty() {
+            true => self.hosts_per_hop * self.bottlenecks,
+            false => self.hosts_by_hop.iter().sum(),
+        };
+        let hosts = 2 * self.long_hosts + 2 * around;
         let mut network =
             Network::new(u128::from(hosts + self.bottlenecks + 1), u128::from(hosts + self.bottlenecks))?;
         network.hosts(hosts);
@@ -66,8 +82,8 @@ impl ParkingLot {
         attach(&mut network, self.long_hosts, first);
         attach(&mut network, self.long_hosts, first + self.bottlenecks);
         for hop in 0..self.bottlenecks {
-            attach(&mut network, hops, first + hop);
-            attach(&mut network, hops, first + hop + 1);
+            attach(&mut network, at_hop(hop), first + hop);
+            attach(&mut network, at_hop(hop), first + hop + 1);
         }
         for hop in 0..self.bottlenecks {
             network.link(first + hop, first + hop + 1, self.bottleneck_link);
@@ -76,9 +92,41 @@ impl ParkingLot {
     }
 }
 
+fn read_by_hop(p: &mut Parameters, bottlenecks: u64) -> Vec<u64> {
+    let help = "Senders around each bottleneck by itself, such as [2, 8, 1], instead of hosts_per_hop.";
+    let Some(list) = p.list("hosts_by_hop", help) else { return Vec::new() };
+    let mut counts = Vec::new();
+    for value in &list {
+        match value {
+            Value::Integer(count) if (0..=MOST).contains(count) => counts.push(*count as u64),
+            other => {
+                let found = describe(other);
+                p.complain("hosts_by_hop", format!("expected numbers of hosts, 0 to {MOST}, found {found}"));
+                return Vec::new();
+            }
+        }
+    }
+    if counts.len() as u64 != bottlenecks || counts.iter().sum::<u64>() > MOST as u64 {
+        let message =
+            format!("expected {bottlenecks} numbers, one for each bottleneck, at most {MOST} hosts together");
+        p.complain("hosts_by_hop", message);
+        return Vec::new();
+    }
+    counts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_bottleneck_may_have_a_number_of_hosts_of_its_own() {
+        let hosts_by_hop = vec![2, 0, 1];
+        let t = ParkingLot { hosts_by_hop, long_hosts: 4, ..ParkingLot::default() }.build().unwrap();
+        // Four senders and receivers of the chain, two and two around s0-s1, one and one around s2-s3; switches from 14 on.
+        let switch: Vec<u32> = t.links[..14].iter().map(|link| link.b - 14).collect();
+        assert_eq!(switch, [0, 0, 0, 0, 3, 3, 3, 3, 0, 0, 1, 1, 2, 3]);
+    }
 
     #[test]
     fn hosts_sit_where_their_flows_enter_and_leave() {

@@ -18,6 +18,7 @@ use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
+use crate::topology::NextHops;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -73,6 +74,18 @@ impl HostContext<'_> {
         }
     }
 
+    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own: balancers choose by
+    /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
+    #[inline]
+    pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
+        let first = self.map.side(self.node, port - self.first_port).peer_node;
+        let routes = &self.map.routes;
+        if matches!(routes.hops_from(routes.row(first), dst), NextHops::Many(_)) {
+            *label = label.wrapping_add(1);
+        }
+        *label
+    }
+
     /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
         use crate::queue::{QueueDiscipline, Verdict};
@@ -80,16 +93,6 @@ impl HostContext<'_> {
         if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {
             self.net.drop_packet(port, dropped);
         }
-    }
-
-    /// What a packet to `dst` by this port is labelled with, for balancers that choose its path by it: the next value of
-    /// the host's counter where the first switch has a choice.
-    pub fn next_label(&self, counter: &mut u32, dst: u32, port: PortId) -> u32 {
-        let first = self.map.side(self.node, port - self.first_port).peer_node;
-        if self.map.routes.next_hops(first, dst).len() > 1 {
-            *counter = counter.wrapping_add(1);
-        }
-        *counter
     }
 
     pub fn record(&mut self, record: FlowRecord) {

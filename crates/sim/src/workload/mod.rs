@@ -4,6 +4,7 @@
 //! streams of its own, so that changing the scheme leaves the flows as they are.
 
 pub mod all_to_all;
+pub mod bulk;
 pub mod closed_loop;
 pub mod collective;
 pub mod deadlines;

@@ -1,6 +1,7 @@
 //! The kinds of workload by name, their keys, and how a description becomes a source of flows.
 
 use super::all_to_all::AllToAllSpec;
+use super::bulk::BulkSpec;
 use super::closed_loop::ClosedLoopSpec;
 use super::collective::CollectiveSpec;
 use super::deadlines::DeadlineSpec;
@@ -22,6 +23,7 @@ pub const KINDS: &[(&str, &str)] = &[
     ("permutation", "every host sends to one partner, and receives from one"),
     ("all-to-all", "every host sends one flow to every other host"),
     ("incast", "many hosts send to one at the same time: once, periodically, or at random times"),
+    ("bulk", "flows between pairs of hosts that send until the run ends"),
     ("closed-loop", "clients that ask servers, and ask again when the answer has come"),
     ("collective", "ring or tree all-reduce, or all-to-all, with job completion times"),
     ("flows", "flows listed in the scenario"),
@@ -53,6 +55,7 @@ pub enum Pattern {
     Permutation(PermutationSpec),
     AllToAll(AllToAllSpec),
     Incast(IncastSpec),
+    Bulk(BulkSpec),
     ClosedLoop(ClosedLoopSpec),
     Collective(CollectiveSpec),
     Flows(FlowsSpec),
@@ -164,6 +167,7 @@ impl WorkloadSpec {
             "permutation" => Pattern::Permutation(PermutationSpec::read(p)),
             "all-to-all" => Pattern::AllToAll(AllToAllSpec::read(p)),
             "incast" => Pattern::Incast(IncastSpec::read(p)),
+            "bulk" => Pattern::Bulk(BulkSpec::read(p)),
             "closed-loop" => Pattern::ClosedLoop(ClosedLoopSpec::read(p)),
             "collective" => Pattern::Collective(CollectiveSpec::read(p)),
             "flows" => Pattern::Flows(FlowsSpec::read(p)),
@@ -199,6 +203,7 @@ impl WorkloadSpec {
             Pattern::Permutation(spec) => spec.source(cx, window),
             Pattern::AllToAll(spec) => spec.source(cx, window),
             Pattern::Incast(spec) => spec.source(cx, window),
+            Pattern::Bulk(spec) => spec.source(cx, window),
             Pattern::ClosedLoop(spec) => spec.source(cx, window),
             Pattern::Collective(spec) => spec.source(cx, window),
             Pattern::Flows(spec) => spec.source(cx, window),
@@ -226,6 +231,7 @@ mod tests {
             ("permutation", vec![("sizes", text("websearch"))]),
             ("all-to-all", vec![("stagger", text("1us"))]),
             ("incast", vec![("arrivals", text("poisson")), ("senders", Value::Integer(5)), count]),
+            ("bulk", vec![("hosts", text("0-3")), ("to", text("4-7")), ("jitter", text("1us"))]),
             ("closed-loop", vec![("requests", Value::Integer(4))]),
             ("collective", vec![("operation", text("tree-all-reduce")), ("repeat", Value::Integer(2))]),
             ("flows", vec![("flows", Value::List(vec![flow]))]),

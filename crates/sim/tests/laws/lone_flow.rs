@@ -33,7 +33,7 @@ fn star(link: LinkSpec) -> Topology {
 }
 
 fn dumbbell(host_link: LinkSpec, bottleneck_link: LinkSpec) -> Topology {
-    Dumbbell { left: 2, right: 2, host_link, bottleneck_link }.build().unwrap()
+    Dumbbell { left: 2, right: 2, host_link, bottleneck_link, ..Dumbbell::default() }.build().unwrap()
 }
 
 /// Networks with the two hosts that are furthest apart.

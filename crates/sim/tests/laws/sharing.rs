@@ -11,7 +11,9 @@ fn goodputs(controller: &str, n: u32, from: Time, until: Time) -> Vec<f64> {
     let spec = link(Rate::from_gbps(100), Time::from_us(1));
     let hosts = u64::from(n);
     let topology =
-        Dumbbell { left: hosts, right: hosts, host_link: spec, bottleneck_link: spec }.build().unwrap();
+        Dumbbell { left: hosts, right: hosts, host_link: spec, bottleneck_link: spec, ..Dumbbell::default() }
+            .build()
+            .unwrap();
     let flows = (0..n).map(|i| flow(i, n + i, 1 << 40, Time::from_us(100 * u64::from(i)))).collect();
     let mut config = normal(controller, topology, flows);
     // Nothing is lost, and without control the queue takes longer than any timeout.

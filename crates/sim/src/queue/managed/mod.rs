@@ -14,9 +14,18 @@ use super::{QueueDiscipline, Verdict};
 use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
+use crate::queue::afq::Afq;
+use crate::queue::cebinae::{Cebinae, Tally};
+use crate::queue::codel::CodelQueue;
+use crate::queue::drr::Drr;
+use crate::queue::dualpi2::Dualpi2;
+use crate::queue::fq_codel::FqCodel;
+use crate::queue::red::Red;
 use crate::units::{Rate, Time};
 use fifo::ManagedFifo;
 use std::collections::VecDeque;
+#[cfg(test)]
+pub use waiting::flow_key;
 pub use waiting::{List, Queued, Waiting};
 
 /// Where a port is: what disciplines derive their random streams and rates from.
@@ -64,6 +73,12 @@ impl Bench<'_> {
 
     pub fn limit(&self) -> Limit {
         self.limit
+    }
+
+    /// What names the two hosts of a packet.
+    pub fn hosts_of(&self, packet: &Queued) -> u64 {
+        let packet = &self.packets[packet.packet];
+        u64::from(packet.src) << 32 | u64::from(packet.dst)
     }
 
     /// Drops a packet that is in no list.
@@ -127,20 +142,43 @@ pub struct Managed {
 #[derive(Debug, Clone)]
 enum AnyDiscipline {
     Fifo(ManagedFifo),
+    Cebinae(Box<Cebinae>),
+    Codel(CodelQueue),
+    FqCodel(Box<FqCodel>),
+    Drr(Box<Drr>),
+    Red(Box<Red>),
+    Dualpi2(Box<Dualpi2>),
+    Afq(Box<Afq>),
 }
 
 macro_rules! each {
     ($discipline:expr, $d:ident => $call:expr) => {
         match $discipline {
             AnyDiscipline::Fifo($d) => $call,
+            AnyDiscipline::Cebinae($d) => $call,
+            AnyDiscipline::Codel($d) => $call,
+            AnyDiscipline::FqCodel($d) => $call,
+            AnyDiscipline::Drr($d) => $call,
+            AnyDiscipline::Red($d) => $call,
+            AnyDiscipline::Dualpi2($d) => $call,
+            AnyDiscipline::Afq($d) => $call,
         }
     };
 }
 
 impl AnyDiscipline {
-    fn new(config: &ManagedConfig, _place: &PortPlace) -> AnyDiscipline {
-        match config.discipline {
+    fn new(config: &ManagedConfig, place: &PortPlace) -> AnyDiscipline {
+        match &config.discipline {
             DisciplineConfig::Fifo => AnyDiscipline::Fifo(ManagedFifo::default()),
+            DisciplineConfig::Cebinae(cebinae) => {
+                AnyDiscipline::Cebinae(Box::new(Cebinae::new(cebinae, config.limit, place)))
+            }
+            DisciplineConfig::Codel(codel) => AnyDiscipline::Codel(CodelQueue::new(codel)),
+            DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq))),
+            DisciplineConfig::Drr { quantum } => AnyDiscipline::Drr(Box::new(Drr::new(*quantum))),
+            DisciplineConfig::Red(red) => AnyDiscipline::Red(Box::new(Red::new(red, place))),
+            DisciplineConfig::Dualpi2(dual) => AnyDiscipline::Dualpi2(Box::new(Dualpi2::new(dual))),
+            DisciplineConfig::Afq(afq) => AnyDiscipline::Afq(Box::new(Afq::new(afq))),
         }
     }
 }
@@ -171,6 +209,14 @@ impl Managed {
     /// Packets that it has marked since it was asked last.
     pub fn take_marks(&mut self) -> u64 {
         std::mem::take(&mut self.account.marks)
+    }
+
+    /// What happened until now, if this is Cebinae's.
+    pub fn cebinae(&mut self, now: Time) -> Option<Tally> {
+        match &mut self.discipline {
+            AnyDiscipline::Cebinae(cebinae) => Some(cebinae.tally(now)),
+            _ => None,
+        }
     }
 
     pub fn set_rate(&mut self, rate: Rate) {

@@ -120,7 +120,9 @@ fn leaves_and_spines_fall_into_at_most_as_many_parts_as_there_are_switches() {
 #[test]
 fn a_dumbbell_is_cut_in_the_middle_and_a_star_not_at_all() {
     let bottleneck_link = LinkSpec { delay: Time::from_us(10), ..LINK };
-    let topology = Dumbbell { left: 3, right: 3, host_link: LINK, bottleneck_link }.build().unwrap();
+    let topology = Dumbbell { left: 3, right: 3, host_link: LINK, bottleneck_link, ..Dumbbell::default() }
+        .build()
+        .unwrap();
     let middle = split(&topology, 2);
     assert_eq!((middle.parts, middle.lookahead), (2, Time::from_us(10)));
     assert_eq!(middle.part, [0, 0, 0, 1, 1, 1, 0, 1]);

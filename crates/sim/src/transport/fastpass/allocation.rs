@@ -9,6 +9,7 @@
 //! remaining as in the Fastpass of the pHost authors' simulator.
 //! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
 
+use super::paths::Paths;
 use crate::config::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -50,6 +51,14 @@ pub struct Schedule {
     pub source: u32,
     /// The flow that may send one packet in each timeslot; none where the source is silent.
     pub flows: [Option<FlowId>; SLOTS_PER_EPOCH as usize],
+    /// The path of each packet, where the arbiter assigns them.
+    pub paths: [Option<u32>; SLOTS_PER_EPOCH as usize],
+}
+
+impl Schedule {
+    fn silent(source: u32) -> Schedule {
+        Schedule { source, flows: [None; SLOTS_PER_EPOCH as usize], paths: [None; SLOTS_PER_EPOCH as usize] }
+    }
 }
 
 /// A tenant's part of the sorted demands, while a timeslot is filled.
@@ -84,10 +93,14 @@ pub struct Allocator {
     served: Vec<(u16, u64)>,
     servings: u64,
     last_tenant: u16,
+    /// If it assigns them.
+    paths: Option<Paths>,
+    /// Of each of `taken`.
+    assigned: Vec<Option<u32>>,
 }
 
 impl Allocator {
-    pub fn new(hosts: usize, policy: Policy) -> Allocator {
+    pub fn new(hosts: usize, policy: Policy, paths: Option<Paths>) -> Allocator {
         Allocator {
             policy,
             sends: vec![0; hosts],
@@ -101,6 +114,8 @@ impl Allocator {
             served: Vec::new(),
             servings: 0,
             last_tenant: u16::MAX,
+            paths,
+            assigned: Vec::new(),
         }
     }
 
@@ -117,14 +132,15 @@ impl Allocator {
         let first = self.filled + 1;
         for slot in 0..SLOTS_PER_EPOCH as usize {
             self.fill_slot(demands);
-            for demand in &self.taken {
+            self.assign_paths();
+            for (demand, path) in self.taken.iter().zip(&self.assigned) {
                 let place = &mut self.places[demand.source as usize];
                 if place.0 != first {
                     *place = (first, schedules.len());
-                    schedules
-                        .push(Schedule { source: demand.source, flows: [None; SLOTS_PER_EPOCH as usize] });
+                    schedules.push(Schedule::silent(demand.source));
                 }
-                schedules[place.1].flows[slot] = Some(demand.flow);
+                let schedule = &mut schedules[place.1];
+                (schedule.flows[slot], schedule.paths[slot]) = (Some(demand.flow), *path);
             }
             self.merge(demands);
         }
@@ -210,6 +226,20 @@ impl Allocator {
         }
     }
 
+    /// Gives each packet of the timeslot its path, if that is the arbiter's to do.
+    fn assign_paths(&mut self) {
+        match &mut self.paths {
+            Some(paths) => {
+                let ends = self.taken.iter().map(|demand| (demand.source, demand.destination));
+                paths.assign(ends, &mut self.assigned);
+            }
+            None => {
+                self.assigned.clear();
+                self.assigned.resize(self.taken.len(), None);
+            }
+        }
+    }
+
     /// Merges both parts, each of which is sorted still, and leaves out what is served.
     fn merge(&mut self, demands: &mut Vec<Demand>) {
         demands.clear();
@@ -243,7 +273,7 @@ mod tests {
 
     fn epoch_by(policy: Policy, hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
         let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
-        Allocator::new(hosts, policy).fill_epoch(&mut demands, &mut schedules);
+        Allocator::new(hosts, policy, None).fill_epoch(&mut demands, &mut schedules);
         let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
         let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
         (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())

@@ -7,6 +7,7 @@
 //! Source: the Fastpass of the pHost authors' simulator (epoch of 8.5 packet times, eight timeslots in it).
 
 use super::allocation::{Allocator, Demand, Schedule};
+use super::paths::Paths;
 use crate::config::{ArbiterConfig, Policy, StartRule};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -42,12 +43,13 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    pub fn new(hosts: usize, policy: Policy) -> Arbiter {
+    /// `paths`, if it is to assign them.
+    pub fn new(hosts: usize, policy: Policy, paths: Option<Paths>) -> Arbiter {
         Arbiter {
             demands: Vec::new(),
             news: Vec::new(),
             last: FxHashMap::default(),
-            allocator: Allocator::new(hosts, policy),
+            allocator: Allocator::new(hosts, policy, paths),
         }
     }
 

@@ -3,11 +3,12 @@
 use super::super::HostContext;
 use super::allocation::Schedule;
 use super::arbiter::Arbiter;
-use super::{Fastpass, Kicks, code, schedule, sending, timer};
+use super::paths::{Paths, Racks};
+use super::{Fastpass, Kicks, schedule, sending, timer};
 use crate::balance::flow_hash;
 use crate::config::ArbiterConfig;
 use crate::net::PortId;
-use crate::packet::{Packet, PacketKind, flag};
+use crate::packet::{Packet, PacketKind};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -25,9 +26,9 @@ pub struct Arbitration {
 }
 
 impl Arbitration {
-    pub fn new(config: &ArbiterConfig, hosts: usize) -> Arbitration {
+    pub fn new(config: &ArbiterConfig, hosts: usize, racks: Option<Racks>) -> Arbitration {
         Arbitration {
-            arbiter: Arbiter::new(hosts, config.policy),
+            arbiter: Arbiter::new(hosts, config.policy, racks.map(Paths::new)),
             next_epoch: None,
             computed: VecDeque::new(),
             spare: Vec::new(),
@@ -49,7 +50,7 @@ impl Fastpass {
             debug_assert!(false, "a request came to a host that is not the arbiter's");
             return;
         };
-        if code == code::FORGET {
+        if code == super::code::FORGET {
             return arbitration.arbiter.forget(packet.flow);
         }
         arbitration.profile = packet.profile;
@@ -93,19 +94,22 @@ impl Fastpass {
             let profile = self.arbitration.as_ref().map_or(0, |arbitration| arbitration.profile);
             let config = super::config_of(cx.settings, profile);
             for one in &schedules {
-                let packet = Packet {
+                let header = Packet {
                     kind: PacketKind::Control,
-                    flags: code::SCHEDULE << flag::CODE_SHIFT,
                     hash: flow_hash(cx.host, one.source, 0),
                     profile,
-                    ..schedule::pack(epoch, one)
+                    ..Packet::default()
                 };
-                let port = if one.source == cx.host {
-                    self.receive_schedule(&packet, cx)
-                } else {
-                    self.signal(packet, config, cx)
-                };
-                kicks.add(port, cx);
+                for packet in
+                    schedule::pack(epoch, one, config.arbiter.assign_paths, header).into_iter().flatten()
+                {
+                    let port = if one.source == cx.host {
+                        self.receive_schedule(&packet, cx)
+                    } else {
+                        self.signal(packet, config, cx)
+                    };
+                    kicks.add(port, cx);
+                }
             }
             schedules.clear();
             if let Some(arbitration) = &mut self.arbitration {

@@ -16,12 +16,14 @@ mod allocation;
 mod arbiter;
 mod arbitration;
 mod parameters;
+mod paths;
 mod receiving;
 mod schedule;
 mod sending;
 mod source;
 
 pub use parameters::{Network, read};
+pub use paths::Racks;
 
 use super::phost::arrived::Arrived;
 use super::{FlowView, HostContext, Look, Transport};
@@ -45,6 +47,9 @@ mod code {
     pub const SCHEDULE: u8 = 1;
     /// Source to arbiter: the flow wants nothing more.
     pub const FORGET: u8 = 2;
+    /// Half of a schedule with the packets' paths: its first four timeslots, or the last four.
+    pub const FIRST_HALF: u8 = 3;
+    pub const SECOND_HALF: u8 = 4;
 }
 
 /// Timers; others are those of flows at their source.
@@ -75,8 +80,15 @@ pub struct Fastpass {
 }
 
 impl Fastpass {
-    /// The stack of `host`, one of so many; its number names the stream that the first label is drawn from.
-    pub fn new(nics: usize, arbiter: &ArbiterConfig, hosts: usize, seed: u64, host: u32) -> Fastpass {
+    /// The stack of `host`; its number names the stream that the first label is drawn from. `racks`: those of all hosts,
+    /// where the arbiter is to assign paths.
+    pub fn new(
+        nics: usize,
+        arbiter: &ArbiterConfig,
+        hosts: usize,
+        racks: Option<Racks>,
+        (seed, host): (u64, u32),
+    ) -> Fastpass {
         let mut random = RandomStream::new(seed, &format!("fastpass.host{host}.label"));
         Fastpass {
             sources: Vec::new(),
@@ -87,12 +99,12 @@ impl Fastpass {
             receivers: FxHashMap::default(),
             received: FxHashMap::default(),
             label: random.next_u64() as u32,
-            arbitration: (arbiter.host == host).then(|| Box::new(Arbitration::new(arbiter, hosts))),
+            arbitration: (arbiter.host == host).then(|| Box::new(Arbitration::new(arbiter, hosts, racks))),
         }
     }
 
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
-        if spray { cx.next_label(&mut self.label, dst, port) } else { flow_hash }
+        if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
     }
 
     /// Sends a control packet that says what `packet` says: kind, code and content; the NIC that it leaves by.
@@ -142,7 +154,7 @@ impl Transport for Fastpass {
         match (packet.kind, packet.code()) {
             (PacketKind::Data, _) => self.receive_data(id, cx),
             (PacketKind::Ack, _) => self.receive_ack(id, cx),
-            (_, code::SCHEDULE) => {
+            (_, code::SCHEDULE | code::FIRST_HALF | code::SECOND_HALF) => {
                 cx.net.discard(id);
                 self.receive_schedule(&packet, cx)
             }

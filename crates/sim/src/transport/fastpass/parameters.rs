@@ -1,6 +1,6 @@
 //! The keys of `transport.kind = "fastpass"`: published values on the published network, scaled to others.
 //!
-//! Timeslots and epochs are packet times of the fastest host's link, and follow its rate. What stands for a round trip
+//! Timeslots and epochs are packet times of the slowest host's link, so that every host can use its timeslots. What stands for a round trip
 //! grows with it where it is longer than the published network's.
 //!
 //! Source: the Fastpass of the pHost authors' simulator (commit 8e9cf04; the start rule until September 2015), 10 Gb/s:
@@ -18,6 +18,8 @@ const STARTS: &[(&str, &str)] = &[
     ("receipt", "the first timeslot begins when the schedule is received (the simulator as released)"),
 ];
 
+const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
+
 const LEAST_TIMEOUT: Time = Time::from_us(1);
 const MOST_TIME: Time = Time::from_ms(100_000);
 
@@ -26,16 +28,22 @@ const MOST_TIME: Time = Time::from_ms(100_000);
 pub struct Network<'a> {
     /// The largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// The highest rate of a host.
-    pub host_rate: Rate,
-    /// None: there is none to look a host up in.
+    /// None: there is none to look hosts and rates up in, and values are the published ones.
     pub topology: Option<&'a Topology>,
 }
 
 impl Network<'_> {
-    /// What a packet takes on a host's link; bounded, so that no sum can wrap.
+    /// What a packet takes on the slowest link of a host that workloads use; bounded, so that no sum can wrap.
     fn packet_time(&self, bytes: u32) -> Time {
-        Rate(self.host_rate.0.max(1)).transmission_time(u64::from(bytes)).min(Time::from_ms(1))
+        let slowest = self.topology.and_then(|topology| {
+            let mut used = vec![false; topology.nodes.len()];
+            let hosts = topology.hosts();
+            hosts.iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
+            let links = topology.links.iter().filter(|link| used[link.a as usize] || used[link.b as usize]);
+            links.map(|link| link.rate).min()
+        });
+        let rate = slowest.unwrap_or(PUBLISHED_RATE);
+        Rate(rate.0.max(1)).transmission_time(u64::from(bytes)).min(Time::from_ms(1))
     }
 }
 
@@ -72,7 +80,11 @@ pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
         "tenant-least-recent" => Policy::TenantLeastRecent,
         _ => Policy::ShortestRemaining,
     };
-    let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy };
+    let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
+                be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
+                balancer \"label\"";
+    let assign_paths = p.flag("assign_paths", false, help);
+    let arbiter = ArbiterConfig { host, epoch, slot, start, compute_time, policy, assign_paths };
     FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray }
 }
 

@@ -1,36 +1,56 @@
 //! A schedule in a packet: the epoch that it is of, and the flow of each of its eight timeslots.
 //!
-//! It travels by value, in fields that control packets do not use otherwise.
+//! It travels by value, in fields that control packets do not use otherwise: eight words of 32 bits, and the number of the
+//! epoch. With the packets' paths there are two words to a timeslot, and two packets to a schedule.
 
 use super::allocation::{SLOTS_PER_EPOCH, Schedule};
-use crate::packet::{NONE, Packet};
+use super::code;
+use crate::packet::{NONE, Packet, flag};
 use crate::units::Time;
 use crate::workload::FlowId;
 
 const SLOTS: usize = SLOTS_PER_EPOCH as usize;
+const HALF: usize = SLOTS / 2;
 
-/// Packs a schedule of epoch `epoch` into a packet; kind, code and addresses are left to its sender.
-pub fn pack(epoch: u64, schedule: &Schedule) -> Packet {
-    let [a, b, c, d, e, f, g, h] = schedule.flows.map(|flow| flow.unwrap_or(NONE));
-    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
-    Packet {
-        seq: pair(a, b),
-        sent: Time(pair(c, d)),
-        flow: e,
-        sender: f,
-        aux: g,
-        src: h,
-        payload: epoch as u16,
-        group: (epoch >> 16) as u16,
-        dst: schedule.source,
-        ..Packet::default()
+/// Packs a schedule of epoch `epoch` into a packet, or with its paths into two of which one may be empty and is left out.
+/// `header` says all else.
+pub fn pack(epoch: u64, schedule: &Schedule, with_paths: bool, header: Packet) -> [Option<Packet>; 2] {
+    let word = |value: Option<u32>| value.unwrap_or(NONE);
+    let packet = |code: u8, words: [u32; SLOTS]| {
+        let [a, b, c, d, e, f, g, h] = words;
+        let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+        Packet {
+            flags: code << flag::CODE_SHIFT,
+            seq: pair(a, b),
+            sent: Time(pair(c, d)),
+            flow: e,
+            sender: f,
+            aux: g,
+            src: h,
+            payload: epoch as u16,
+            group: (epoch >> 16) as u16,
+            dst: schedule.source,
+            ..header
+        }
+    };
+    if !with_paths {
+        return [Some(packet(code::SCHEDULE, schedule.flows.map(word))), None];
     }
+    let half = |code: u8, first: usize| {
+        let mut words = [NONE; SLOTS];
+        for place in 0..HALF {
+            words[place] = word(schedule.flows[first + place]);
+            words[HALF + place] = word(schedule.paths[first + place]);
+        }
+        words[..HALF].iter().any(|&flow| flow != NONE).then(|| packet(code, words))
+    };
+    [half(code::FIRST_HALF, 0), half(code::SECOND_HALF, HALF)]
 }
 
-/// The flow of each timeslot.
-pub fn flows(packet: &Packet) -> [Option<FlowId>; SLOTS] {
+/// The timeslots that a packet gives: number in the epoch, flow, and path if that is assigned.
+pub fn timeslots(packet: &Packet) -> impl Iterator<Item = (u64, FlowId, Option<u32>)> {
     let (seq, sent) = (packet.seq, packet.sent.0);
-    let all = [
+    let words = [
         seq as u32,
         (seq >> 32) as u32,
         sent as u32,
@@ -40,7 +60,14 @@ pub fn flows(packet: &Packet) -> [Option<FlowId>; SLOTS] {
         packet.aux,
         packet.src,
     ];
-    all.map(|flow| (flow != NONE).then_some(flow))
+    let (slots, first) = match packet.code() {
+        code::FIRST_HALF => (HALF, 0),
+        code::SECOND_HALF => (HALF, HALF),
+        _ => (SLOTS, 0),
+    };
+    let path = move |place: usize| words.get(slots + place).copied().filter(|&path| path != NONE);
+    let all = (0..slots).map(move |place| ((first + place) as u64, words[place], path(place)));
+    all.filter(|(_, flow, _)| *flow != NONE)
 }
 
 /// The epoch that a packet received in epoch `now` is of: the last one whose number ends in the bits that it says.
@@ -53,18 +80,36 @@ pub fn epoch(packet: &Packet, now: u64) -> u64 {
 mod tests {
     use super::*;
 
+    const SCHEDULE: Schedule = Schedule {
+        source: 7,
+        flows: [Some(1), None, Some(0), Some(u32::MAX - 2), None, Some(5), Some(6), Some(1 << 31)],
+        paths: [Some(3), None, None, Some(0), None, Some(9), Some(u32::MAX - 1), None],
+    };
+
     #[test]
     fn a_schedule_comes_out_of_its_packet_as_it_went_in() {
-        let schedule = Schedule {
-            source: 7,
-            flows: [Some(1), None, Some(0), Some(u32::MAX - 2), None, Some(5), Some(6), Some(1 << 31)],
-        };
         for (sent_in, received_in) in
             [(0, 0), (5, 9), (0xffff_ffff, 0x1_0000_0003), (0x7_1234_5678, 0x7_1234_5678)]
         {
-            let packet = pack(sent_in, &schedule);
-            assert_eq!((flows(&packet), packet.dst), (schedule.flows, 7));
+            let [Some(packet), None] = pack(sent_in, &SCHEDULE, false, Packet::default()) else { panic!() };
+            let mut flows = [None; SLOTS];
+            timeslots(&packet).for_each(|(place, flow, _)| flows[place as usize] = Some(flow));
+            assert_eq!((flows, packet.dst), (SCHEDULE.flows, 7));
             assert_eq!(epoch(&packet, received_in), sent_in);
         }
+    }
+
+    #[test]
+    fn with_paths_it_comes_in_two_halves_of_which_an_empty_one_is_left_out() {
+        let halves = pack(3, &SCHEDULE, true, Packet::default());
+        let found: Vec<_> = halves.iter().flatten().flat_map(timeslots).collect();
+        let expected: Vec<_> = (0..8)
+            .filter_map(|place| Some((place as u64, SCHEDULE.flows[place]?, SCHEDULE.paths[place])))
+            .collect();
+        assert_eq!(found, expected);
+        let mut short = SCHEDULE;
+        short.flows[..4].fill(None);
+        let [None, Some(second)] = pack(3, &short, true, Packet::default()) else { panic!() };
+        assert_eq!(timeslots(&second).map(|(place, ..)| place).collect::<Vec<_>>(), [5, 6, 7]);
     }
 }

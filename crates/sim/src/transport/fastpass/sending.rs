@@ -74,8 +74,7 @@ impl Fastpass {
         let epoch = schedule::epoch(packet, now.0 / arbiter.epoch.0);
         let mut kicks = Kicks::default();
         let mut unknown = None;
-        for (place, flow) in (0..).zip(schedule::flows(packet)) {
-            let Some(flow) = flow else { continue };
+        for (place, flow, path) in schedule::timeslots(packet) {
             let Some(&slot) = self.slots.get(&flow) else {
                 // Complete, and the arbiter does not know.
                 if unknown.replace(flow) != Some(flow) {
@@ -90,7 +89,7 @@ impl Fastpass {
                 continue;
             }
             let at = arbiter.departure(place, epoch, now);
-            let timeslot = Timeslot { at, flow, slot, class: config.class + 1 };
+            let timeslot = Timeslot { at, flow, slot, class: config.class + 1, path };
             let behind = self.timeslots.iter().rposition(|known| known.at <= at).map_or(0, |at| at + 1);
             self.timeslots.insert(behind, timeslot);
             if at > now {
@@ -172,7 +171,10 @@ impl Fastpass {
             profile: flow.spec.transport as u8,
             ..Packet::default()
         };
-        let hash = self.label_for(packet.dst, port, packet.hash, config.spray, cx);
+        let hash = match timeslot.path {
+            Some(path) => path,
+            None => self.label_for(packet.dst, port, packet.hash, config.spray, cx),
+        };
         cx.net.packets.insert(Packet { hash, ..packet })
     }
 

@@ -16,6 +16,8 @@ pub struct Timeslot {
     pub slot: u32,
     /// Traffic class of the packet.
     pub class: u8,
+    /// The path that the arbiter gave it.
+    pub path: Option<u32>,
 }
 
 #[derive(Debug)]

@@ -18,6 +18,7 @@ fn timing(start: StartRule) -> ArbiterConfig {
         start,
         compute_time: Time::ZERO,
         policy: Policy::ShortestRemaining,
+        assign_paths: false,
     }
 }
 
@@ -26,7 +27,7 @@ fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
 }
 
 fn arbiter(hosts: usize) -> Arbiter {
-    Arbiter::new(hosts, Policy::ShortestRemaining)
+    Arbiter::new(hosts, Policy::ShortestRemaining, None)
 }
 
 fn to_arbiter_ns(host: u32) -> u64 {

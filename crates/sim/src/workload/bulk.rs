@@ -1,0 +1,149 @@
+//! Bulk: each sender keeps sending to its receiver, host by host, from its start until the run ends or all bytes are there.
+//!
+//! The long-lived flows of fairness experiments: the first of `hosts` sends to the first of `to`, and so on.
+
+use super::load::participants;
+use super::spec::{Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+use std::ops::Range;
+
+/// What a flow without a size sends: more than any run can carry.
+pub const WITHOUT_END: Bytes = Bytes(1 << 50);
+
+/// Keys of bulk flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BulkSpec {
+    pub hosts: String,
+    pub to: String,
+    /// None: flows send until the run ends.
+    pub size: Option<Bytes>,
+    pub flows_per_pair: u64,
+    pub stagger: Time,
+    pub jitter: Time,
+}
+
+impl BulkSpec {
+    pub fn read(p: &mut Parameters) -> BulkSpec {
+        let from =
+            p.text("hosts", Some("auto"), "Senders, such as \"0-7\"; auto: the first half of all hosts.");
+        let help =
+            "Receivers, as many as senders: the first sends to the first, and so on; auto: the second half.";
+        let to = p.text("to", Some("auto"), help);
+        let size = p.bytes_or_auto("size", "Bytes of each flow; auto: it sends until the run ends.");
+        if size == Some(Bytes(0)) {
+            p.complain("size", "a flow needs at least one byte".into());
+        }
+        BulkSpec {
+            hosts: from.unwrap_or_default(),
+            to: to.unwrap_or_default(),
+            size: size.map(|size| size.min(WITHOUT_END)),
+            flows_per_pair: p.integer("flows_per_pair", 1, (1, 100_000), "Flows of each pair.") as u64,
+            stagger: p.time("stagger", Time::ZERO, "Time from one pair's start to the next one's."),
+            jitter: p.time("jitter", Time::ZERO, "Every flow starts later by a random time of at most this."),
+        }
+    }
+
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        let half = cx.hosts / 2;
+        let from = chosen(&self.hosts, "hosts", 0..half, cx)?;
+        let to = chosen(&self.to, "to", half..2 * half, cx)?;
+        if from.len() != to.len() {
+            let message = format!("{} receivers for {} senders: expected as many", to.len(), from.len());
+            return Err(WorkloadError::new("to", message));
+        }
+        if let Some(&host) = from.iter().zip(&to).find_map(|(a, b)| (a == b).then_some(a)) {
+            return Err(WorkloadError::new("to", format!("host {host} would send to itself")));
+        }
+        let mut stream = cx.stream("jitter");
+        let mut start = window.start;
+        let mut flows = Vec::with_capacity(from.len() * self.flows_per_pair as usize);
+        for (&src, &dst) in from.iter().zip(&to) {
+            for _ in 0..self.flows_per_pair {
+                let late =
+                    if self.jitter > Time::ZERO { Time(stream.below(self.jitter.0)) } else { Time::ZERO };
+                let size = self.size.unwrap_or(WITHOUT_END).0;
+                flows.push(FlowSpec { src, dst, size, start: start.saturating_add(late), ..cx.flow() });
+            }
+            start = start.saturating_add(self.stagger);
+        }
+        flows.retain(|flow| flow.start < window.end);
+        flows.sort_by_key(|flow| flow.start);
+        Ok(Box::new(Bulk { flows: flows.into_iter() }))
+    }
+}
+
+/// The hosts that a key names; those of `half` where it says nothing.
+fn chosen(
+    hosts: &str,
+    key: &'static str,
+    half: Range<u32>,
+    cx: &WorkloadContext,
+) -> Result<Vec<HostId>, WorkloadError> {
+    if hosts == "auto" { Ok(half.collect()) } else { participants(hosts, key, 1, cx) }
+}
+
+#[derive(Clone)]
+struct Bulk {
+    flows: std::vec::IntoIter<FlowSpec>,
+}
+
+impl FlowSource for Bulk {
+    fn next(&mut self) -> Option<FlowSpec> {
+        self.flows.next()
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{complaints, drain, source, source_error, text};
+
+    #[test]
+    fn senders_and_receivers_are_paired_in_order_and_never_run_out() {
+        let keys = [("hosts", text("0-2")), ("to", text("5,4,6")), ("stagger", text("1ms"))];
+        let flows = drain(&*source("bulk", 8, &keys));
+        let told: Vec<_> = flows.iter().map(|f| (f.src, f.dst, f.start.ns())).collect();
+        assert_eq!(told, [(0, 5, 0), (1, 4, 1_000_000), (2, 6, 2_000_000)]);
+        // 11 days at 10 Gb/s.
+        assert!(flows.iter().all(|flow| flow.size == 1 << 50));
+    }
+
+    #[test]
+    fn left_to_itself_the_first_half_sends_to_the_second() {
+        let pairs: Vec<_> = drain(&*source("bulk", 6, &[])).iter().map(|flow| (flow.src, flow.dst)).collect();
+        assert_eq!(pairs, [(0, 3), (1, 4), (2, 5)]);
+    }
+
+    #[test]
+    fn jitter_makes_flows_later_by_less_than_it() {
+        let keys = [
+            ("hosts", text("0-3")),
+            ("to", text("4-7")),
+            ("flows_per_pair", Value::Integer(50)),
+            ("start", text("1s")),
+            ("jitter", text("10ms")),
+        ];
+        let flows = drain(&*source("bulk", 8, &keys));
+        let late = flows.iter().map(|flow| (flow.start - Time::from_ms(1000)).as_ns() / 1e6);
+        assert!(flows.len() == 200 && late.clone().all(|late| (0.0..10.0).contains(&late)));
+        let mean = late.sum::<f64>() / 200.0;
+        assert!((4.0..6.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn pairs_that_cannot_be_made_are_refused() {
+        let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("4-5"))]);
+        assert_eq!(error.to_string(), "2 receivers for 3 senders: expected as many");
+        let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("2,1,0"))]);
+        assert_eq!(error.key, "to");
+        assert_eq!(complaints("bulk", &[("size", text("0B"))]), ["size: a flow needs at least one byte"]);
+    }
+}
