@@ -230,6 +230,13 @@ METRICS: dict[str, Metric] = {
         axis="goodput of all flows (Mb/s)",
         scale=1e-6,
     ),
+    "throughput_98_99": Metric(
+        title="throughput of the bottleneck, last second not counted",
+        read=sharing.bottleneck_throughput,
+        text=quantities.rate_text,
+        axis="throughput (Mb/s)",
+        scale=1e-6,
+    ),
     "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",

@@ -13,10 +13,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from weftline import quantities
+
 if TYPE_CHECKING:
     from weftline.runs import Run
 
 SPAN_NS = 1e6
+SECOND_NS = 1e9
+COUNTED = 98 / 99
+"""What the authors of Cebinae count of a full link: their last sample is never taken."""
 FAIR = 0.95
 """Jain's index from which shares count as fair."""
 
@@ -67,21 +72,38 @@ def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
     """Return (group, mean goodput in bit/s) of every flow that was measured, in order of the flows.
 
     Over the time from the first flow's start to the end of the run. With `ns3` as the authors of Cebinae
-    count: the last second is left out of what was delivered, but not of the time that it is divided by.
+    count in their runs of 100 s: 98 s of what was delivered over 99 s; that is, the mean without the last
+    second times 98/99.
     """
     shares = run.shares()
     if not shares:
         return []
     start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"]
     if ns3:
-        shares = run.shares(0, end - 1e9)
-    return [(share["group"], 8e9 * share["bytes"] / (end - start)) for share in shares]
+        shares, end = run.shares(0, end - SECOND_NS), end - SECOND_NS
+    factor = COUNTED if ns3 else 1.0
+    return [(share["group"], factor * 8e9 * share["bytes"] / (end - start)) for share in shares]
 
 
 def total_goodput(run: Run, *, ns3: bool = False) -> float | None:
     """Return the goodput of all measured flows together, in bit/s."""
     found = goodputs(run, ns3=ns3)
     return math.fsum(rate for _, rate in found) if found else None
+
+
+def bottleneck_throughput(run: Run) -> float | None:
+    """Return the throughput of a dumbbell's bottleneck in bit/s, counted as `goodputs` does with `ns3`.
+
+    Everything on the wire counts. Needs ``measure.utilisation`` of that one port, by the second.
+    """
+    ports = list(run.over_time("utilisation", max_points=0).values())
+    link = run.scenario.get("topology", {}).get("bottleneck_link", {})
+    shares = run.shares()
+    if len(ports) != 1 or not shares or "rate" not in link:
+        return None
+    start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"] - SECOND_NS
+    busy = math.fsum(share for time, share in ports[0] if time <= end) * SECOND_NS
+    return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 
 def index(run: Run) -> float | None:

@@ -362,6 +362,11 @@ mod tests {
             packets_recirculated: 25,
             bytes_recirculated: 50_000,
             bytes_switched: 4_000_000,
+            probes: 0,
+            probe_bytes: 0,
+            balancer_header_bytes: 0,
+            flowlets: 0,
+            flowlets_moved: 0,
             fingerprint: 0xabc,
             ports: vec![
                 (3, 0, PortTotals::default()),

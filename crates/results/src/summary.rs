@@ -5,6 +5,7 @@
 //! fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
+//! probes, probe_bytes, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
@@ -78,6 +79,11 @@ pub(crate) fn of(
             0 => 0.0,
             switched => outcome.bytes_recirculated as f64 / switched as f64,
         },
+        "probes": outcome.probes,
+        "probe_bytes": outcome.probe_bytes,
+        "balancer_header_bytes": outcome.balancer_header_bytes,
+        "flowlets": outcome.flowlets,
+        "flowlets_moved": outcome.flowlets_moved,
         "paused_share": if port_time > 0.0 { all.paused.as_ns() / port_time } else { 0.0 },
         "slowdown": slowdowns(dir)?,
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),

@@ -2,6 +2,7 @@
 //!
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
+mod balancer;
 mod queue;
 
 use crate::congestion::ControllerConfig;
@@ -10,6 +11,7 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
+pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
     ManagedConfig, RedConfig,
@@ -139,18 +141,6 @@ pub enum DropRule {
     Lowest,
     /// The new one.
     Tail,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BalancerConfig {
-    /// A flow's hash, salted per switch, chooses among the shortest paths.
-    Ecmp { salt: u64 },
-    /// Every packet takes a random one of the shortest paths.
-    Spray,
-    /// The destination's number chooses, one digit a tier.
-    Destination,
-    /// The packet's own label chooses, one digit a tier.
-    Label,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -447,6 +437,9 @@ impl LinkLoss {
     pub const DATA: u32 = 1;
     pub const ACKNOWLEDGEMENTS: u32 = 2;
     pub const ALL: u32 = u32::MAX;
+
+    /// Probes of load balancers.
+    pub const PROBES: u32 = 1 << 20;
 
     /// Control packets with this code of their transport.
     pub fn control(code: u8) -> u32 {

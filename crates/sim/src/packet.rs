@@ -23,6 +23,8 @@ pub enum PacketKind {
     /// PFC: the peer must not send `aux`'s class until a [`PacketKind::Resume`] comes.
     Pause,
     Resume,
+    /// From switch to switch, for load balancers: the path to the ToR `src` is `aux` / 256 busy.
+    Probe,
     /// A transport's own signal (a request, a token, a schedule): which, stands in [`Packet::code`].
     Control,
 }

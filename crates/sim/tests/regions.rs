@@ -65,6 +65,7 @@ struct Switch {
     buffer_kb: u64,
     pfc: bool,
     forwarding: &'static str,
+    /// With its keys.
     balancer: &'static str,
     queue: &'static str,
 }
@@ -306,7 +307,7 @@ impl World {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
-             balancer = {{ kind = \"{balancer}\" }}\nqueue = {{ {queue} }}\n\
+             balancer = {{ {balancer} }}\nqueue = {{ {queue} }}\n\
              [transport]\n{transport}\
              [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
@@ -362,7 +363,21 @@ fn workload() -> impl Strategy<Value = Workload> {
 }
 
 fn switch() -> impl Strategy<Value = Switch> {
-    let balancers = prop::sample::select(vec!["ecmp", "spray", "destination", "label"]);
+    let balancers = prop::sample::select(vec![
+        "kind = \"ecmp\"",
+        "kind = \"spray\"",
+        "kind = \"spray\", order = \"round-robin\"",
+        "kind = \"destination\"",
+        "kind = \"label\"",
+        "kind = \"letflow\", gap = \"300ns\", flowlets = 16",
+        "kind = \"drill\"",
+        "kind = \"presto\", cell = \"3KB\"",
+        "kind = \"conga\", gap = \"500ns\", time_constant = \"4us\", ageing = \"30us\"",
+        "kind = \"conga\", gap = \"1us\", header = \"50B\", bits = 8",
+        "kind = \"hula\", probe_interval = \"3us\", gap = \"1us\"",
+        "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
+        "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",
+    ]);
     // Small enough to drop, fast enough for runs of microseconds.
     let queues = prop::sample::select(vec![
         "kind = \"fifo\"",

@@ -6,7 +6,7 @@
 //! Source: Zahavi et al., "Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns",
 //! Concurrency and Computation: Practice and Experience 22(2), 2010.
 
-use super::LoadBalancer;
+use super::{LoadBalancer, Ports};
 use crate::packet::Packet;
 
 pub struct Destination {
@@ -22,7 +22,7 @@ impl Destination {
 }
 
 impl LoadBalancer for Destination {
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         let paths = candidates.len();
         packet.dst as usize / paths.pow(self.tier) % paths
     }
@@ -30,6 +30,7 @@ impl LoadBalancer for Destination {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::Still;
     use super::*;
 
     #[test]
@@ -37,7 +38,7 @@ mod tests {
         let ports = [0, 1, 2, 3];
         let to = |dst| Packet { dst, ..Packet::default() };
         let (mut tor, mut agg) = (Destination::new(1), Destination::new(2));
-        assert_eq!([7, 8, 9].map(|dst| tor.choose(&to(dst), &ports)), [3, 0, 1]);
-        assert_eq!([7, 8, 16].map(|dst| agg.choose(&to(dst), &ports)), [1, 2, 0]);
+        assert_eq!([7, 8, 9].map(|dst| tor.choose(&to(dst), &ports, &Still::default())), [3, 0, 1]);
+        assert_eq!([7, 8, 16].map(|dst| agg.choose(&to(dst), &ports, &Still::default())), [1, 2, 0]);
     }
 }

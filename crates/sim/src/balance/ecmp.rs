@@ -3,7 +3,7 @@
 //! Two forms: ours, a 64-bit mix of the flow's hash with the switch's salt; and the HPCC authors', MurmurHash3 over
 //! the addresses and ports with the switch's node id as seed (Appleby, 2011; x86, 32 bits).
 
-use super::LoadBalancer;
+use super::{LoadBalancer, Ports};
 use crate::engine::random::mix64;
 use crate::packet::{Packet, PacketKind};
 
@@ -30,7 +30,7 @@ impl Ecmp {
 
 impl LoadBalancer for Ecmp {
     #[inline]
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         let mixed = (u64::from(packet.hash) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // The high half is well mixed; multiply-shift takes it to 0..n without a division.
         let high = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
@@ -49,7 +49,7 @@ impl MurmurEcmp {
 }
 
 impl LoadBalancer for MurmurEcmp {
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         const DATA_PORT: u32 = 100;
         let ports = match packet.kind {
             PacketKind::Data => packet.hash | DATA_PORT << 16,
@@ -80,6 +80,7 @@ fn murmur3(words: &[u32], seed: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::Still;
     use super::*;
 
     #[test]
@@ -98,7 +99,8 @@ mod tests {
         for flow in 0..16_000 {
             let packet = Packet { hash: flow_hash(flow % 32, 7, flow), ..Packet::default() };
             let ports = [0, 1, 2, 3];
-            count[first.choose(&packet, &ports)][second.choose(&packet, &ports)] += 1;
+            count[first.choose(&packet, &ports, &Still::default())]
+                [second.choose(&packet, &ports, &Still::default())] += 1;
         }
         assert!(count.iter().flatten().all(|&c| c.abs_diff(1000) < 150), "{count:?}");
     }

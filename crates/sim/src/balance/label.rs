@@ -6,7 +6,7 @@
 //! Source: the spray counters of the pHost authors' simulator (Gao et al., "pHost", CoNEXT 2015); for the digits, those of
 //! [`super::Destination`].
 
-use super::LoadBalancer;
+use super::{LoadBalancer, Ports};
 use crate::packet::Packet;
 
 pub struct Label {
@@ -23,7 +23,7 @@ impl Label {
 
 impl LoadBalancer for Label {
     #[inline]
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         let paths = candidates.len();
         packet.hash as usize / paths.pow(self.tier) % paths
     }
@@ -31,6 +31,7 @@ impl LoadBalancer for Label {
 
 #[cfg(test)]
 mod tests {
+    use super::super::situation::Still;
     use super::*;
 
     #[test]
@@ -41,7 +42,8 @@ mod tests {
         let mut met = [[0; 3]; 3];
         for hash in 100..109 {
             let packet = labelled(hash);
-            met[tor.choose(&packet, &ports)][agg.choose(&packet, &ports)] += 1;
+            met[tor.choose(&packet, &ports, &Still::default())]
+                [agg.choose(&packet, &ports, &Still::default())] += 1;
         }
         assert_eq!(met, [[1; 3]; 3]);
     }

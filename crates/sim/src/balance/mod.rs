@@ -1,18 +1,47 @@
 //! Load balancers: which of the equally good ports a packet leaves by. One file each.
 
+mod best_hops;
+mod conga;
 mod destination;
+mod dre;
+mod drill;
 mod ecmp;
+mod estimator;
+mod fabric;
+mod flowlets;
+mod hula;
 mod label;
+mod letflow;
+mod presto;
+mod round_robin;
+#[cfg(test)]
+mod situation;
 mod spray;
+mod subflows;
 
-use crate::config::{BalancerConfig, Compat};
+use crate::config::{BalancerConfig, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
+use crate::engine::random::mix64;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
+use crate::units::{Bytes, Rate, Time};
+use std::sync::Arc;
 
+pub use best_hops::{BestHops, Hop, HopRules};
+pub use conga::{Conga, CongaHeader, TAGS};
 pub use destination::Destination;
+pub use dre::{Dre, DreLaw};
+pub use drill::Drill;
 pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use estimator::{EstimatorLaw, LinkEstimator};
+pub use fabric::{Fabric, Neighbour, Side};
+pub use flowlets::{Flowlet, FlowletTable};
+pub use hula::Hula;
 pub use label::Label;
+pub use letflow::LetFlow;
+pub use presto::Presto;
+pub use round_robin::RoundRobin;
 pub use spray::Spray;
+pub use subflows::{RankForm, RankRule, SubflowMark, disjoint};
 
 /// Names that a scenario may use, with what they are.
 pub const KINDS: &[(&str, &str)] = &[
@@ -26,13 +55,33 @@ pub const KINDS: &[(&str, &str)] = &[
         "the packet's label modulo the number of paths, one digit a tier: its sender chooses (pHost counts up; elsewhere it \
          is the flow's hash)",
     ),
-    ("spray", "every packet takes a random one of the shortest paths"),
+    ("spray", "every packet takes a random one of the shortest paths, or the next one in turn (DRB)"),
+    ("letflow", "every flowlet takes a random one of the shortest paths"),
+    ("drill", "every packet takes the shortest of a few queues: some drawn, some remembered"),
+    ("presto", "flows are cut into cells of 64 KB, which take the shortest paths in turn"),
+    ("conga", "every flowlet takes the uplink that the leaf at the other end says is the least congested"),
+    ("hula", "every flowlet takes the hop that probes say leads over the least busy path"),
+    ("mp-hula", "the same with the k best hops, for the subflows of multipath transports"),
 ];
 
 /// Chooses among ports.
 pub trait LoadBalancer {
     /// An index into `candidates`, of which there are at least two.
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize;
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize;
+}
+
+/// What a balancer may see of its switch and of the time. What it does not ask for costs nothing.
+pub trait Ports {
+    fn now(&self) -> Time;
+    /// Bytes that a packet would wait for at a port: those queued, and what is left of the packet on its way out.
+    fn backlog(&self, port: u32) -> u64;
+    fn rate(&self, port: u32) -> Rate;
+}
+
+/// A packet's hash, mixed anew at each switch.
+#[inline]
+fn salted(hash: u32, salt: u64) -> u32 {
+    (mix64(u64::from(hash) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
 }
 
 /// A switch's balancer; one line per kind.
@@ -42,6 +91,33 @@ pub enum Balancer {
     Spray(Spray),
     Destination(Destination),
     Label(Label),
+    RoundRobin(Box<RoundRobin>),
+    LetFlow(Box<LetFlow>),
+    Drill(Box<Drill>),
+    Presto(Presto),
+    Hula(Box<Hula>),
+    Conga(Box<Conga>),
+}
+
+/// How spraying goes on from packet to packet.
+pub const ORDERS: &[(&str, &str)] = &[
+    ("random", "every packet draws its path"),
+    ("round-robin", "the packets to one host take the paths in turn (DRB)"),
+];
+
+/// More slots would be a slip of the keyboard.
+const MOST_SLOTS: i64 = 1 << 24;
+
+/// A table of flowlets with this gap where nothing is said.
+fn flowlets(p: &mut Parameters, gap: Time, help: &'static str) -> FlowletConfig {
+    let given = p.time("gap", gap, help);
+    if given == Time::ZERO {
+        let message = "0s would make a flowlet of every packet: expected more than 0, or kind = \"spray\"";
+        p.complain("gap", message.to_string());
+    }
+    let help = "slots of a switch's flowlet table; flows whose hashes meet in one share it";
+    let slots = p.integer("flowlets", 1 << 16, (1, MOST_SLOTS), help) as u32;
+    FlowletConfig { gap: given, slots }
 }
 
 /// Reads the settings of the balancer named `kind`; none where [`KINDS`] has no such name.
@@ -52,10 +128,123 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
             let salt = p.integer("salt", 0, (0, i64::MAX), help);
             Some(BalancerConfig::Ecmp { salt: salt as u64 })
         }
-        "spray" => Some(BalancerConfig::Spray),
+        "spray" => {
+            Some(match p.choice("order", "random", ORDERS, "how the path of the next packet is found") {
+                "round-robin" => BalancerConfig::RoundRobin,
+                _ => BalancerConfig::Spray,
+            })
+        }
+        "letflow" => {
+            let help = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; hula, mp-hula: 100us)";
+            Some(BalancerConfig::LetFlow(flowlets(p, Time::from_us(500), help)))
+        }
+        "drill" => {
+            let help = "queues drawn at random for every packet (published: d = 2)";
+            let samples = p.integer("samples", 2, (1, 64), help) as u32;
+            let help = "queues remembered as the shortest (published: m = 1)";
+            let memory = p.integer("memory", 1, (0, 64), help) as u32;
+            Some(BalancerConfig::Drill(DrillConfig { samples, memory }))
+        }
+        "conga" => Some(BalancerConfig::Conga(conga(p))),
+        "hula" => Some(BalancerConfig::Hula(hula(1, p))),
+        "mp-hula" => {
+            let help = "mp-hula: next hops kept for each ToR, best first (the talk shows 2 and 3)";
+            let ranks = p.integer("ranks", 2, (1, 16), help) as u8;
+            Some(BalancerConfig::Hula(hula(ranks, p)))
+        }
+        "presto" => {
+            let cell = p.bytes("cell", Bytes(64_000), "bytes of a flow that go together (published: 64KB)");
+            if cell == Bytes(0) {
+                p.complain("cell", "0B is no cell: expected more than 0".to_string());
+            }
+            Some(BalancerConfig::Presto { cell })
+        }
         "destination" => Some(BalancerConfig::Destination),
         "label" => Some(BalancerConfig::Label),
         _ => None,
+    }
+}
+
+fn conga(p: &mut Parameters) -> CongaConfig {
+    let help = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; hula, mp-hula: 100us)";
+    let flowlets = flowlets(p, Time::from_us(500), help);
+    let help = "tau, over which the load of a link is averaged (conga: 160us, recalled; hula, mp-hula: auto, twice the probe \
+                interval)";
+    let time_constant = p.time("time_constant", Time::from_us(160), help);
+    if time_constant == Time::ZERO {
+        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+    }
+    let help = "conga: share of a link's load that is forgotten at a time, every alpha tau (recalled: 0.2)";
+    let alpha = (p.number("alpha", 0.2, (0.001, 1.0), help) * 1024.0).round() as u32;
+    let help = "conga: bits in which congestion is told (published: 3)";
+    let bits = p.integer("bits", 3, (1, 8), help) as u8;
+    let help = "conga: congestion that was not heard of for longer counts as none (recalled: 10ms)";
+    let ageing = p.time("ageing", Time::from_ms(10), help);
+    let help = "conga: bytes that a packet is longer by between its first and its last switch: 14 bits, in 2 B of their own; 50B: \
+                with the overlay in whose header they ride";
+    let header = p.bytes("header", Bytes(2), help);
+    if header.0 > 200 {
+        p.complain("header", format!("{header} is no header: expected at most 200B"));
+    }
+    let help = "conga: on three tiers leaves choose by what they hear of their uplinks, and switches above hash (CONGA')";
+    let three_tier = p.flag("three_tier", false, help);
+    let header = header.0.min(200) as u16;
+    CongaConfig { flowlets, time_constant, alpha, bits, ageing, header, three_tier }
+}
+
+/// The settings that HULA and MP-HULA have in common.
+fn hula(ranks: u8, p: &mut Parameters) -> HulaConfig {
+    let help =
+        "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; recalled)";
+    let mut interval = p.time("probe_interval", Time::from_us(200), help);
+    if interval == Time::ZERO {
+        p.complain("probe_interval", "0s leaves no time for anything else: expected more than 0".to_string());
+        interval = Time::from_us(200);
+    }
+    let help = "bytes of a probe on the wire: the least frame that Ethernet has";
+    let probe_size = p.bytes("probe_size", Bytes(64), help);
+    if !(1..=1500).contains(&probe_size.0) {
+        p.complain("probe_size", format!("{probe_size} is not between 1B and 1500B"));
+    }
+    let help = "tau, over which the load of a link is averaged; auto: twice the probe interval (recalled)";
+    let time_constant = p.time_or_auto("time_constant", help).unwrap_or(Time(interval.0.saturating_mul(2)));
+    if time_constant == Time::ZERO {
+        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+    }
+    let help = "a hop, or a port, that no probe names for longer has failed; auto: three probe intervals (ours; public \
+                versions have 3 to 5)";
+    let failure_time = p.time_or_auto("failure_time", help).unwrap_or(Time(interval.0.saturating_mul(3)));
+    if failure_time < interval {
+        let message = format!(
+            "{failure_time} is less than the probe interval, {interval}: every hop would fail at once"
+        );
+        p.complain("failure_time", message);
+    }
+    let help = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; hula, mp-hula: 100us)";
+    let flowlets = flowlets(p, Time::from_us(100), help);
+    let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
+                that gets worse keeps its value until it fails";
+    let refresh_on_best = p.flag("refresh_on_best", true, help);
+    let help = "what is no news is passed on once an interval; off: every probe that is heard is passed on";
+    let suppress = p.flag("suppress", true, help);
+    let help = "by how much, of 256, a hop must be less busy to pass the one ranked above it (ours)";
+    let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
+    let help = "the estimator counts ticks of 1.024 ns and shifts instead of dividing; tau becomes a power of two of ticks";
+    let hardware = p.flag("hardware_estimator", false, help);
+    let help = "ToRs begin at random moments of the first interval; off: all at time 0";
+    let staggered = p.flag("staggered", true, help);
+    HulaConfig {
+        interval,
+        probe_size: probe_size.0.clamp(1, 1500) as u16,
+        time_constant,
+        failure_time,
+        flowlets,
+        ranks,
+        refresh_on_best,
+        suppress,
+        hysteresis,
+        hardware,
+        staggered,
     }
 }
 
@@ -66,6 +255,11 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// As the topology counts: 1 next to the hosts.
     pub tier: u8,
+    /// Its number among the switches with hosts, if it has some.
+    pub tor: Option<u32>,
+    /// By port. Empty, as the fabric is, for balancers that do not ask for it ([`BalancerConfig::knows_fabric`]).
+    pub neighbours: &'a [Neighbour],
+    pub fabric: &'a Arc<Fabric>,
 }
 
 impl Balancer {
@@ -77,19 +271,80 @@ impl Balancer {
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),
             (BalancerConfig::Destination, _) => Balancer::Destination(Destination::new(at.tier)),
             (BalancerConfig::Label, _) => Balancer::Label(Label::new(at.tier)),
+            (BalancerConfig::RoundRobin, _) => Balancer::RoundRobin(Box::new(RoundRobin::new(seed, at.node))),
+            (BalancerConfig::LetFlow(flowlets), _) => {
+                Balancer::LetFlow(Box::new(LetFlow::new(flowlets, seed, at.name, at.node)))
+            }
+            (BalancerConfig::Drill(drill), _) => Balancer::Drill(Box::new(Drill::new(drill, seed, at.name))),
+            (BalancerConfig::Presto { cell }, _) => Balancer::Presto(Presto::new(cell, at.tier)),
+            (BalancerConfig::Conga(conga), _) => Balancer::Conga(Box::new(Conga::new(conga, seed, &at))),
+            (BalancerConfig::Hula(hula), _) => Balancer::Hula(Box::new(Hula::new(hula, seed, &at))),
+        }
+    }
+
+    /// It is told of every packet that leaves.
+    pub fn watches(&self) -> bool {
+        matches!(self, Balancer::Hula(_) | Balancer::Conga(_))
+    }
+
+    /// A packet leaves by a port of a rate in bits per second. `header`: what it carries between the first and the last
+    /// switch for the balancers ([`Balancer::writes_headers`]).
+    #[inline(never)]
+    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, at: (Time, u64)) {
+        match self {
+            Balancer::Hula(hula) => hula.departs(port, bytes, at.0),
+            Balancer::Conga(conga) => conga.departs(port, bytes, header, at),
+            _ => {}
+        }
+    }
+
+    /// Packets carry something for it.
+    pub fn writes_headers(&self) -> bool {
+        matches!(self, Balancer::Conga(_))
+    }
+
+    /// Bytes of such headers that left by its switch's ports.
+    pub fn header_bytes(&self) -> u64 {
+        match self {
+            Balancer::Conga(b) => b.header_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Probes sent, and their bytes.
+    pub fn probes(&self) -> (u64, u64) {
+        match self {
+            Balancer::Hula(b) => b.probes(),
+            _ => (0, 0),
+        }
+    }
+
+    /// Flowlets begun, and how many of them left the port of the one before.
+    pub fn flowlets(&self) -> (u64, u64) {
+        match self {
+            Balancer::LetFlow(b) => b.flowlets.counts(),
+            Balancer::Hula(b) => b.flowlets.counts(),
+            Balancer::Conga(b) => b.flowlets.counts(),
+            _ => (0, 0),
         }
     }
 }
 
 impl LoadBalancer for Balancer {
     #[inline]
-    fn choose(&mut self, packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         match self {
-            Balancer::Ecmp(b) => b.choose(packet, candidates),
-            Balancer::Murmur(b) => b.choose(packet, candidates),
-            Balancer::Spray(b) => b.choose(packet, candidates),
-            Balancer::Destination(b) => b.choose(packet, candidates),
-            Balancer::Label(b) => b.choose(packet, candidates),
+            Balancer::Ecmp(b) => b.choose(packet, candidates, ports),
+            Balancer::Murmur(b) => b.choose(packet, candidates, ports),
+            Balancer::Spray(b) => b.choose(packet, candidates, ports),
+            Balancer::Destination(b) => b.choose(packet, candidates, ports),
+            Balancer::Label(b) => b.choose(packet, candidates, ports),
+            Balancer::RoundRobin(b) => b.choose(packet, candidates, ports),
+            Balancer::LetFlow(b) => b.choose(packet, candidates, ports),
+            Balancer::Drill(b) => b.choose(packet, candidates, ports),
+            Balancer::Presto(b) => b.choose(packet, candidates, ports),
+            Balancer::Hula(b) => b.choose(packet, candidates, ports),
+            Balancer::Conga(b) => b.choose(packet, candidates, ports),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Packet spraying: every packet takes a random one of the shortest paths, from the switch's own stream.
 
-use super::LoadBalancer;
+use super::{LoadBalancer, Ports};
 use crate::engine::random::RandomStream;
 use crate::packet::Packet;
 
@@ -15,7 +15,7 @@ impl Spray {
 }
 
 impl LoadBalancer for Spray {
-    fn choose(&mut self, _packet: &Packet, candidates: &[u32]) -> usize {
+    fn choose(&mut self, _packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
         self.random.below(candidates.len() as u64) as usize
     }
 }

@@ -173,6 +173,14 @@ pub struct Outcome {
     pub bytes_recirculated: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
+    /// Probes that load balancers sent, and their bytes.
+    pub probes: u64,
+    pub probe_bytes: u64,
+    /// Bytes of what packets carried for load balancers, on every link that they crossed.
+    pub balancer_header_bytes: u64,
+    /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
+    pub flowlets: u64,
+    pub flowlets_moved: u64,
     /// 64-bit hash of all completed flows and counters: equal bits, equal number.
     pub fingerprint: u64,
     /// (node, port of the node, totals), in order.
@@ -216,6 +224,11 @@ impl Outcome {
             packets_recirculated: 0,
             bytes_recirculated: 0,
             bytes_switched: 0,
+            probes: 0,
+            probe_bytes: 0,
+            balancer_header_bytes: 0,
+            flowlets: 0,
+            flowlets_moved: 0,
             fingerprint: 0,
             ports: Vec::new(),
             queues: Vec::new(),

@@ -32,13 +32,15 @@ pub enum Action {
     Wake { port: PortId, serial: u32, transport: u8 },
     /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
     Timer { host: u32, token: u32, transport: u8 },
+    /// A timer of a switch (its index among those of the partition); `token` is the switch's own.
+    SwitchTimer { switch: u32, token: u32 },
     /// A flow starts: `arrival` is the place of its announcement; `stage` counts the zero-delay steps of the compat mode.
     StartFlow { flow: u32, arrival: u32, stage: u8 },
 }
 
 /// What goes first among simultaneous events of one node: packets that arrive, by input port; packets held back for their
 /// tails, by input port; transmitters that become free, by port; NICs that wake up, by port; timers, by transport and
-/// token; flows that start, by id.
+/// token, those of switches behind those of hosts; flows that start, by id.
 mod rank {
     pub const ARRIVAL: u64 = 0;
     pub const FORWARD: u64 = 1;
@@ -48,6 +50,8 @@ mod rank {
     pub const FLOW: u64 = 5;
 }
 
+/// Stands where a transport would, for timers of switches.
+const SWITCHES: u8 = 15;
 /// Bits of ports, and of announced flows.
 pub const PORT_BITS: u32 = 28;
 /// Bits of a wake-up's serial number.
@@ -87,8 +91,13 @@ impl Event {
                 at_port(rank::WAKE, port, u32::from(transport) << SERIAL_BITS | serial)
             }
             Action::Timer { host, token, transport } => {
-                debug_assert!(host < 1 << 24 && transport < 16);
+                debug_assert!(host < 1 << 24 && transport < SWITCHES);
                 rank::TIMER << 60 | u64::from(transport) << 56 | u64::from(host) << 32 | u64::from(token)
+            }
+            Action::SwitchTimer { switch, token } => {
+                debug_assert!(switch < 1 << 24);
+                let transport = u64::from(SWITCHES);
+                rank::TIMER << 60 | transport << 56 | u64::from(switch) << 32 | u64::from(token)
             }
             Action::StartFlow { flow, arrival, stage } => {
                 debug_assert!(arrival < 1 << PORT_BITS);
@@ -141,7 +150,10 @@ impl Event {
             }
             rank::TIMER => {
                 let (host, transport) = (port & ((1 << 24) - 1), (self.order() >> 56) as u8 & 0xf);
-                Action::Timer { host, token: low, transport }
+                match transport {
+                    SWITCHES => Action::SwitchTimer { switch: host, token: low },
+                    _ => Action::Timer { host, token: low, transport },
+                }
             }
             stage => Action::StartFlow {
                 flow: (self.order() >> PORT_BITS) as u32,
@@ -412,13 +424,14 @@ mod tests {
             Action::Forward { port: 3, packet: u32::MAX },
             Action::Departure { port: 9 },
             Action::Wake { port: 5, serial: (1 << 24) - 1, transport: 15 },
-            Action::Timer { host: (1 << 24) - 1, token: u32::MAX, transport: 15 },
+            Action::Timer { host: (1 << 24) - 1, token: u32::MAX, transport: 14 },
+            Action::SwitchTimer { switch: 2, token: 8 },
             Action::StartFlow { flow: u32::MAX, arrival: (1 << 28) - 1, stage: 0 },
             Action::StartFlow { flow: 4, arrival: 5, stage: 2 },
         ];
         let events = actions.map(|action| Event::new(Time(1), action));
         assert_eq!(events.map(Event::action), actions);
-        assert!(events[..6].is_sorted(), "by rank");
+        assert!(events[..7].is_sorted(), "by rank");
     }
 
     /// Nodes that send to each other and to themselves: by windows, every node sees what it sees by the calendar.

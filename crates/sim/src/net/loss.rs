@@ -43,6 +43,7 @@ fn kind(packet: &Packet) -> u32 {
         PacketKind::Data => LinkLoss::DATA,
         PacketKind::Ack | PacketKind::Nack => LinkLoss::ACKNOWLEDGEMENTS,
         PacketKind::Control => LinkLoss::control(packet.code()),
+        PacketKind::Probe => LinkLoss::PROBES,
         PacketKind::Pause | PacketKind::Resume => 0,
     }
 }

@@ -3,6 +3,7 @@
 pub mod agenda;
 pub mod buffer;
 pub mod ecn;
+pub mod headers;
 pub mod host;
 pub mod loss;
 pub mod map;

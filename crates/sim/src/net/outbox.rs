@@ -5,6 +5,7 @@
 
 use super::PortId;
 use super::agenda::Event;
+use super::headers::Headers;
 use crate::packet::{NONE, Packet, PacketSlab};
 use crate::telemetry::int::{IntRecord, IntStacks};
 use crate::units::Time;
@@ -19,11 +20,19 @@ pub struct Outbox {
     first: Time,
     /// Of the packets that carry a stack, in their order: its head and then its records.
     records: Vec<IntRecord>,
+    /// What they carry for load balancers: of each, once one of them carries something.
+    headers: Vec<u64>,
 }
 
 impl Default for Outbox {
     fn default() -> Outbox {
-        Outbox { packets: Vec::new(), arrivals: Vec::new(), first: Time::MAX, records: Vec::new() }
+        Outbox {
+            packets: Vec::new(),
+            arrivals: Vec::new(),
+            first: Time::MAX,
+            records: Vec::new(),
+            headers: Vec::new(),
+        }
     }
 }
 
@@ -44,6 +53,13 @@ impl Outbox {
         self.packets.push(Packet { next: node, ..*packet });
     }
 
+    /// What the packet that was taken in last carries for load balancers.
+    pub fn post_header(&mut self, header: u64) {
+        // Those before it carry nothing.
+        self.headers.resize(self.packets.len() - 1, 0);
+        self.headers.push(header);
+    }
+
     /// When the first of its packets arrives.
     pub fn first_arrival(&self) -> Option<Time> {
         (!self.is_empty()).then_some(self.first)
@@ -53,21 +69,26 @@ impl Outbox {
     #[inline(always)]
     pub fn empty_into(
         &mut self,
-        packets: &mut PacketSlab,
-        stacks: &mut IntStacks,
+        (packets, stacks, headers): (&mut PacketSlab, &mut IntStacks, &mut Headers),
         mut deliver: impl FnMut(u32, Event),
     ) {
         let mut records = &self.records[..];
+        let mut words = self.headers.iter();
         for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
             let mut arrived = *packet;
             if arrived.telemetry != NONE {
                 arrived.telemetry = stacks.copy_in(&mut records);
             }
-            deliver(packet.next, arrival.with_packet(packets.insert(arrived)));
+            let id = packets.insert(arrived);
+            if let Some(&word) = words.next() {
+                headers.set(id, word);
+            }
+            deliver(packet.next, arrival.with_packet(id));
         }
         self.packets.clear();
         self.arrivals.clear();
         self.records.clear();
+        self.headers.clear();
         self.first = Time::MAX;
     }
 }

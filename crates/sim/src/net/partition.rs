@@ -1,6 +1,7 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
+use super::headers::Headers;
 use super::loss::Losses;
 use super::outbox::Outbox;
 use super::port::Port;
@@ -22,6 +23,7 @@ pub struct Partition {
     pub number: u16,
     pub packets: PacketSlab,
     pub stacks: IntStacks,
+    pub headers: Headers,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     /// Of each port, its node among those of the partition.
@@ -74,6 +76,7 @@ impl Partition {
             number: plan.number,
             packets: PacketSlab::new(),
             stacks,
+            headers: Headers::default(),
             totals: vec![PortTotals::default(); plan.ports.len()],
             owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
@@ -138,12 +141,10 @@ impl Partition {
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let (packets, stacks) = (&mut self.packets, &mut self.stacks);
+        let into = (&mut self.packets, &mut self.stacks, &mut self.headers);
         match &mut self.agenda {
-            Agenda::Windows(windows) => {
-                outbox.empty_into(packets, stacks, |node, event| windows.push(node, event))
-            }
-            agenda => outbox.empty_into(packets, stacks, |node, event| agenda.push(node, event)),
+            Agenda::Windows(windows) => outbox.empty_into(into, |node, event| windows.push(node, event)),
+            agenda => outbox.empty_into(into, |node, event| agenda.push(node, event)),
         }
     }
 
@@ -172,7 +173,11 @@ impl Partition {
     /// A packet leaves for another partition.
     #[inline(never)]
     fn cross(&mut self, there: u16, at: Time, node: u32, port: PortId, id: PacketId) {
-        self.outboxes[usize::from(there)].post(at, node, port, &self.packets[id], &self.stacks);
+        let outbox = &mut self.outboxes[usize::from(there)];
+        outbox.post(at, node, port, &self.packets[id], &self.stacks);
+        if !self.headers.is_empty() {
+            outbox.post_header(self.headers.get(id));
+        }
         self.discard(id);
     }
 

@@ -13,7 +13,7 @@ use crate::units::{Rate, Time};
 use std::path::Path;
 
 use crate::congestion::window;
-use crate::{congestion, queue, topology, workload};
+use crate::{balance, congestion, queue, topology, workload};
 
 /// Where the keys of window controllers stand among the sections; in a scenario it is `transport.controller` too.
 pub const TCP_CONTROLLER: &str = "tcp.controller";
@@ -41,6 +41,11 @@ pub fn sections() -> &'static [SectionKeys] {
         all.push(keys("switch", None, |section| {
             switch::read(section, &switch_context());
             queue_keys(section);
+            for (kind, _) in switch::BALANCERS {
+                let mut balancer = section.child("balancer");
+                balance::read(kind, &mut balancer.parameters());
+                section.absorb("balancer", balancer);
+            }
         }));
         // Again by discipline, for who asks about one.
         all.extend(switch::QUEUES.iter().map(|(kind, _)| {
@@ -195,7 +200,7 @@ pub fn names() -> Value {
     json!({
         "transports": list(transport::TRANSPORTS),
         "controllers": list(congestion::KINDS),
-        "tcp_controllers": list(window::KINDS),
+        "tcp-controllers": list(window::KINDS),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),

@@ -60,12 +60,18 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
 }
 
 fn scheme(name: &str) -> Option<Value> {
-    let scheme = schemes().find(|scheme| scheme.name == name)?;
+    // A name that RDMA's controllers have too: `tcp.dctcp`.
+    let tcp = name.strip_prefix("tcp.");
+    let named = |scheme: &Scheme| match tcp {
+        Some(bare) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
+        None => scheme.name == name,
+    };
+    let scheme = schemes().find(named)?;
     let keys = sections().iter().find(|s| {
         s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
     });
     let docs = if scheme.section == TCP_CONTROLLER { congestion::window::DOCS } else { congestion::DOCS };
-    let doc = docs.iter().find(|doc| doc.name == name);
+    let doc = docs.iter().find(|doc| doc.name == scheme.name);
     let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = doc.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {

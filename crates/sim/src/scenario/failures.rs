@@ -16,7 +16,8 @@ pub const CHANGES: &[(&str, &str)] = &[
 pub const LOSSES: &[(&str, &str)] = &[
     ("all", "packets of every kind"),
     ("data", "only packets with payload"),
-    ("control", "only packets without payload: acknowledgements, requests, tokens"),
+    ("control", "only packets without payload: acknowledgements, requests, tokens, probes"),
+    ("probes", "only the probes of load balancers"),
 ];
 
 /// Reads `[failures]`; `network` none: the topology is wrong, and names cannot be looked up.
@@ -42,6 +43,7 @@ fn loss(section: &mut Section) -> Option<LinkLoss> {
     let kinds = match section.parameters().choice("loss_of", "all", LOSSES, help) {
         "data" => LinkLoss::DATA,
         "control" => !LinkLoss::DATA,
+        "probes" => LinkLoss::PROBES,
         _ => LinkLoss::ALL,
     };
     (share > 0.0).then_some(LinkLoss { share, kinds })

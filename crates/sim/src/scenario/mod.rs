@@ -5,6 +5,7 @@
 //! the rooms of controllers, topologies and workloads), [`resolve`] writes what is in force. The same functions, run
 //! over nothing, give the keys for [`schema`], [`explain`] and [`names`]. Nothing outside this room reads TOML.
 
+mod balancing;
 mod catalogue;
 mod check;
 mod document;
@@ -196,6 +197,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
         check::queue_serves(section, &config, &transports);
+        balancing::balancer_serves(section, net, &config);
         check::paths_can_be_assigned(section, net, &config, &transports);
         config
     });

@@ -3,6 +3,7 @@
 use super::balance::Windows;
 use super::changes::Changes;
 use super::execution::{self, Execution};
+use super::fabric;
 use super::flows::Flows;
 use super::places::Places;
 use super::probes::Probes;
@@ -10,12 +11,12 @@ use super::region::Region;
 use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
-use crate::balance::{Balancer, Place};
+use crate::balance::{Balancer, Fabric, Place};
 use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
-use crate::net::agenda::AgendaKind;
+use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
 use crate::net::host::Host;
@@ -68,6 +69,7 @@ impl Simulation {
             windows: execution.windows,
             horizon: settings.longest_base_rtt(),
             kinds: kinds(&config.transports),
+            fabric: Arc::new(fabric::of(&config, &map)),
         };
         let regions = (0..split.parts)
             .map(|number| {
@@ -291,6 +293,7 @@ struct Builder<'a> {
     horizon: Time,
     /// The transports of every host.
     kinds: Vec<&'static str>,
+    fabric: Arc<Fabric>,
 }
 
 impl Builder<'_> {
@@ -307,7 +310,8 @@ impl Builder<'_> {
             match index {
                 NodeIndex::Switch(_) => {
                     let row = self.map.routes.row(node);
-                    switches.push(switch(self.config, node, row, first_port, own, self.telemetry(node, own)))
+                    let (telemetry, around) = (self.telemetry(node, own), (&self.fabric, self.map));
+                    switches.push(switch(self.config, node, row, first_port, own, telemetry, around))
                 }
                 NodeIndex::Host(index) => hosts.push(Host {
                     id: self.map.routes.host_at(node).unwrap_or(0),
@@ -341,6 +345,13 @@ impl Builder<'_> {
             links_fail: !self.config.failures.events.is_empty(),
             losses,
         });
+        let mut net = net;
+        for (number, switch) in switches.iter().enumerate() {
+            if let Some(at) = switch.first_timer() {
+                let timer = Action::SwitchTimer { switch: number as u32, token: 0 };
+                net.schedule(net.hosts + number as u32, at, timer);
+            }
+        }
         (net, switches, hosts)
     }
 
@@ -452,6 +463,7 @@ fn switch(
     first_port: u32,
     own: &[Port],
     telemetry: SwitchTelemetry,
+    around: (&Arc<Fabric>, &Map),
 ) -> Switch {
     let spec = &config.topology.nodes[node as usize];
     let name = &spec.name;
@@ -460,13 +472,18 @@ fn switch(
     let packet = Settings::largest_packet(&config.transports, &config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
+    let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
+    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
+    let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
     Switch {
         node,
         row,
         first_port,
         telemetry,
         cuts_through: cut_through_header(config),
-        waits_for_tails: matches!(settings.forwarding, Forwarding::CutThrough { .. }),
+        waits_for_tails,
+        looks_closer: waits_for_tails || balancer.writes_headers(),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -476,12 +493,9 @@ fn switch(
             nic,
             packet,
         ),
-        balancer: Balancer::new(
-            settings.balancer,
-            config.compat,
-            config.seed,
-            Place { node, name, tier: spec.tier },
-        ),
+        watched: balancer.watches(),
+        lets_pass: config.compat == Compat::None && !balancer.watches(),
+        balancer,
         markers: own
             .iter()
             .map(|port| match settings.queue_at(node, u32::from(port.local)) {

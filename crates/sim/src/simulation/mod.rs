@@ -11,6 +11,7 @@ mod balance;
 mod build;
 mod changes;
 mod execution;
+mod fabric;
 mod flows;
 mod places;
 mod probes;

@@ -99,6 +99,7 @@ impl Region {
                 continue;
             }
             match event.action() {
+                Action::SwitchTimer { .. } => switch.timer(net, routes),
                 Action::Arrival { .. } => {}
                 Action::Departure { port } => switch.departure(net, port),
                 Action::Forward { packet, .. } => switch.go_on(net, packet),
@@ -136,6 +137,9 @@ impl Region {
             Action::Timer { host, token, transport } => {
                 let (host, mut around) = self.host(host);
                 host.timer(transport, token, &mut around);
+            }
+            Action::SwitchTimer { switch, .. } => {
+                self.switches[switch as usize].timer(&mut self.net, &self.map.routes);
             }
             Action::Forward { port, packet } => {
                 if let NodeIndex::Switch(switch) = self.net.owner(port) {

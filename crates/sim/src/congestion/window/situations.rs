@@ -64,18 +64,24 @@ enum Event {
     MarksAbove(u64),
 }
 
+/// Segments that may wait.
+const BUFFER: u64 = 60;
+
 /// A link of one segment a millisecond, 20 ms from end to end and back.
 struct Path {
     base: Time,
     now: Time,
     sent: u64,
+    /// Segments that wait, as the last round left them.
+    queue: u64,
     events: Vec<Event>,
 }
 
 impl Path {
     /// Round trips of the law: a window goes out, the link takes a millisecond for each segment, each is acknowledged.
     fn table(law: &mut dyn WindowController, rounds: u64, every: u64, events: &[Event]) -> String {
-        let mut path = Path { base: Time::from_ms(20), now: Time::ZERO, sent: 0, events: events.to_vec() };
+        let mut path =
+            Path { base: Time::from_ms(20), now: Time::ZERO, sent: 0, queue: 0, events: events.to_vec() };
         let mut w = window();
         law.on_start(Time::ZERO, &mut w);
         let mut table = "\n    ms  cwnd ssthresh    rtt\n".to_string();
@@ -106,14 +112,19 @@ impl Path {
         let kmin =
             self.events.iter().find_map(|e| if let Event::MarksAbove(k) = e { Some(*k) } else { None });
         let per_ms = self.base.0 / 1_000_000_000;
+        if segments > per_ms + BUFFER {
+            return self.recover(law, w);
+        }
         let (start, first) = (self.now, self.sent);
         self.sent += segments;
         let queue = segments.saturating_sub(per_ms);
+        let before = std::mem::replace(&mut self.queue, queue);
         // Those that exceed what fits the path wait.
         let rtt = self.base + Time::from_ms(queue);
         let mut cut = false;
         for segment in 1..=segments {
-            let waits = segment.saturating_sub(per_ms);
+            // Acknowledgements clock segments out, so that the queue goes from what it was to what it will be.
+            let waits = (before * (segments - segment) + queue * segment) / segments;
             self.now = start + rtt.min(self.base + Time::from_ms(segment - 1)).max(Time::from_ms(1));
             let marked = kmin.is_some_and(|kmin| waits > kmin);
             let ack = Acked {
@@ -158,6 +169,7 @@ impl Path {
         w.ssthresh = law.on_congestion(&congestion, w);
         self.now += self.base;
         w.cwnd = w.ssthresh;
+        self.queue = 0;
         self.change(law, w, State::Recovery, State::Open);
         self.base
     }
@@ -168,6 +180,7 @@ impl Path {
         w.cwnd = MSS;
         self.change(law, w, State::Open, State::Loss);
         self.now += Time::from_ms(1000);
+        self.queue = 0;
         self.change(law, w, State::Loss, State::Open);
         self.base
     }
@@ -198,16 +211,234 @@ fn every_name_reads_and_has_its_text() {
 /// Slow start into a loss, growth after it, a burst of losses, a timeout.
 const LOSSES: &[Event] = &[Event::Lost(5), Event::Lost(40), Event::Lost(42), Event::TimedOut(60)];
 
+/// The application fills a quarter of the window for thirty rounds.
+const APPLICATION: &[Event] = &[Event::Lost(4), Event::AppLimited(10, 40)];
+/// The path gets twice as long.
+const LONGER: &[Event] = &[Event::Lost(4), Event::Longer(20, Time::from_ms(20))];
+const MARKS: &[Event] = &[Event::MarksAbove(5)];
+
 #[test]
-fn print() {
-    for doc in DOCS {
-        for (name, events) in [
-            ("losses", LOSSES),
-            ("app", &[Event::Lost(4), Event::AppLimited(10, 40)][..]),
-            ("longer", &[Event::Lost(4), Event::Longer(20, Time::from_ms(20))][..]),
-            ("marks", &[Event::MarksAbove(5)][..]),
-        ] {
-            println!("{} {name}{}", doc.name, Path::table(&mut law(doc.name), 72, 6, events));
-        }
-    }
+fn newreno_meets_losses() {
+    // Doubles to 80, halves; one segment a round trip; half again twice; after the timeout slow start up to half.
+    expect_table(
+        "newreno",
+        (72, 6),
+        LOSSES,
+        "
+    ms  cwnd ssthresh    rtt
+   260  81.0       80   80.0
+   486  44.5       40   43.0
+   765  50.5       40   49.0
+  1080  56.5       40   55.0
+  1431  62.5       40   61.0
+  1818  68.5       40   67.0
+  2100  18.4       18   20.0
+  2230  25.4       18   24.0
+  2395  30.4       18   30.0
+  3555   1.0       17   20.0
+  3675  21.0       17   20.0
+  3816  27.0       17   26.0
+",
+    );
+}
+
+#[test]
+fn cubic_meets_losses() {
+    // 0.7 at a loss; then, for the path is short, what is fair to Reno: 3 (1 - 0.7) / (1 + 0.7) = 0.53 segments a round trip.
+    expect_table(
+        "cubic",
+        (72, 6),
+        LOSSES,
+        "
+    ms  cwnd ssthresh    rtt
+   193  39.9       39   39.0
+   438  43.9       39   42.0
+   702  46.9       39   45.0
+   984  49.9       39   48.0
+  1284  52.9       39   51.0
+  1602  55.9       39   54.0
+  1847  28.6       28   20.0
+  2023  31.6       28   31.0
+  2218  34.6       28   34.0
+  3394   1.0       26   20.0
+  3522  29.0       26   28.0
+  3720  39.0       26   37.0
+",
+    );
+}
+
+#[test]
+fn bic_meets_losses() {
+    // 0.8 at a loss; back by a quarter of the distance a round trip.
+    expect_table(
+        "bic",
+        (72, 6),
+        LOSSES,
+        "
+    ms  cwnd ssthresh    rtt
+   200 102.0      102   20.0
+   499  67.0       64   66.0
+   925  83.0       64   77.0
+  1302  76.0       66   76.0
+  1772  81.0       66   80.0
+  2122  69.0       64   68.0
+  2438  52.0       52   20.0
+  2760  57.0       52   56.0
+  3154  90.0       52   79.0
+  4479   1.0       65   20.0
+  4611  64.0       65   32.0
+  4951  66.0       66   20.0
+",
+    );
+}
+
+#[test]
+fn vegas_meets_losses() {
+    // Slow start ends where a queue stands; from then on two to four segments wait. A loss halves, the rest is taken back
+    // segment by segment.
+    expect_table(
+        "vegas",
+        (72, 6),
+        LOSSES,
+        "
+    ms  cwnd ssthresh    rtt
+   218  38.5       38   38.0
+   441  34.0       33   35.0
+   630  28.0       27   29.0
+   784  24.0       23   24.0
+   928  24.0       23   24.0
+  1072  24.0       23   24.0
+  1204   6.0        6   20.0
+  1324  11.0        8   20.0
+  1444  17.0       12   20.0
+  2545   1.0       11   20.0
+  2665  13.0       11   20.0
+  2785  19.0       14   20.0
+",
+    );
+}
+
+#[test]
+fn newreno_waits_for_its_application() {
+    // The window stands still while the application fills a quarter of it.
+    expect_table(
+        "newreno",
+        (72, 6),
+        APPLICATION,
+        "
+    ms  cwnd ssthresh    rtt
+   181  42.0       40   41.0
+   370  45.0       40   20.0
+   490  45.0       40   20.0
+   610  45.0       40   20.0
+   730  45.0       40   20.0
+   850  45.0       40   20.0
+  1021  47.0       40   46.0
+  1318  53.0       40   52.0
+  1651  59.0       40   58.0
+  2020  65.0       40   64.0
+  2425  71.0       40   70.0
+  2866  77.0       40   76.0
+",
+    );
+}
+
+#[test]
+fn cubic_waits_for_its_application() {
+    // The same; the epoch begins anew after it.
+    expect_table(
+        "cubic",
+        (72, 6),
+        APPLICATION,
+        "
+    ms  cwnd ssthresh    rtt
+   174  38.8       37   37.0
+   350  40.8       37   20.0
+   470  40.8       37   20.0
+   590  40.8       37   20.0
+   710  40.8       37   20.0
+   830  40.8       37   20.0
+   990  41.8       37   40.0
+  1245  44.8       37   44.0
+  1518  47.8       37   47.0
+  1809  50.8       37   50.0
+  2118  53.8       37   53.0
+  2451  59.8       37   58.0
+",
+    );
+}
+
+#[test]
+fn vegas_meets_a_longer_path() {
+    // A longer path looks like a queue: base stays at the old RTT, and the window falls.
+    expect_table(
+        "vegas",
+        (72, 6),
+        LONGER,
+        "
+    ms  cwnd ssthresh    rtt
+   180  40.0       40   40.0
+   405  34.0       33   35.0
+   594  28.0       27   29.0
+   822  22.0       21   40.0
+  1062  16.0       15   40.0
+  1302  10.0        9   40.0
+  1542   8.0        7   40.0
+  1782   8.0        7   40.0
+  2022   8.0        7   40.0
+  2262   8.0        7   40.0
+  2502   8.0        7   40.0
+  2742   8.0        7   40.0
+",
+    );
+}
+
+#[test]
+fn dctcp_meets_marks() {
+    // Alpha falls from 1; in the end small cuts hold the queue at the mark.
+    expect_table(
+        "dctcp",
+        (72, 6),
+        MARKS,
+        "
+    ms  cwnd ssthresh    rtt
+   149  10.4       10   20.0
+   269  16.4       10   20.0
+   390  22.4       10   21.0
+   533  24.8       23   23.0
+   680  26.9       23   25.0
+   833  26.6       25   25.0
+   985  27.0       24   25.0
+  1137  26.1       25   25.0
+  1290  26.7       25   25.0
+  1444  25.6       25   26.0
+  1596  25.7       24   24.0
+  1749  26.4       26   26.0
+",
+    );
+}
+
+#[test]
+fn cubic_meets_marks() {
+    // A mark is worth a loss.
+    expect_table(
+        "cubic",
+        (72, 6),
+        MARKS,
+        "
+    ms  cwnd ssthresh    rtt
+   159  17.5       17   20.0
+   279  21.5       17   20.0
+   411  24.5       17   23.0
+   550  19.5       18   20.0
+   674  22.5       18   22.0
+   815  25.5       18   25.0
+   946  21.3       19   20.0
+  1081  24.3       19   24.0
+  1221  19.4       18   20.0
+  1345  22.4       18   22.0
+  1486  25.4       18   25.0
+  1617  21.2       19   20.0
+",
+    );
 }

@@ -238,6 +238,7 @@ impl Bbr {
         if self.mode != Mode::ProbeRtt {
             return;
         }
+        self.model.hold_back(ack);
         match &mut self.probe_rtt {
             None if ack.in_flight <= LEAST_SEGMENTS * window.mss => {
                 let at = ack.now.saturating_add(self.p.probe_rtt_time);

@@ -67,6 +67,8 @@ pub struct Model {
     pub round_end: u64,
     /// The acknowledgement at work begins a round.
     pub round_start: bool,
+    /// Packets sent before so much was delivered say nothing of the bandwidth: few were in flight.
+    held_back_until: u64,
 }
 
 impl Model {
@@ -79,6 +81,7 @@ impl Model {
             rounds: 0,
             round_end: 0,
             round_start: false,
+            held_back_until: 0,
         }
     }
 
@@ -90,7 +93,8 @@ impl Model {
             self.rounds += 1;
         }
         let Some(rate) = ack.rate.rate() else { return };
-        if rate.0 >= self.bandwidth.get() || !ack.rate.app_limited {
+        let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
+        if rate.0 >= self.bandwidth.get() || !limited {
             self.bandwidth.update(self.rounds, rate.0);
         }
     }
@@ -103,6 +107,11 @@ impl Model {
             self.rtprop = rtt;
             self.stamp = ack.now;
         }
+    }
+
+    /// Samples during ProbeRTT are low, and do not count (§4.3.5, the sender is as if limited by its application).
+    pub fn hold_back(&mut self, ack: &Acked) {
+        self.held_back_until = ack.delivered_ever + ack.in_flight;
     }
 
     /// Begins a round with what is delivered from now on.

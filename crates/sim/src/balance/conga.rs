@@ -1,0 +1,364 @@
+//! CONGA: leaves tell each other how busy the paths between them are, and send every flowlet by the least busy one.
+//!
+//! A leaf writes into each packet by which of its uplinks it goes (tag); every link on the way raises the packet's congestion
+//! (CE) to its own, if that is more. The leaf at the other end remembers it (*congestion from leaf*) and, when it sends a packet
+//! back, gives one tag and its congestion along, those that changed first. The first leaf remembers that (*congestion to leaf*):
+//!
+//!     uplink of a new flowlet = argmin over uplinks of max(own link's congestion, congestion to the leaf by this uplink)
+//!
+//! Among equals the flowlet's last uplink, else a random one. What was not heard of for the time of ageing counts as idle.
+//! Switches above the leaves hash. On three tiers (`three_tier`, CONGA') the leaf does the same, and all above it hash, so that
+//! what it learns of an uplink is what the last packets met behind it.
+//!
+//! Source: Alizadeh et al., "CONGA: distributed congestion-aware load balancing for datacenters", SIGCOMM 2014, §3; CONGA' as
+//! Katta et al., "HULA", SOSR 2016, name it (both recalled: the values are to be checked before they are quoted).
+//! Parameters: gap 500 us, tau 160 us, alpha 0.2, 3 bits, ageing 10 ms, header 14 bits in 2 B.
+
+use super::dre::{Dre, DreLaw};
+use super::fabric::{Fabric, Neighbour, Side};
+use super::flowlets::FlowletTable;
+use super::{Ecmp, LoadBalancer, Place, Ports, salted};
+use crate::config::CongaConfig;
+use crate::engine::random::RandomStream;
+use crate::packet::Packet;
+use crate::units::Time;
+use std::sync::Arc;
+
+/// Uplinks that a tag can name.
+pub const TAGS: usize = 16;
+
+/// What a packet carries between leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CongaHeader {
+    /// By which uplink of its first leaf it goes.
+    pub tag: u8,
+    /// The busiest link so far.
+    pub congestion: u8,
+    /// For the leaf that it goes to: one of that leaf's own tags, and how busy its path is.
+    pub feedback: Option<(u8, u8)>,
+    /// The leaf that wrote it: whose address the overlay has.
+    pub leaf: u32,
+}
+
+impl CongaHeader {
+    pub fn pack(self) -> u64 {
+        let (tag, metric) = self.feedback.unwrap_or_default();
+        let feedback =
+            u64::from(tag) << 16 | u64::from(metric) << 8 | u64::from(self.feedback.is_some()) << 24;
+        u64::from(self.leaf) << 32 | feedback | u64::from(self.tag) << 28 | u64::from(self.congestion)
+    }
+
+    pub fn unpack(word: u64) -> CongaHeader {
+        let feedback = ((word >> 16 & 15) as u8, (word >> 8) as u8);
+        CongaHeader {
+            tag: (word >> 28 & 15) as u8,
+            congestion: word as u8,
+            feedback: (word >> 24 & 1 == 1).then_some(feedback),
+            leaf: (word >> 32) as u32,
+        }
+    }
+}
+
+pub struct Conga {
+    config: CongaConfig,
+    law: DreLaw,
+    fabric: Arc<Fabric>,
+    /// Its own number, if it is a leaf.
+    own: Option<u32>,
+    salt: u64,
+    random: RandomStream,
+    above: Ecmp,
+    pub(super) flowlets: FlowletTable,
+    neighbours: Vec<Neighbour>,
+    /// By port: the tag of an uplink.
+    tags: Vec<u8>,
+    links: Vec<Dre>,
+    /// By leaf and tag.
+    to_leaf: Vec<Metric>,
+    from_leaf: Vec<Metric>,
+    /// By leaf: behind the tag that was fed back last.
+    turn: Vec<u8>,
+    header_bytes: u64,
+}
+
+/// Congestion by one tag; `at` is [`NEVER`] before it was first heard of.
+#[derive(Debug, Clone, Copy)]
+struct Metric {
+    at: u64,
+    value: u8,
+    /// It has changed since it was fed back.
+    news: bool,
+}
+
+const NEVER: u64 = u64::MAX;
+const UNHEARD: Metric = Metric { at: NEVER, value: 0, news: false };
+
+impl Metric {
+    fn read(&self, now: u64, ageing: Time) -> u8 {
+        if self.at == NEVER || now - self.at > ageing.0 { 0 } else { self.value }
+    }
+}
+
+impl Conga {
+    pub fn new(config: CongaConfig, seed: u64, at: &Place) -> Conga {
+        let leaves = if at.tor.is_some() { at.fabric.host_on.len() } else { 0 };
+        let mut uplinks = 0u8;
+        let tags = at.neighbours.iter().map(|neighbour| match neighbour.side {
+            Side::Up => {
+                uplinks = uplinks.wrapping_add(1);
+                uplinks.wrapping_sub(1) % TAGS as u8
+            }
+            Side::Host | Side::Level | Side::Down => 0,
+        });
+        Conga {
+            law: DreLaw::new(config.time_constant.0, config.alpha, config.bits),
+            fabric: at.fabric.clone(),
+            own: at.tor,
+            salt: u64::from(at.node) + 1,
+            random: RandomStream::new(seed, &format!("switch.{}.conga", at.name)),
+            above: Ecmp::new(0, at.node),
+            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            tags: tags.collect(),
+            neighbours: at.neighbours.to_vec(),
+            links: vec![Dre::default(); at.neighbours.len()],
+            to_leaf: vec![UNHEARD; leaves * TAGS],
+            from_leaf: vec![UNHEARD; leaves * TAGS],
+            turn: vec![0; leaves],
+            header_bytes: 0,
+            config,
+        }
+    }
+
+    /// A packet goes through the switch: the header that it takes along from here, if this is its first leaf; what it took
+    /// along is read, if this is its last. By how much it grows, or shrinks.
+    pub fn passes(&mut self, packet: &Packet, ways: (u32, u32), header: &mut u64, now: Time) -> i32 {
+        let side = |port: u32| self.neighbours[port as usize].side;
+        let Some(own) = self.own else { return 0 };
+        let size = i32::from(self.config.header);
+        match (side(ways.0), side(ways.1)) {
+            (Side::Host, Side::Up) => {
+                let feedback = self.feed_back(self.fabric.tor_of[packet.dst as usize], now.0);
+                let tag = self.tags[ways.1 as usize];
+                *header = CongaHeader { tag, congestion: 0, feedback, leaf: own }.pack();
+                size
+            }
+            (Side::Up, Side::Host) => {
+                self.take_in(CongaHeader::unpack(*header), now.0);
+                -size
+            }
+            _ => 0,
+        }
+    }
+
+    /// A packet leaves by a port; by a link between switches it takes the link's congestion along.
+    #[inline]
+    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, (now, rate): (Time, u64)) {
+        if self.neighbours[port as usize].side == Side::Host {
+            return;
+        }
+        let link = &mut self.links[port as usize];
+        link.add(&self.law, bytes, now.0);
+        let metric = link.metric(&self.law, now.0, rate);
+        self.header_bytes += u64::from(self.config.header);
+        if metric > *header as u8 {
+            *header = *header & !255 | u64::from(metric);
+        }
+    }
+
+    /// Bytes of headers that left by its ports.
+    pub fn header_bytes(&self) -> u64 {
+        self.header_bytes
+    }
+
+    fn place(leaf: u32, tag: u8) -> usize {
+        leaf as usize * TAGS + usize::from(tag) % TAGS
+    }
+
+    /// A packet of a leaf has come.
+    fn take_in(&mut self, header: CongaHeader, now: u64) {
+        let leaf = header.leaf;
+        let from = &mut self.from_leaf[Self::place(leaf, header.tag)];
+        let news = from.news || from.at == NEVER || from.value != header.congestion;
+        *from = Metric { at: now, value: header.congestion, news };
+        if let Some((tag, value)) = header.feedback {
+            self.to_leaf[Self::place(leaf, tag)] = Metric { at: now, value, news: false };
+        }
+    }
+
+    /// What a packet to a leaf takes along for it: the next of its tags that has changed, else the next one.
+    fn feed_back(&mut self, leaf: u32, now: u64) -> Option<(u8, u8)> {
+        let heard = &mut self.from_leaf[leaf as usize * TAGS..][..TAGS];
+        let turn = usize::from(self.turn[leaf as usize]);
+        let in_turn = || (0..TAGS).map(|step| (turn + step) % TAGS);
+        let known = |tag: &usize| heard[*tag].at != NEVER;
+        let tag = in_turn().find(|&tag| heard[tag].news).or_else(|| in_turn().find(known))?;
+        heard[tag].news = false;
+        self.turn[leaf as usize] = ((tag + 1) % TAGS) as u8;
+        Some((tag as u8, heard[tag].read(now, self.config.ageing)))
+    }
+}
+
+impl LoadBalancer for Conga {
+    #[inline(never)]
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        if self.own.is_none() {
+            return self.above.choose(packet, candidates, ports);
+        }
+        let now = ports.now().0;
+        let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
+        let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
+        if let Some(at) = flowlet.port.and_then(place) {
+            return at;
+        }
+        let leaf = self.fabric.tor_of[packet.dst as usize];
+        let Conga { links, law, to_leaf, tags, config, random, .. } = self;
+        let metric = |port: u32| {
+            let own = links[port as usize].metric(law, now, ports.rate(port).0);
+            let beyond = to_leaf[Self::place(leaf, tags[port as usize])];
+            own.max(beyond.read(now, config.ageing))
+        };
+        let least = candidates.iter().map(|&port| metric(port)).min().unwrap_or(0);
+        let best = |at: &usize| metric(candidates[*at]) == least;
+        let at = flowlet.before.and_then(place).filter(best).unwrap_or_else(|| {
+            let count = (0..candidates.len()).filter(best).count();
+            let drawn = random.below(count.max(1) as u64) as usize;
+            (0..candidates.len()).filter(best).nth(drawn).unwrap_or(0)
+        });
+        self.flowlets.put(flowlet, candidates[at], now);
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::Still;
+    use super::*;
+    use crate::config::FlowletConfig;
+    use crate::units::Rate;
+
+    /// Leaf number `own` of three, host h on leaf h: port 0 to its host, ports 1 to 3 up to three spines.
+    fn leaf(own: u32) -> Conga {
+        let config = CongaConfig {
+            flowlets: FlowletConfig { gap: Time::from_us(500), slots: 1 << 16 },
+            time_constant: Time::from_us(160),
+            alpha: 205,
+            bits: 3,
+            ageing: Time::from_ms(10),
+            header: 2,
+            three_tier: false,
+        };
+        let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2] });
+        let neighbour = |side| Neighbour { node: 9, port: 0, side };
+        let neighbours = [Side::Host, Side::Up, Side::Up, Side::Up].map(neighbour);
+        let at = Place {
+            node: own,
+            name: "leaf",
+            tier: 1,
+            tor: Some(own),
+            neighbours: &neighbours,
+            fabric: &fabric,
+        };
+        Conga::new(config, 1, &at)
+    }
+
+    fn packet(src: u32, dst: u32) -> Packet {
+        Packet { src, dst, ..Packet::default() }
+    }
+
+    /// A packet leaves a leaf by a port for the fabric, in which the busiest link stands at `congestion`.
+    fn send(leaf: &mut Conga, packet: &Packet, port: u32, congestion: u8, us: u64) -> CongaHeader {
+        let mut header = 0;
+        assert_eq!(leaf.passes(packet, (0, port), &mut header, Time::from_us(us)), 2);
+        CongaHeader { congestion, ..CongaHeader::unpack(header) }
+    }
+
+    fn receive(leaf: &mut Conga, packet: &Packet, header: CongaHeader, us: u64) {
+        assert_eq!(leaf.passes(packet, (1, 0), &mut header.pack(), Time::from_us(us)), -2);
+    }
+
+    fn chosen(leaf: &mut Conga, dst: u32, flow: u32, us: u64) -> u32 {
+        let ports = Still { now: Time::from_us(us), ..Still::default() };
+        let candidates = [1, 2, 3];
+        let packet = Packet { hash: flow.wrapping_mul(0x9e37_79b9), ..packet(0, dst) };
+        candidates[leaf.choose(&packet, &candidates, &ports)]
+    }
+
+    #[test]
+    fn headers_pack_into_a_word() {
+        for feedback in [None, Some((0, 0)), Some((15, 7)), Some((3, 255))] {
+            let header = CongaHeader { tag: 13, congestion: 6, feedback, leaf: u32::MAX };
+            assert_eq!(CongaHeader::unpack(header.pack()), header);
+        }
+    }
+
+    #[test]
+    fn by_hand_congestion_comes_back_on_reverse_packets_and_steers_the_next_flowlet() {
+        let (mut a, mut b) = (leaf(0), leaf(1));
+        let (there, back) = (packet(0, 1), packet(1, 0));
+        // Leaf 0 has nothing to say yet. Its packets by tags 0, 1 and 2 meet 5, 2 and 7.
+        for (port, congestion) in [(1, 5), (2, 2), (3, 7)] {
+            let header = send(&mut a, &there, port, congestion, 10);
+            assert_eq!((header.tag, header.feedback), (port as u8 - 1, None));
+            receive(&mut b, &there, header, 20);
+        }
+        // Three packets back bring the three along, in turn, and say of the way back: by tag 1, idle.
+        for expected in [(0, 5), (1, 2), (2, 7)] {
+            let header = send(&mut b, &back, 2, 0, 30);
+            assert_eq!(header.feedback, Some(expected));
+            receive(&mut a, &back, header, 40);
+        }
+        // The least congested of 5, 2, 7 is the second.
+        assert!((0..20).all(|flow| chosen(&mut a, 1, flow, 50) == 2));
+        // Nothing is known of leaf 2: any uplink.
+        let others: std::collections::BTreeSet<u32> =
+            (100..140).map(|flow| chosen(&mut a, 2, flow, 50)).collect();
+        assert_eq!(others.len(), 3);
+        // What changed is fed back first: tag 2 falls to 1 while it would be the turn of tag 0.
+        let header = send(&mut a, &there, 3, 1, 60);
+        assert_eq!(header.feedback, Some((1, 0)), "leaf 0 feeds back what it heard of tag 1");
+        receive(&mut b, &there, header, 70);
+        assert_eq!(send(&mut b, &back, 2, 0, 80).feedback, Some((2, 1)));
+        assert_eq!(send(&mut b, &back, 2, 0, 80).feedback, Some((0, 5)), "then in turn again");
+    }
+
+    #[test]
+    fn what_is_not_heard_of_again_ages_to_nothing() {
+        let (mut a, back) = (leaf(0), packet(1, 0));
+        for tag in [1, 2] {
+            receive(
+                &mut a,
+                &back,
+                CongaHeader { tag: 0, congestion: 0, feedback: Some((tag, 4)), leaf: 1 },
+                100,
+            );
+        }
+        assert!((0..20).all(|flow| chosen(&mut a, 1, flow, 10_099) == 1));
+        let later: std::collections::BTreeSet<u32> =
+            (50..90).map(|flow| chosen(&mut a, 1, flow, 10_101)).collect();
+        assert_eq!(later.len(), 3);
+    }
+
+    #[test]
+    fn its_own_busy_link_counts_as_much_and_raises_what_a_packet_carries() {
+        let mut a = leaf(0);
+        // Port 2 at full rate for two milliseconds: 1250 B every 100 ns at 100 Gb/s.
+        let rate = Rate::from_gbps(100).0;
+        let mut header = CongaHeader { tag: 1, congestion: 3, feedback: Some((2, 2)), leaf: 0 }.pack();
+        for step in 0..20_000 {
+            a.departs(2, 1250, &mut header, (Time::from_ns(step * 100), rate));
+        }
+        let carried = CongaHeader::unpack(header);
+        assert!(carried.congestion >= 6 && (carried.tag, carried.feedback) == (1, Some((2, 2))));
+        assert!((0..40).all(|flow| chosen(&mut a, 1, flow, 2000) != 2));
+        assert_eq!(a.header_bytes(), 40_000);
+    }
+
+    #[test]
+    fn among_equals_a_flowlet_keeps_its_uplink() {
+        let mut a = leaf(0);
+        let first = chosen(&mut a, 1, 7, 0);
+        for flowlet in 1..20 {
+            assert_eq!(chosen(&mut a, 1, 7, flowlet * 501), first);
+        }
+    }
+}

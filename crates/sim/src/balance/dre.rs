@@ -1,0 +1,105 @@
+//! The discounting rate estimator of a link: bytes that left it, a share of them forgotten at every tick.
+//!
+//!     X <- X + bytes, for every packet;  X <- X (1 - alpha), every T;  X is about C tau on a full link, tau = T / alpha
+//!
+//! It is read in steps of the link's rate, as few bits as a header has for it.
+//!
+//! A kernel: whole numbers, no clock; times are in picoseconds. Ticks that passed unseen are made up for when it is touched.
+//!
+//! Source: Alizadeh et al., "CONGA: distributed congestion-aware load balancing for datacenters", SIGCOMM 2014, §3.2.
+
+/// What all estimators of a switch share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DreLaw {
+    /// T.
+    tick: u64,
+    /// alpha in 1/1024.
+    alpha: u64,
+    tau: u64,
+    bits: u32,
+}
+
+const FRACTION_BITS: u32 = 8;
+
+impl DreLaw {
+    /// `alpha` in 1/1024, 1 to 1024; the metric has `bits` bits, 1 to 8.
+    pub fn new(tau: u64, alpha: u32, bits: u8) -> DreLaw {
+        let alpha = u64::from(alpha.clamp(1, 1024));
+        let tick = (u128::from(tau) * u128::from(alpha) / 1024).max(1) as u64;
+        DreLaw { tick, alpha, tau: tau.max(1), bits: u32::from(bits.clamp(1, 8)) }
+    }
+}
+
+/// Of one link in one direction.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Dre {
+    /// X, in parts of a byte.
+    used: u64,
+    /// Ticks up to which it was discounted.
+    ticks: u64,
+}
+
+impl Dre {
+    fn left(&self, law: &DreLaw, now: u64) -> u64 {
+        let mut left = self.used;
+        for _ in self.ticks..now / law.tick {
+            if left == 0 {
+                break;
+            }
+            // Rounded up, so that it comes to nothing.
+            left -= (left * law.alpha).div_ceil(1024);
+        }
+        left
+    }
+
+    /// A packet of so many bytes leaves.
+    #[inline]
+    pub fn add(&mut self, law: &DreLaw, bytes: u32, now: u64) {
+        self.used = self.left(law, now) + (u64::from(bytes) << FRACTION_BITS);
+        self.ticks = now / law.tick;
+    }
+
+    /// How busy a link with this rate is, in steps of the law's bits.
+    #[inline]
+    pub fn metric(&self, law: &DreLaw, now: u64, bits_per_second: u64) -> u8 {
+        let whole = u128::from(bits_per_second) * u128::from(law.tau) / 8_000_000_000_000;
+        let used = u128::from(self.left(law, now)) << law.bits >> FRACTION_BITS;
+        (used / whole.max(1)).min((1 << law.bits) - 1) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000_000;
+
+    #[test]
+    fn by_hand_a_fifth_is_forgotten_every_tick() {
+        // alpha = 205/1024 is a fifth within a thousandth; tau 160 us makes ticks of 32.03 us.
+        let law = DreLaw::new(160 * US, 205, 3);
+        let mut link = Dre::default();
+        link.add(&law, 10_000, 0);
+        assert_eq!(link.left(&law, 32 * US) >> 8, 10_000);
+        assert_eq!(link.left(&law, 33 * US) >> 8, 7998, "10 000 less 2001.95");
+        assert_eq!(link.left(&law, 65 * US) >> 8, 6396);
+        link.add(&law, 1000, 65 * US);
+        assert_eq!(link.left(&law, 66 * US) >> 8, 7396);
+        assert_eq!(link.left(&law, 100_000 * US), 0, "an idle link comes to nothing");
+    }
+
+    #[test]
+    fn a_link_at_a_share_of_its_rate_reads_that_share_of_eight_steps() {
+        let law = DreLaw::new(160 * US, 205, 3);
+        // 1500 B take 300 ns at 40 Gb/s.
+        for (every_ns, steps) in [(300u64, 6..=7u8), (600, 3..=4), (1200, 1..=2), (4800, 0..=0)] {
+            let (mut link, mut now) = (Dre::default(), 0);
+            while now < 2000 * US {
+                now += every_ns * 1000;
+                link.add(&law, 1500, now);
+            }
+            let read = link.metric(&law, now, 40_000_000_000);
+            assert!(steps.contains(&read), "{read} at one packet in {every_ns} ns");
+        }
+    }
+}

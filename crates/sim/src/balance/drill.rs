@@ -1,0 +1,127 @@
+//! DRILL: every packet takes the shortest of a few queues of its switch: d drawn at random, and the m shortest of the last time.
+//!
+//! DRILL(2, 1) is the authors' choice: the memory keeps what was found to be good, the draws find better, and no switch
+//! looks at all its ports. Packets of a flow may overtake each other.
+//!
+//! Source: Ghorbani et al., "DRILL: micro load balancing for low-latency data center networks", SIGCOMM 2017, §3.
+//! Differs from the source: one forwarding engine a switch, which sees a packet in its queue at once; the length of a queue
+//! counts what is left of the packet on its way out; paths of unlike capacity are not decomposed into components.
+//! Parameters: d = 2, m = 1.
+
+use super::{LoadBalancer, Ports};
+use crate::config::DrillConfig;
+use crate::engine::random::RandomStream;
+use crate::packet::Packet;
+
+pub struct Drill {
+    config: DrillConfig,
+    random: RandomStream,
+    /// What was shortest, by set of candidates: those on the way up, and after failures a few more.
+    memories: Vec<Memory>,
+    /// Queues that are looked at: (backlog, order in which they were drawn, place among the candidates).
+    looked_at: Vec<(u64, u32, u32)>,
+}
+
+struct Memory {
+    /// First, last and number of the candidates.
+    candidates: (u32, u32, usize),
+    /// Places among them.
+    shortest: Vec<u32>,
+}
+
+impl Drill {
+    pub fn new(config: DrillConfig, seed: u64, switch: &str) -> Drill {
+        let random = RandomStream::new(seed, &format!("switch.{switch}.drill"));
+        Drill { config, random, memories: Vec::new(), looked_at: Vec::new() }
+    }
+
+    fn look(&mut self, place: u32, candidates: &[u32], ports: &impl Ports) {
+        if self.looked_at.iter().all(|seen| seen.2 != place) {
+            let backlog = ports.backlog(candidates[place as usize]);
+            self.looked_at.push((backlog, self.looked_at.len() as u32, place));
+        }
+    }
+}
+
+impl LoadBalancer for Drill {
+    #[inline(never)]
+    fn choose(&mut self, _packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        let (count, samples) = (candidates.len(), self.config.samples as usize);
+        let key = (candidates[0], candidates[count - 1], count);
+        let known = self.memories.iter().position(|memory| memory.candidates == key);
+        let memory = known.unwrap_or_else(|| {
+            self.memories.push(Memory { candidates: key, shortest: Vec::new() });
+            self.memories.len() - 1
+        });
+        self.looked_at.clear();
+        // Draws without repetition; where all are to be drawn they are taken in turn, from a random one on.
+        while self.looked_at.len() < samples.min(count) {
+            let drawn = self.random.below(count as u64) as usize;
+            let in_turn = if samples >= count { count } else { 1 };
+            (0..in_turn).for_each(|step| self.look(((drawn + step) % count) as u32, candidates, ports));
+        }
+        let shortest = std::mem::take(&mut self.memories[memory].shortest);
+        shortest.iter().for_each(|&place| self.look(place, candidates, ports));
+        // Among equals the one that was drawn first.
+        self.looked_at.sort_unstable();
+        let mut shortest = shortest;
+        shortest.clear();
+        shortest.extend(self.looked_at.iter().take(self.config.memory as usize).map(|seen| seen.2));
+        self.memories[memory].shortest = shortest;
+        self.looked_at[0].2 as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::Still;
+    use super::*;
+
+    fn drill(samples: u32, memory: u32) -> Drill {
+        Drill::new(DrillConfig { samples, memory }, 1, "s")
+    }
+
+    #[test]
+    fn on_two_links_the_shorter_queue_always_wins_so_they_never_differ_by_more_than_a_packet() {
+        let (mut balancer, mut ports) = (drill(2, 1), Still::default());
+        ports.backlogs = vec![0; 8];
+        let mut random = RandomStream::new(3, "sizes");
+        for step in 0..2000 {
+            let at = balancer.choose(&Packet::default(), &[4, 7], &ports);
+            ports.backlogs[[4, 7][at]] += 100 + random.below(1400);
+            assert!(ports.backlogs[4].abs_diff(ports.backlogs[7]) < 1500, "step {step}");
+        }
+    }
+
+    #[test]
+    fn what_was_shortest_is_looked_at_again() {
+        // One draw among many links, all full but one: once the draw has hit it, the memory holds on to it.
+        let (mut balancer, mut ports) = (drill(1, 1), Still::default());
+        ports.backlogs = vec![1000; 16];
+        ports.backlogs[11] = 0;
+        let candidates: Vec<u32> = (0..16).collect();
+        let chosen: Vec<usize> =
+            (0..400).map(|_| balancer.choose(&Packet::default(), &candidates, &ports)).collect();
+        let hit = chosen.iter().position(|&at| at == 11).expect("found in 400 draws of 16");
+        assert!(hit > 0 && chosen[hit..].iter().all(|&at| at == 11));
+        // Without the memory only every 16th draw finds it.
+        let (mut forgets, mut hits) = (drill(1, 0), 0);
+        for _ in 0..1600 {
+            hits += usize::from(forgets.choose(&Packet::default(), &candidates, &ports) == 11);
+        }
+        assert!((60..140).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn two_draws_of_n_equal_queues_and_one_short_one_find_it_with_their_chance() {
+        // Without memory: 2/n.
+        let (mut balancer, mut ports, mut hits) = (drill(2, 0), Still::default(), 0);
+        ports.backlogs = vec![1000; 8];
+        ports.backlogs[3] = 0;
+        let candidates: Vec<u32> = (0..8).collect();
+        for _ in 0..8000 {
+            hits += usize::from(balancer.choose(&Packet::default(), &candidates, &ports) == 3);
+        }
+        assert!((1850..2150).contains(&hits), "{hits} of 8000, expected 2000");
+    }
+}

@@ -1,0 +1,202 @@
+//! HULA and MP-HULA: probes tell every switch which next hop leads over the least busy path to each rack; flowlets follow.
+//!
+//! Every switch with hosts (ToR) sends a probe by each of its ports upward, once an interval. A switch that hears of a ToR by a
+//! port takes the larger of what the probe says and of how busy its own link there is, remembers it, and passes its best value
+//! on: what came from below to all ports but that, what came from above to those below. So probes run the paths of data
+//! backwards and never go up after down. A hop that no probe names for the time of failure is forgotten, and flowlets on a port
+//! that is silent for as long leave it at once. HULA remembers one hop for each ToR, MP-HULA the k best, for the subflows of
+//! multipath transports; traffic that is none of these takes the best.
+//!
+//! Source: Katta et al., "HULA: scalable load balancing using programmable data planes", SOSR 2016; Benet et al., "MP-HULA:
+//! multipath transport aware load balancing using programmable data planes", NetCompute 2018. Both papers were available as
+//! abstracts and a talk only: the values below marked (recalled) are to be checked before they are quoted.
+//! Differs from the source: a probe is taken in only from ports on a shortest path to its ToR, and sent only to switches
+//! that would take it in (else a core that reaches two aggregation switches of a pod can make them point at each other);
+//! ToRs begin at random moments; where no probe was heard ECMP chooses.
+//! Parameters: interval 200 us (recalled), tau twice that (recalled), gap 100 us (recalled), failure three intervals (ours;
+//! public versions have 3 to 5), probes of 64 B.
+
+use super::best_hops::{BestHops, HopRules};
+use super::estimator::{EstimatorLaw, LinkEstimator};
+use super::fabric::{Fabric, Neighbour, Side};
+use super::flowlets::FlowletTable;
+use super::{LoadBalancer, Place, Ports, salted};
+use crate::config::HulaConfig;
+use crate::engine::random::RandomStream;
+use crate::packet::Packet;
+use crate::units::Time;
+use std::sync::Arc;
+
+pub struct Hula {
+    config: HulaConfig,
+    law: EstimatorLaw,
+    fabric: Arc<Fabric>,
+    /// Its own number, if it has hosts.
+    own: Option<u32>,
+    salt: u64,
+    hops: BestHops,
+    pub(super) flowlets: FlowletTable,
+    /// By port.
+    neighbours: Vec<Neighbour>,
+    links: Vec<LinkEstimator>,
+    /// When a probe came last; [`NEVER`] before the first.
+    heard: Vec<u64>,
+    /// By ToR, what was passed on last.
+    said: Vec<Said>,
+    /// When its first probes leave.
+    first: Time,
+    probes: u64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    at: u64,
+    port: u32,
+    utilisation: u8,
+}
+
+impl Hula {
+    pub fn new(config: HulaConfig, seed: u64, at: &Place) -> Hula {
+        let tors = at.fabric.host_on.len();
+        let rules = HopRules {
+            expiry: config.failure_time.0,
+            refresh: config.refresh_on_best,
+            hysteresis: config.hysteresis,
+        };
+        let tau = config.time_constant.0;
+        let phase =
+            || RandomStream::new(seed, &format!("switch.{}.probes", at.name)).below(config.interval.0.max(1));
+        Hula {
+            law: if config.hardware { EstimatorLaw::shifting(tau) } else { EstimatorLaw::exact(tau) },
+            fabric: at.fabric.clone(),
+            own: at.tor,
+            salt: u64::from(at.node) + 1,
+            hops: BestHops::new(tors, usize::from(config.ranks), rules),
+            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            neighbours: at.neighbours.to_vec(),
+            links: vec![LinkEstimator::default(); at.neighbours.len()],
+            heard: vec![NEVER; at.neighbours.len()],
+            said: vec![Said { at: NEVER, port: 0, utilisation: 0 }; tors],
+            first: if config.staggered { Time(phase()) } else { Time::ZERO },
+            probes: 0,
+            config,
+        }
+    }
+
+    /// When its first probes leave; none: it sends none of its own.
+    pub fn first_probes(&self) -> Option<Time> {
+        self.own.map(|_| self.first)
+    }
+
+    /// From the probes that leave now to the next.
+    pub fn interval(&self) -> Time {
+        self.config.interval
+    }
+
+    /// Bytes of a probe.
+    pub fn probe_size(&self) -> u16 {
+        self.config.probe_size
+    }
+
+    /// Its own number, if it has hosts.
+    pub fn own(&self) -> Option<u32> {
+        self.own
+    }
+
+    /// A host on the ToR with this number.
+    pub fn host_on(&self, tor: u32) -> u32 {
+        self.fabric.host_on[tor as usize]
+    }
+
+    pub fn neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+
+    /// A packet leaves by a port.
+    #[inline]
+    pub fn departs(&mut self, port: u32, bytes: u32, now: Time) {
+        self.links[port as usize].add(&self.law, bytes, now.0);
+    }
+
+    /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
+    pub fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
+        let now = ports.now().0;
+        self.heard[port as usize] = now;
+        if !allowed || self.own == Some(tor) {
+            return None;
+        }
+        let link = self.links[port as usize].utilisation(&self.law, now, ports.rate(port).0);
+        let best = self.hops.hear(tor, port, said.max(link), now);
+        if self.own.is_some() {
+            return None;
+        }
+        let last = &mut self.said[tor as usize];
+        let news = last.at == NEVER || (last.port, last.utilisation) != (best.port, best.utilisation);
+        // What is no news is due once an interval; copies of one round come closer together than half of one.
+        let due = news || now - last.at >= self.config.interval.0 / 2;
+        if self.config.suppress && !due {
+            return None;
+        }
+        *last = Said { at: now, port: best.port, utilisation: best.utilisation };
+        Some(best.utilisation)
+    }
+
+    /// Whether what came by a port is passed on by another: never back, and never up what came from above.
+    pub fn passes_on(&self, from: u32, to: u32) -> bool {
+        let side = |port: u32| self.neighbours[port as usize].side;
+        from != to
+            && match (side(from), side(to)) {
+                (Side::Down, Side::Up | Side::Down) | (Side::Up, Side::Down) => true,
+                (Side::Down | Side::Up | Side::Level | Side::Host, _) => false,
+            }
+    }
+
+    /// A probe was sent.
+    pub fn count_probe(&mut self) {
+        self.probes += 1;
+    }
+
+    /// Probes sent, and their bytes.
+    pub fn probes(&self) -> (u64, u64) {
+        (self.probes, self.probes * u64::from(self.config.probe_size))
+    }
+
+    /// A probe came by the port within the time of failure.
+    fn is_alive(&self, port: u32, now: u64) -> bool {
+        let heard = self.heard[port as usize];
+        heard != NEVER && now - heard <= self.config.failure_time.0
+    }
+
+    /// Where nothing is known: a hash chooses among the ports that are alive, or among all.
+    #[inline(never)]
+    fn unprobed(&self, hash: u32, candidates: &[u32], now: u64) -> usize {
+        let hash = u64::from(salted(hash, !self.salt));
+        let alive = candidates.iter().filter(|&&port| self.is_alive(port, now)).count();
+        let among = if alive > 0 { alive } else { candidates.len() };
+        let place = ((hash * among as u64) >> 32) as usize;
+        let mut ways = (0..candidates.len()).filter(|&at| alive == 0 || self.is_alive(candidates[at], now));
+        ways.nth(place).unwrap_or(0)
+    }
+}
+
+impl LoadBalancer for Hula {
+    #[inline(never)]
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        let now = ports.now().0;
+        let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
+        let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
+        if let Some(at) = flowlet.port.filter(|&port| self.is_alive(port, now)).and_then(place) {
+            return at;
+        }
+        let tor = self.fabric.tor_of[packet.dst as usize];
+        let best = self.hops.live(tor, now).find_map(|hop| place(hop.port));
+        let at = best.unwrap_or_else(|| self.unprobed(packet.hash, candidates, now));
+        self.flowlets.put(flowlet, candidates[at], now);
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests;

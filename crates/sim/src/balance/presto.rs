@@ -1,0 +1,111 @@
+//! Presto: flows are cut into cells of 64 KB, which take the paths in turn.
+//!
+//! Which cell a packet is of follows from its place in the flow, so a retransmission takes the way of the original. The
+//! path of cell c of a flow is number h + c of its paths, h its hash; switches above the first take the next digits of that
+//! number. Ports of unlike rates get cells in proportion. Congestion is not looked at.
+//!
+//! Source: He et al., "Presto: edge-based load balancing for fast datacenter networks", SIGCOMM 2015, §3.
+//! Differs from the source: switches choose, not labels that the sender's virtual switch writes; weights follow the rates of
+//! the switch's own ports, not of whole paths. What arrives out of order is the transport's to put right: the source does
+//! that in the receiver's offload.
+//! Parameters: cell 64 KB (the largest segment that offloads take).
+
+use super::{LoadBalancer, Ports};
+use crate::packet::Packet;
+use crate::units::Bytes;
+
+pub struct Presto {
+    cell: u64,
+    /// 0 at the switches next to the hosts.
+    tier: u32,
+}
+
+impl Presto {
+    /// `tier` as the topology counts: 1 next to the hosts.
+    pub fn new(cell: Bytes, tier: u8) -> Presto {
+        Presto { cell: cell.0.max(1), tier: u32::from(tier).saturating_sub(1).min(8) }
+    }
+}
+
+impl LoadBalancer for Presto {
+    #[inline(never)]
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        let paths = candidates.len() as u64;
+        let number = u64::from(packet.hash).wrapping_add(packet.seq / self.cell) / paths.pow(self.tier);
+        let rate = |at: usize| (ports.rate(candidates[at]).0 / 1_000_000).max(1);
+        let first = rate(0);
+        if (1..candidates.len()).all(|at| rate(at) == first) {
+            return (number % paths) as usize;
+        }
+        // Turns in proportion to the rates, each port's spread over the round.
+        let round: u64 = (0..candidates.len()).map(rate).sum();
+        let mut place = (u128::from(number) * u128::from(stride(round)) % u128::from(round)) as u64;
+        (0..candidates.len())
+            .find(|&at| match place.checked_sub(rate(at)) {
+                Some(left) => {
+                    place = left;
+                    false
+                }
+                None => true,
+            })
+            .unwrap_or(0)
+    }
+}
+
+/// A step through a round that comes to every place once: near the golden section of it, so that steps in a row lie apart.
+fn stride(round: u64) -> u64 {
+    let shared = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let near = (round as u128 * 618_034 / 1_000_000).max(1) as u64;
+    (near..).find(|&step| shared(step, round) == 1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::Still;
+    use super::*;
+    use crate::units::Rate;
+
+    const CELL: u64 = 64_000;
+
+    fn at_byte(balancer: &mut Presto, seq: u64, ports: &Still) -> usize {
+        balancer.choose(&Packet { seq, hash: 6, ..Packet::default() }, &[0, 1, 2], ports)
+    }
+
+    #[test]
+    fn cells_take_the_paths_in_turn_and_the_packets_of_one_stay_together() {
+        let (mut presto, ports) = (Presto::new(Bytes(CELL), 1), Still::default());
+        let paths = [0, 1, CELL - 1, CELL, 2 * CELL - 1, 2 * CELL, 3 * CELL, 0];
+        assert_eq!(paths.map(|seq| at_byte(&mut presto, seq, &ports)), [0, 0, 0, 1, 1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn the_tier_above_takes_the_next_digit() {
+        let (mut presto, ports) = (Presto::new(Bytes(CELL), 2), Still::default());
+        // 6 and 7 and 8 divided by 3 are 2, 9 to 11 are 3: digits 2 and 0.
+        let digits: Vec<usize> = (0..6).map(|cell| at_byte(&mut presto, cell * CELL, &ports)).collect();
+        assert_eq!(digits, [2, 2, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn ports_get_cells_in_proportion_to_their_rates() {
+        let (mut presto, mut ports) = (Presto::new(Bytes(CELL), 1), Still::default());
+        ports.rates = vec![Rate::from_gbps(40), Rate::from_gbps(10), Rate::from_gbps(30)];
+        let mut count = [0; 3];
+        let mut longest_run = 0;
+        let (mut run, mut last) = (0, 9);
+        for cell in 0..80_000 {
+            let at = at_byte(&mut presto, cell * CELL, &ports);
+            count[at] += 1;
+            run = if at == last { run + 1 } else { 1 };
+            last = at;
+            longest_run = longest_run.max(run);
+        }
+        assert_eq!(count, [40_000, 10_000, 30_000]);
+        assert!(longest_run <= 2, "{longest_run} cells in a row by one port");
+    }
+}

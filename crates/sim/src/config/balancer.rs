@@ -1,0 +1,90 @@
+//! How switches choose among paths, resolved.
+
+use crate::units::{Bytes, Time};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BalancerConfig {
+    /// A flow's hash, salted per switch, chooses among the shortest paths.
+    Ecmp { salt: u64 },
+    /// Every packet takes a random one of the shortest paths.
+    Spray,
+    /// The packets to one host take them in turn.
+    RoundRobin,
+    /// The destination's number chooses, one digit a tier.
+    Destination,
+    /// The packet's own label chooses, one digit a tier.
+    Label,
+    /// Every flowlet takes a random one.
+    LetFlow(FlowletConfig),
+    /// Every packet takes the shortest of a few queues.
+    Drill(DrillConfig),
+    /// Cells of a flow take them in turn.
+    Presto { cell: Bytes },
+    /// The hop that probes say leads over the least busy path; HULA and MP-HULA.
+    Hula(HulaConfig),
+    /// The uplink that the leaf at the other end says is the least congested.
+    Conga(CongaConfig),
+}
+
+/// A table of flowlets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowletConfig {
+    /// A longer pause between two packets ends a flowlet.
+    pub gap: Time,
+    pub slots: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrillConfig {
+    /// Queues drawn for every packet (d), and those remembered (m).
+    pub samples: u32,
+    pub memory: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HulaConfig {
+    /// From one round of probes of a ToR to the next, and bytes of a probe.
+    pub interval: Time,
+    pub probe_size: u16,
+    /// Over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// What was not heard of for longer counts as failed.
+    pub failure_time: Time,
+    pub flowlets: FlowletConfig,
+    /// Next hops kept for each ToR; 1: HULA.
+    pub ranks: u8,
+    /// A probe of the best hop replaces its value, be it better or worse.
+    pub refresh_on_best: bool,
+    /// What is no news is passed on once an interval.
+    pub suppress: bool,
+    /// By how much, in 1/256, a hop must be better to pass the one ranked above it.
+    pub hysteresis: u8,
+    /// The estimator shifts instead of dividing.
+    pub hardware: bool,
+    /// ToRs begin at random moments of the first interval.
+    pub staggered: bool,
+}
+
+impl BalancerConfig {
+    /// It is told where ports lead and which switches have hosts.
+    pub fn knows_fabric(&self) -> bool {
+        matches!(self, BalancerConfig::Hula(_) | BalancerConfig::Conga(_))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CongaConfig {
+    pub flowlets: FlowletConfig,
+    /// Over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// Share of it that is forgotten at a time, in 1/1024.
+    pub alpha: u32,
+    /// In which congestion is told.
+    pub bits: u8,
+    /// What was not heard of for longer counts as idle.
+    pub ageing: Time,
+    /// Bytes that a packet is longer by between leaves.
+    pub header: u16,
+    /// The network may have three tiers (CONGA').
+    pub three_tier: bool,
+}

@@ -1,0 +1,234 @@
+//! Whether a load balancer can serve a network, said before the run.
+
+use super::network::Network;
+use super::section::Section;
+use crate::balance::TAGS;
+use crate::config::{BalancerConfig, SwitchConfig};
+use crate::parameters::Source;
+use crate::topology::{NextHops, NodeId, NodeKind, Routes, Topology};
+
+/// Says so if the balancer cannot do its work on this network.
+pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch: &SwitchConfig) {
+    let Some(network) = network.filter(|_| section.is_clean()) else { return };
+    match switch.balancer {
+        BalancerConfig::Hula(hula) => {
+            let (name, topology) = (if hula.ranks == 1 { "hula" } else { "mp-hula" }, &network.topology);
+            let probed = Probed::of(topology, &network.routes);
+            if let Err(why) = probed.reach_everywhere() {
+                let message = format!(
+                    "\"{name}\" needs tiers of switches, so that probes of every rack come up to where paths part and down \
+                     again (leaf-spine, fat-tree): {why}"
+                );
+                section.complain("balancer.kind", message);
+            }
+            let most = probed.most_hops();
+            if u32::from(hula.ranks) > most.max(2) {
+                let message = format!(
+                    "{} next hops are to be kept, but no switch has more than {most} for a destination: set ranks = {most}",
+                    hula.ranks
+                );
+                section.complain("balancer.ranks", message);
+            }
+        }
+        BalancerConfig::Conga(conga) => conga_serves(section, network, conga.three_tier),
+        BalancerConfig::Ecmp { .. }
+        | BalancerConfig::Spray
+        | BalancerConfig::RoundRobin
+        | BalancerConfig::Destination
+        | BalancerConfig::Label
+        | BalancerConfig::LetFlow(_)
+        | BalancerConfig::Drill(_)
+        | BalancerConfig::Presto { .. } => {}
+    }
+}
+
+/// CONGA's leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
+fn conga_serves(section: &mut Section, network: &Network, three_tier: bool) {
+    let topology = &network.topology;
+    let probed = Probed::of(topology, &network.routes);
+    let upper = probed.switches().find(|&switch| probed.tier(switch) > 2);
+    let complaint = match (probed.reach_everywhere(), upper) {
+        (Err(why), _) => {
+            Some(format!("\"conga\" needs leaves that are joined by switches above them (leaf-spine): {why}"))
+        }
+        (Ok(()), Some(upper)) if !three_tier => Some(format!(
+            "\"conga\" is for leaves and spines, and {} stands in a third tier: set three_tier = true for the variant whose \
+             leaves choose and whose upper switches hash, or kind = \"hula\"",
+            probed.name(upper)
+        )),
+        (Ok(()), _) => None,
+    };
+    if let Some(message) = complaint {
+        return section.complain("balancer.kind", message);
+    }
+    let uplinks = |switch: NodeId| {
+        let ports = probed.ports[switch as usize].iter();
+        ports.filter(|&&(_, peer)| probed.tier(peer) > probed.tier(switch)).count()
+    };
+    let leaves = probed.racks.iter().map(|&(leaf, _)| (uplinks(leaf), leaf));
+    if let Some((count, leaf)) = leaves.max().filter(|&(count, _)| count > TAGS) {
+        let message = format!(
+            "{} has {count} uplinks; the tag of 4 bits in conga's header names {TAGS}",
+            probed.name(leaf)
+        );
+        section.complain("balancer.kind", message);
+    }
+}
+
+/// A network as probes see it.
+struct Probed<'a> {
+    topology: &'a Topology,
+    routes: &'a Routes,
+    ports: Vec<Vec<(u32, NodeId)>>,
+    /// Of each switch with hosts, one of them.
+    racks: Vec<(NodeId, u32)>,
+    has_hosts: Vec<bool>,
+}
+
+impl Probed<'_> {
+    fn of<'a>(topology: &'a Topology, routes: &'a Routes) -> Probed<'a> {
+        let ports = topology.ports();
+        let (mut racks, mut has_hosts) = (Vec::new(), vec![false; topology.nodes.len()]);
+        for (id, &host) in topology.hosts().iter().enumerate() {
+            let Some(&(_, tor)) = ports[host as usize].first() else { continue };
+            if !std::mem::replace(&mut has_hosts[tor as usize], true) {
+                racks.push((tor, id as u32));
+            }
+        }
+        Probed { topology, routes, ports, racks, has_hosts }
+    }
+
+    fn tier(&self, node: NodeId) -> u8 {
+        self.topology.nodes[node as usize].tier
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        &self.topology.nodes[node as usize].name
+    }
+
+    fn switches(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.ports.len() as NodeId).filter(|&n| self.topology.nodes[n as usize].kind == NodeKind::Switch)
+    }
+
+    /// Every switch hears of every rack by all ports on shortest paths to it.
+    fn reach_everywhere(&self) -> Result<(), String> {
+        for &(tor, host) in &self.racks {
+            for switch in self.switches().filter(|&switch| switch != tor) {
+                for &port in self.routes.next_hops(switch, host) {
+                    let next = self.ports[switch as usize][port as usize].1;
+                    self.tells(next, switch, tor, host)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `next`, the next hop from `switch` to a rack, tells it of the rack: it has heard of it from below, or is above.
+    fn tells(&self, next: NodeId, switch: NodeId, tor: NodeId, host: u32) -> Result<(), String> {
+        let (own, other) = (self.tier(switch), self.tier(next));
+        if own == other {
+            return Err(format!("{} and {} stand in one tier", self.name(switch), self.name(next)));
+        }
+        if next == tor {
+            return match other < own {
+                true => Ok(()),
+                false => Err(format!("{} has hosts and stands above {}", self.name(tor), self.name(switch))),
+            };
+        }
+        if self.has_hosts[next as usize] {
+            return Err(format!("{} has hosts, and is on the way to others", self.name(next)));
+        }
+        let onward = self.routes.next_hops(next, host);
+        let falls = |&port: &u32| self.tier(self.ports[next as usize][port as usize].1) < other;
+        if own < other || onward.iter().all(falls) {
+            return Ok(());
+        }
+        Err(format!("the way from {} to {} goes down and up again", self.name(switch), self.name(tor)))
+    }
+
+    /// Next hops to a rack that the switch with the most of them has.
+    fn most_hops(&self) -> u32 {
+        let count = |switch: NodeId, host: u32| match self.routes.hops_from(self.routes.row(switch), host) {
+            NextHops::None => 0,
+            NextHops::One(_) => 1,
+            NextHops::Many(ports) => ports.len() as u32,
+        };
+        let all =
+            self.switches().flat_map(|switch| self.racks.iter().map(move |&(_, host)| count(switch, host)));
+        all.max().unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hooks, Scenario};
+    use std::path::Path;
+
+    /// What is wrong with a scenario on this topology with this balancer.
+    fn problem(topology: &str, balancer: &str) -> String {
+        let text = format!(
+            "[topology]\n{topology}\n[switch]\nbalancer = {{ {balancer} }}\n\
+             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        match Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default()) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    const LEAVES: &str = "kind = \"leaf-spine\"\nspines = 3";
+    const DUMBBELL: &str = "kind = \"dumbbell\"";
+
+    #[test]
+    fn settings_that_cannot_be_meant_are_refused() {
+        for kind in ["letflow", "conga", "hula", "mp-hula"] {
+            let wrong = problem(LEAVES, &format!("kind = \"{kind}\", gap = \"0s\""));
+            assert!(
+                wrong.contains("switch.balancer.gap: 0s would make a flowlet of every packet"),
+                "{wrong}"
+            );
+        }
+        let wrong = problem(LEAVES, "kind = \"mp-hula\", ranks = 4");
+        assert!(
+            wrong
+                .contains("switch.balancer.ranks: 4 next hops are to be kept, but no switch has more than 3"),
+            "{wrong}"
+        );
+        assert_eq!(problem(LEAVES, "kind = \"mp-hula\", ranks = 3"), "");
+        let wrong = problem(LEAVES, "kind = \"hula\", ranks = 3");
+        assert!(wrong.contains("switch.balancer.ranks"), "hula has one: {wrong}");
+        let wrong = problem(LEAVES, "kind = \"hula\", probe_interval = \"1ms\", failure_time = \"900us\"");
+        assert!(wrong.contains("less than the probe interval, 1ms"), "{wrong}");
+        let wrong = problem(LEAVES, "kind = \"letflo\"");
+        assert!(wrong.contains("did you mean \"letflow\"?"), "{wrong}");
+    }
+
+    #[test]
+    fn balancers_are_refused_where_they_cannot_serve_and_the_reason_is_told() {
+        for (topology, serves_three) in [
+            ("kind = \"fat-tree\"\nk = 4", true),
+            ("kind = \"hpcc-fat-tree\"", true),
+            (LEAVES, true),
+            (DUMBBELL, false),
+        ] {
+            let wrong = problem(topology, "kind = \"hula\"");
+            assert_eq!(wrong.is_empty(), serves_three, "{topology}: {wrong}");
+            assert!(serves_three || wrong.contains("stand in one tier"), "{wrong}");
+        }
+        assert_eq!(problem(LEAVES, "kind = \"conga\""), "");
+        let wrong = problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\"");
+        assert!(wrong.contains("core0 stands in a third tier: set three_tier = true"), "{wrong}");
+        assert_eq!(problem("kind = \"fat-tree\"\nk = 4", "kind = \"conga\", three_tier = true"), "");
+        let wrong = problem(DUMBBELL, "kind = \"conga\"");
+        assert!(wrong.contains("stand in one tier"), "{wrong}");
+        let wrong = problem("kind = \"leaf-spine\"\nspines = 17", "kind = \"conga\"");
+        assert!(wrong.contains("17 uplinks; the tag of 4 bits"), "{wrong}");
+    }
+
+    #[test]
+    fn networks_without_a_choice_need_no_reason() {
+        for kind in ["hula", "mp-hula", "conga", "letflow", "drill", "presto"] {
+            assert_eq!(problem("kind = \"star\"", &format!("kind = \"{kind}\"")), "");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What load balancers are told of the network: which switches have hosts, and where the ports of each lead.
+
+use crate::balance::{Fabric, Neighbour, Side};
+use crate::config::Config;
+use crate::net::map::Map;
+use crate::topology::{NodeKind, Topology};
+
+/// The switches with hosts, in the order of the nodes; empty where no balancer asks for them.
+pub fn of(config: &Config, map: &Map) -> Fabric {
+    if !config.switch.balancer.knows_fabric() {
+        return Fabric::default();
+    }
+    racks(&config.topology, &|node, port| map.side(node, port).peer_node)
+}
+
+/// Numbers the switches with hosts; `peer` is the node behind a port. A host with several links counts to the first.
+fn racks(topology: &Topology, peer: &dyn Fn(u32, u32) -> u32) -> Fabric {
+    let hosts = topology.hosts();
+    let mut number = vec![u32::MAX; topology.nodes.len()];
+    hosts.iter().for_each(|&host| number[peer(host, 0) as usize] = 0);
+    let mut count = 0;
+    for number in number.iter_mut().filter(|number| **number == 0) {
+        *number = count;
+        count += 1;
+    }
+    let tor_of: Vec<u32> = hosts.iter().map(|&host| number[peer(host, 0) as usize]).collect();
+    let mut host_on = vec![0; count as usize];
+    (0..hosts.len()).rev().for_each(|host| host_on[tor_of[host] as usize] = host as u32);
+    Fabric { host_on, tor_of }
+}
+
+/// Of one switch: its number among those with hosts, and where its ports lead.
+pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option<u32>, Vec<Neighbour>) {
+    if !config.switch.balancer.knows_fabric() {
+        return (None, Vec::new());
+    }
+    let nodes = &config.topology.nodes;
+    let sides = map.first_port[node as usize]..map.first_port[node as usize + 1];
+    let neighbours: Vec<Neighbour> = sides
+        .map(|side| {
+            let side = &map.sides[side as usize];
+            let (here, there) = (&nodes[node as usize], &nodes[side.peer_node as usize]);
+            Neighbour {
+                node: side.peer_node,
+                port: side.peer - map.first_port[side.peer_node as usize],
+                side: match there.kind {
+                    NodeKind::Host => Side::Host,
+                    NodeKind::Switch if there.tier > here.tier => Side::Up,
+                    NodeKind::Switch if there.tier < here.tier => Side::Down,
+                    NodeKind::Switch => Side::Level,
+                },
+            }
+        })
+        .collect();
+    let hosts = neighbours.iter().filter(|neighbour| neighbour.side == Side::Host);
+    // A host that hangs on another switch first counts to that.
+    let mut own = hosts.filter(|host| map.side(host.node, 0).peer_node == node);
+    let tor =
+        own.next().and_then(|host| map.routes.host_at(host.node)).map(|host| fabric.tor_of[host as usize]);
+    (tor, neighbours)
+}

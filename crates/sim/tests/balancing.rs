@@ -1,0 +1,351 @@
+//! Load balancers in whole networks: where probes go, how fast failures are left, what is spread how.
+
+mod common;
+
+use common::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use weftline_sim::balance::{Fabric, Hula, Neighbour, Place, Side};
+use weftline_sim::config::*;
+use weftline_sim::topology::fat_tree::FatTree;
+use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;
+use weftline_sim::topology::leaf_spine::LeafSpine;
+use weftline_sim::topology::{NextHopOrder, NodeKind, Routes, Topology};
+use weftline_sim::units::{Bytes, Rate, Time};
+
+fn hula(interval_us: u64, ranks: u8) -> HulaConfig {
+    let interval = Time::from_us(interval_us);
+    HulaConfig {
+        interval,
+        probe_size: 64,
+        time_constant: Time(interval.0 * 2),
+        failure_time: Time(interval.0 * 3),
+        flowlets: FlowletConfig { gap: Time::from_us(10), slots: 1 << 16 },
+        ranks,
+        refresh_on_best: true,
+        suppress: true,
+        hysteresis: 0,
+        hardware: false,
+        staggered: true,
+    }
+}
+
+fn leaf_spine(leaves: u64, spines: u64, hosts_per_leaf: u64) -> Topology {
+    let (host, fabric) = (link(Rate::from_gbps(10), Time::from_us(1)), Rate::from_gbps(10));
+    let fabric_rate = Some(fabric);
+    LeafSpine { leaves, spines, hosts_per_leaf, host_link: host, fabric_rate, ..LeafSpine::default() }
+        .build()
+        .unwrap()
+}
+
+/// Three tiers in which a core is linked to two aggregation switches of each pod.
+fn cores_with_two_links_to_a_pod() -> Topology {
+    let mut topology = HpccFatTree {
+        pods: 2,
+        tors_per_pod: 2,
+        aggs_per_pod: 2,
+        cores_per_agg: 1,
+        hosts_per_tor: 1,
+        ..HpccFatTree::default()
+    }
+    .build()
+    .unwrap();
+    let cores = ["core0", "core1"].map(|name| node_named(&topology, name));
+    let sample = topology.links.last().unwrap().clone();
+    let linked = |t: &Topology, a, b| t.links.iter().any(|l| (l.a, l.b) == (a, b) || (l.a, l.b) == (b, a));
+    for agg in 0..4 {
+        let agg = node_named(&topology, &format!("agg{agg}"));
+        for core in cores {
+            if !linked(&topology, agg, core) {
+                topology.links.push(weftline_sim::topology::Link { a: agg, b: core, ..sample.clone() });
+            }
+        }
+    }
+    topology
+}
+
+/// One switch's balancer, told of its neighbours by the topology alone.
+fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
+    let ports = topology.ports();
+    let tier = |node: u32| topology.nodes[node as usize].tier;
+    let neighbours: Vec<Neighbour> = ports[node as usize]
+        .iter()
+        .map(|&(link, peer)| Neighbour {
+            node: peer,
+            port: ports[peer as usize].iter().position(|&(l, _)| l == link).unwrap() as u32,
+            side: match tier(peer).cmp(&tier(node)) {
+                _ if tier(peer) == 0 => Side::Host,
+                std::cmp::Ordering::Less => Side::Down,
+                std::cmp::Ordering::Equal => Side::Level,
+                std::cmp::Ordering::Greater => Side::Up,
+            },
+        })
+        .collect();
+    Hula::new(
+        hula(200, 1),
+        1,
+        &Place { node, name: "s", tier: tier(node), tor: None, neighbours: &neighbours, fabric },
+    )
+}
+
+#[test]
+fn probes_never_go_up_after_down_and_come_by_every_shortest_path() {
+    let networks = [
+        leaf_spine(4, 3, 2),
+        FatTree { k: 4, hosts_per_tor: 0, ..FatTree::default() }.build().unwrap(),
+        HpccFatTree::default().build().unwrap(),
+        cores_with_two_links_to_a_pod(),
+    ];
+    for topology in networks {
+        let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
+        let fabric = Arc::new(Fabric { tor_of: vec![0], host_on: vec![0] });
+        let nodes = topology.nodes.len() as u32;
+        let is_switch = |node: &u32| topology.nodes[*node as usize].kind == NodeKind::Switch;
+        let balancers: Vec<Option<Hula>> =
+            (0..nodes).map(|n| is_switch(&n).then(|| balancer_of(&topology, n, &fabric))).collect();
+        let hula = |node: u32| balancers[node as usize].as_ref().unwrap();
+        for (host, &node) in topology.hosts().iter().enumerate() {
+            let (host, tor) = (host as u32, topology.ports()[node as usize][0].1);
+            // (switch, port that the probe came by, it has gone down before)
+            let (mut reached, mut all) = (BTreeSet::new(), Vec::new());
+            let first = hula(tor).neighbours().iter().filter(|n| n.side == Side::Up);
+            let mut next: Vec<(u32, u32, bool)> = first.map(|n| (n.node, n.port, false)).collect();
+            while let Some((at, by, fell)) = next.pop() {
+                if !routes.next_hops(at, host).contains(&by) || !reached.insert((at, by, fell)) {
+                    continue;
+                }
+                all.push((at, by));
+                // A switch with hosts keeps what it hears.
+                let has_hosts = hula(at).neighbours().iter().any(|n| n.side == Side::Host);
+                for (to, n) in hula(at).neighbours().iter().enumerate() {
+                    if !has_hosts && hula(at).passes_on(by, to as u32) {
+                        assert!(!(fell && n.side == Side::Up), "up after down at {at}");
+                        next.push((n.node, n.port, fell || n.side == Side::Down));
+                    }
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            let mut expected = Vec::new();
+            for switch in (0..nodes).filter(is_switch).filter(|&switch| switch != tor) {
+                expected.extend(routes.next_hops(switch, host).iter().map(|&port| (switch, port)));
+            }
+            expected.sort_unstable();
+            assert_eq!(all, expected, "host {host}");
+        }
+    }
+}
+
+fn with_balancer(
+    balancer: BalancerConfig,
+    topology: Topology,
+    flows: Vec<weftline_sim::workload::FlowSpec>,
+) -> Config {
+    let mut config = normal("dctcp", topology, flows);
+    config.switch.balancer = balancer;
+    config
+}
+
+#[test]
+fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_other_leaf() {
+    let mut config = with_balancer(BalancerConfig::Hula(hula(200, 1)), leaf_spine(3, 2, 1), vec![]);
+    config.until = Until::At(Time::from_us(2000));
+    let (_, outcome) = run(config);
+    // Ten rounds of 3 leaves, 2 spines: 6 up, and 12 down to the two other leaves; the last may still be on its way.
+    assert!((10 * 18 - 2..=10 * 18).contains(&outcome.probes), "{}", outcome.probes);
+    assert_eq!(outcome.probe_bytes, outcome.probes * 64);
+    assert_eq!(sum_of(&outcome, |p| p.bytes_sent), outcome.probe_bytes, "nothing else was sent");
+}
+
+/// A flow from leaf 0 to leaf 1 over two spines, one of which loses its link to leaf 1: utilisation of leaf 0's links to the
+/// spines every 10 us.
+fn after_failure(ranks: u8, at: Time) -> (Vec<(Time, [f64; 2])>, HulaConfig) {
+    let topology = leaf_spine(2, 2, 4);
+    let (leaf0, leaf1) = (node_named(&topology, "leaf0"), node_named(&topology, "leaf1"));
+    let spines = ["spine0", "spine1"].map(|name| node_named(&topology, name));
+    let ports = spines.map(|spine| (leaf0, port_towards(&topology, leaf0, spine)));
+    let broken = link_between(&topology, spines[0], leaf1);
+    let flows = (0..4).map(|host| flow(host, 4 + host, 20_000_000, Time::from_us(host as u64 * 3))).collect();
+    let balancer = hula(50, ranks);
+    let mut config = with_balancer(BalancerConfig::Hula(balancer), topology, flows);
+    // Routes do not follow within the run: the balancer finds out by itself.
+    let change = Change::LinkDown(broken);
+    config.failures =
+        Failures { detection: Time::from_ms(10_000), events: vec![Failure { at, change }], loss: None };
+    config.until = Until::At(Time::from_ms(4));
+    config.measure.utilisation = Some(Sampled { what: ports.to_vec(), every: Time::from_us(10) });
+    let (kept, _) = run(config);
+    let samples = kept.samples.chunks(2).map(|two| (two[0].time, [two[0].value, two[1].value])).collect();
+    (samples, balancer)
+}
+
+#[test]
+fn a_failed_path_is_left_within_the_time_of_failure_and_a_round_of_probes() {
+    for ranks in [1, 2] {
+        let at = Time::from_us(1003);
+        let (samples, hula) = after_failure(ranks, at);
+        let probe = |share: &f64| *share > 0.02;
+        let before = samples.iter().filter(|s| s.0 < at && probe(&s.1[0])).count();
+        assert!(before > 20, "{before} samples with traffic by the path that will fail");
+        let left = at + hula.failure_time + hula.interval;
+        let late: Vec<_> =
+            samples.iter().filter(|s| s.0 > left + Time::from_us(10) && probe(&s.1[0])).collect();
+        assert!(late.is_empty(), "traffic on the failed path after {left}: {late:?}");
+        let carried = samples.iter().filter(|s| s.0 > left + Time::from_us(600) && s.1[1] > 0.9).count();
+        assert!(carried > 100, "{carried} samples with a full second path");
+    }
+}
+
+#[test]
+fn lost_probes_are_made_good_by_the_next_ones() {
+    let flows = random_flows(12, 60, 4);
+    let mut config = with_balancer(BalancerConfig::Hula(hula(20, 2)), leaf_spine(3, 2, 4), flows);
+    config.failures.loss = Some(LinkLoss { share: 0.3, kinds: LinkLoss::PROBES });
+    let (kept, outcome) = run(config);
+    assert!(sum_of(&outcome, |p| p.packets_lost) > 10);
+    assert_eq!(completion_times(&kept).len(), 60);
+}
+
+fn conga() -> CongaConfig {
+    CongaConfig {
+        flowlets: FlowletConfig { gap: Time::from_us(20), slots: 1 << 16 },
+        time_constant: Time::from_us(160),
+        alpha: 205,
+        bits: 3,
+        ageing: Time::from_ms(10),
+        header: 2,
+        three_tier: false,
+    }
+}
+
+#[test]
+fn what_packets_carry_for_conga_is_on_the_links_between_switches_and_nowhere_else() {
+    let flows = || vec![flow(0, 2, 100_000, Time::ZERO), flow(1, 0, 5_000, Time::ZERO)];
+    let (_, plain) = run(with_balancer(BalancerConfig::Ecmp { salt: 0 }, leaf_spine(2, 2, 2), flows()));
+    let (kept, outcome) = run(with_balancer(BalancerConfig::Conga(conga()), leaf_spine(2, 2, 2), flows()));
+    assert_eq!(completion_times(&kept).len(), 2);
+    // 100 data packets and as many acknowledgements cross two links between switches each; those of the other flow none.
+    assert_eq!(outcome.balancer_header_bytes, 2 * 2 * (100 + 100));
+    assert_eq!(outcome.bytes_on_wire, plain.bytes_on_wire + outcome.balancer_header_bytes);
+    assert_eq!(outcome.packet_hops, plain.packet_hops);
+}
+
+#[test]
+fn conga_spreads_flowlets_over_three_tiers_too() {
+    let topology = FatTree { k: 4, hosts_per_tor: 0, ..FatTree::default() }.build().unwrap();
+    let flows = random_flows(16, 120, 9);
+    let balancer = BalancerConfig::Conga(CongaConfig { three_tier: true, ..conga() });
+    let (kept, outcome) = run(with_balancer(balancer, topology, flows));
+    assert_eq!(completion_times(&kept).len(), 120);
+    assert!(outcome.balancer_header_bytes > 0 && outcome.flowlets > 120);
+}
+
+/// Share of leaf 0's bytes by the path whose second link has the full rate, and mean completion time in ns, where the other
+/// path narrows to a fifth. Flows of 60 KB, one in so many microseconds.
+fn on_unequal_paths(balancer: BalancerConfig, every_us: u64, flows: u32) -> (f64, f64) {
+    let mut topology = leaf_spine(2, 2, 8);
+    let (leaf0, spine1) = (node_named(&topology, "leaf0"), node_named(&topology, "spine1"));
+    let slow = link_between(&topology, node_named(&topology, "leaf1"), spine1);
+    topology.links[slow as usize].rate = Rate::from_gbps(2);
+    let ports = ["spine0", "spine1"].map(|name| port_towards(&topology, leaf0, node_named(&topology, name)));
+    let flows =
+        (0..flows).map(|n| flow(n % 8, 8 + (n * 3) % 8, 60_000, Time::from_us(u64::from(n) * every_us)));
+    let mut config = with_balancer(balancer, topology, flows.collect());
+    let mark = |gbps| EcnThreshold {
+        rate: Rate::from_gbps(gbps),
+        kmin: Bytes(60_000),
+        kmax: Bytes(60_000),
+        pmax: 1.0,
+    };
+    config.switch.ecn = vec![mark(2), mark(10)];
+    let (kept, outcome) = run(config);
+    let bytes = ports.map(|port| totals_of(&outcome, leaf0, port).bytes_sent as f64);
+    let times = completion_times(&kept);
+    let mean = times.iter().map(|t| t.as_ns()).sum::<f64>() / times.len() as f64;
+    (bytes[0] / (bytes[0] + bytes[1]), mean)
+}
+
+#[test]
+fn those_that_look_at_the_whole_path_avoid_the_narrow_one_and_a_hash_does_not() {
+    let (ecmp, ecmp_mean) = on_unequal_paths(BalancerConfig::Ecmp { salt: 0 }, 160, 200);
+    assert!((ecmp - 0.5).abs() < 0.08, "{ecmp}");
+    for balancer in [BalancerConfig::Hula(hula(50, 1)), BalancerConfig::Conga(conga())] {
+        let (share, mean) = on_unequal_paths(balancer, 160, 200);
+        println!(
+            "{balancer:?}: {share:.3} by the wide path, mean {mean:.0} ns; ECMP {ecmp:.3}, {ecmp_mean:.0} ns"
+        );
+        assert!(share > 0.6 && mean < 0.8 * ecmp_mean, "{share}, {mean} {ecmp_mean}");
+    }
+}
+
+/// Mean completion time in us of web-search flows (a scaled draw of their sizes) between two leaves over two spines with two
+/// links each, of which one is down: the network of CONGA's testbed. Over five seeds.
+fn with_one_link_down(balancer: BalancerConfig, load: f64) -> f64 {
+    let mut total = 0.0;
+    for seed in 0..5 {
+        let mut topology = leaf_spine(2, 2, 8);
+        let second: Vec<_> = topology.links.iter().filter(|l| l.a >= 16 && l.b >= 16).cloned().collect();
+        topology.links.extend(second);
+        let (leaf1, spine1) = (node_named(&topology, "leaf1"), node_named(&topology, "spine1"));
+        let broken = link_between(&topology, leaf1, spine1);
+        topology.links.remove(broken as usize);
+        let mut random = weftline_sim::engine::random::RandomStream::new(seed, "flows");
+        let size = |u: f64| {
+            if u < 0.5 {
+                10_000
+            } else if u < 0.9 {
+                200_000
+            } else {
+                2_000_000
+            }
+        };
+        // Mean 285 KB; the four links between a leaf and the spines carry 40 Gb/s one way when all are well.
+        let mean_gap_ns = 285_000.0 * 8.0 / (load * 40.0);
+        let mut now = 0.0;
+        let flows = (0..1500)
+            .map(|_| {
+                now += random.exponential(mean_gap_ns);
+                let (src, dst) = (random.below(8) as u32, 8 + random.below(8) as u32);
+                flow(src, dst, size(random.uniform()), Time::from_ns(now as u64))
+            })
+            .collect();
+        let mut config = with_balancer(balancer, topology, flows);
+        config.seed = seed;
+        let mark = |gbps| EcnThreshold {
+            rate: Rate::from_gbps(gbps),
+            kmin: Bytes(60_000),
+            kmax: Bytes(60_000),
+            pmax: 1.0,
+        };
+        config.switch.ecn = vec![mark(10)];
+        rdma_of(&mut config).rto = Some(Time::from_ms(5));
+        rdma_of(&mut config).recovery = Recovery::SelectiveRepeat { reordering: 64 };
+        let (kept, _) = run_in(1, config);
+        let mut kept = kept;
+        kept.flows.sort_by_key(|flow| flow.flow);
+        let times = completion_times(&kept);
+        total += times.iter().map(|t| t.as_ns()).sum::<f64>() / times.len() as f64 / 1000.0;
+    }
+    total / 5.0
+}
+
+#[test]
+#[ignore = "takes a while; prints a table"]
+fn with_a_link_down_ecmp_letflow_conga_and_hula_order_as_their_papers_report() {
+    let flowlets = FlowletConfig { gap: Time::from_us(50), slots: 1 << 16 };
+    let balancers = [
+        ("ecmp", BalancerConfig::Ecmp { salt: 0 }),
+        ("letflow", BalancerConfig::LetFlow(flowlets)),
+        ("conga", BalancerConfig::Conga(CongaConfig { flowlets, ..conga() })),
+        ("hula", BalancerConfig::Hula(HulaConfig { flowlets, ..hula(100, 1) })),
+    ];
+    for load in [0.4, 0.6] {
+        let means = balancers.map(|(name, balancer)| {
+            let mean = with_one_link_down(balancer, load);
+            println!("load {load}: {name:8} {mean:8.1} us");
+            mean
+        });
+        let [ecmp, letflow, conga, hula] = means;
+        assert!(ecmp > letflow && letflow > conga && letflow > hula, "load {load}: {means:?}");
+    }
+}
