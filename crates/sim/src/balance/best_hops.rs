@@ -57,11 +57,8 @@ impl BestHops {
         let hops = &mut self.hops[at * k..][..k];
         let hop = Hop { port, utilisation, heard: now };
         match hops[..used].iter().position(|known| known.port == port) {
-            Some(rank) => {
-                if self.rules.refresh || utilisation < hops[rank].utilisation {
-                    hops[rank] = hop;
-                }
-            }
+            Some(rank) if self.rules.refresh || utilisation < hops[rank].utilisation => hops[rank] = hop,
+            Some(_) => {}
             None if used < k => {
                 hops[used] = hop;
                 self.used[at] += 1;

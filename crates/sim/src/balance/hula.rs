@@ -175,7 +175,7 @@ impl Hula {
         let hash = u64::from(salted(hash, !self.salt));
         let alive = candidates.iter().filter(|&&port| self.is_alive(port, now)).count();
         let among = if alive > 0 { alive } else { candidates.len() };
-        let place = (hash * among as u64 >> 32) as usize;
+        let place = ((hash * among as u64) >> 32) as usize;
         let mut ways = (0..candidates.len()).filter(|&at| alive == 0 || self.is_alive(candidates[at], now));
         ways.nth(place).unwrap_or(0)
     }

@@ -325,7 +325,11 @@ fn busy_arbiter(scenario: &Scenario) -> Option<String> {
 
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
+    let mut warnings: Vec<String> = other_queue(scenario)
+        .into_iter()
+        .chain(busy_arbiter(scenario))
+        .chain(super::balancing::sprayed(scenario))
+        .collect();
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario
