@@ -76,7 +76,10 @@ pub struct Conga {
     /// By leaf and tag.
     to_leaf: Vec<Metric>,
     from_leaf: Vec<Metric>,
-    /// By leaf: behind the tag that was fed back last.
+    /// By leaf, a bit for each tag: it was heard of, it has changed since it was fed back; and behind the tag that was fed
+    /// back last.
+    heard: Vec<u16>,
+    news: Vec<u16>,
     turn: Vec<u8>,
     header_bytes: u64,
 }
@@ -86,12 +89,10 @@ pub struct Conga {
 struct Metric {
     at: u64,
     value: u8,
-    /// It has changed since it was fed back.
-    news: bool,
 }
 
 const NEVER: u64 = u64::MAX;
-const UNHEARD: Metric = Metric { at: NEVER, value: 0, news: false };
+const UNHEARD: Metric = Metric { at: NEVER, value: 0 };
 
 impl Metric {
     fn read(&self, now: u64, ageing: Time) -> u8 {
@@ -123,6 +124,8 @@ impl Conga {
             links: vec![Dre::default(); at.neighbours.len()],
             to_leaf: vec![UNHEARD; leaves * TAGS],
             from_leaf: vec![UNHEARD; leaves * TAGS],
+            heard: vec![0; leaves],
+            news: vec![0; leaves],
             turn: vec![0; leaves],
             header_bytes: 0,
             config,
@@ -158,7 +161,8 @@ impl Conga {
         }
         let link = &mut self.links[port as usize];
         link.add(&self.law, bytes, now.0);
-        let metric = link.metric(&self.law, now.0, rate);
+        link.set_rate(&self.law, rate);
+        let metric = link.metric(&self.law, now.0);
         self.header_bytes += u64::from(self.config.header);
         if metric > *header as u8 {
             *header = *header & !255 | u64::from(metric);
@@ -178,23 +182,29 @@ impl Conga {
     fn take_in(&mut self, header: CongaHeader, now: u64) {
         let leaf = header.leaf;
         let from = &mut self.from_leaf[Self::place(leaf, header.tag)];
-        let news = from.news || from.at == NEVER || from.value != header.congestion;
-        *from = Metric { at: now, value: header.congestion, news };
+        if from.at == NEVER || from.value != header.congestion {
+            self.news[leaf as usize] |= 1 << header.tag;
+        }
+        self.heard[leaf as usize] |= 1 << header.tag;
+        *from = Metric { at: now, value: header.congestion };
         if let Some((tag, value)) = header.feedback {
-            self.to_leaf[Self::place(leaf, tag)] = Metric { at: now, value, news: false };
+            self.to_leaf[Self::place(leaf, tag)] = Metric { at: now, value };
         }
     }
 
     /// What a packet to a leaf takes along for it: the next of its tags that has changed, else the next one.
     fn feed_back(&mut self, leaf: u32, now: u64) -> Option<(u8, u8)> {
-        let heard = &mut self.from_leaf[leaf as usize * TAGS..][..TAGS];
-        let turn = usize::from(self.turn[leaf as usize]);
-        let in_turn = || (0..TAGS).map(|step| (turn + step) % TAGS);
-        let known = |tag: &usize| heard[*tag].at != NEVER;
-        let tag = in_turn().find(|&tag| heard[tag].news).or_else(|| in_turn().find(known))?;
-        heard[tag].news = false;
-        self.turn[leaf as usize] = ((tag + 1) % TAGS) as u8;
-        Some((tag as u8, heard[tag].read(now, self.config.ageing)))
+        let leaf = leaf as usize;
+        let among = if self.news[leaf] != 0 { self.news[leaf] } else { self.heard[leaf] };
+        if among == 0 {
+            return None;
+        }
+        let turn = u32::from(self.turn[leaf]);
+        let tag = (turn + among.rotate_right(turn).trailing_zeros()) % TAGS as u32;
+        self.news[leaf] &= !(1 << tag);
+        self.turn[leaf] = ((tag + 1) % TAGS as u32) as u8;
+        let metric = &self.from_leaf[leaf * TAGS + tag as usize];
+        Some((tag as u8, metric.read(now, self.config.ageing)))
     }
 }
 
@@ -213,7 +223,7 @@ impl LoadBalancer for Conga {
         let leaf = self.fabric.tor_of[packet.dst as usize];
         let Conga { links, law, to_leaf, tags, config, random, .. } = self;
         let metric = |port: u32| {
-            let own = links[port as usize].metric(law, now, ports.rate(port).0);
+            let own = links[port as usize].metric(law, now);
             let beyond = to_leaf[Self::place(leaf, tags[port as usize])];
             own.max(beyond.read(now, config.ageing))
         };

@@ -35,14 +35,23 @@ impl DreLaw {
 pub struct Dre {
     /// X, in parts of a byte.
     used: u64,
-    /// Ticks up to which it was discounted.
-    ticks: u64,
+    /// It was discounted for all ticks before this time, when the next one comes.
+    next: u64,
+    /// Of the link's rate, in bits per second: what a full link comes to, in parts of a byte.
+    rate: u64,
+    full: u64,
 }
 
 impl Dre {
+    #[inline]
     fn left(&self, law: &DreLaw, now: u64) -> u64 {
+        if now < self.next { self.used } else { self.discounted(law, now) }
+    }
+
+    #[inline(never)]
+    fn discounted(&self, law: &DreLaw, now: u64) -> u64 {
         let mut left = self.used;
-        for _ in self.ticks..now / law.tick {
+        for _ in 0..=(now - self.next) / law.tick {
             if left == 0 {
                 break;
             }
@@ -55,16 +64,28 @@ impl Dre {
     /// A packet of so many bytes leaves.
     #[inline]
     pub fn add(&mut self, law: &DreLaw, bytes: u32, now: u64) {
-        self.used = self.left(law, now) + (u64::from(bytes) << FRACTION_BITS);
-        self.ticks = now / law.tick;
+        if now >= self.next {
+            self.used = self.discounted(law, now);
+            self.next = (now / law.tick).saturating_add(1).saturating_mul(law.tick);
+        }
+        self.used += u64::from(bytes) << FRACTION_BITS;
     }
 
-    /// How busy a link with this rate is, in steps of the law's bits.
+    /// The link's rate in bits per second, where it may have changed.
     #[inline]
-    pub fn metric(&self, law: &DreLaw, now: u64, bits_per_second: u64) -> u8 {
-        let whole = u128::from(bits_per_second) * u128::from(law.tau) / 8_000_000_000_000;
-        let used = u128::from(self.left(law, now)) << law.bits >> FRACTION_BITS;
-        (used / whole.max(1)).min((1 << law.bits) - 1) as u8
+    pub fn set_rate(&mut self, law: &DreLaw, rate: u64) {
+        if rate != self.rate {
+            let full = u128::from(rate) * u128::from(law.tau) / (8_000_000_000_000 >> FRACTION_BITS);
+            (self.rate, self.full) = (rate, full.clamp(1, u128::from(u64::MAX)) as u64);
+        }
+    }
+
+    /// How busy the link is, in steps of the law's bits. Its rate must have been set.
+    #[inline]
+    pub fn metric(&self, law: &DreLaw, now: u64) -> u8 {
+        let most = (1u64 << law.bits) - 1;
+        let used = self.left(law, now).min(u64::MAX >> law.bits);
+        ((used << law.bits) / self.full.max(1)).min(most) as u8
     }
 }
 
@@ -98,7 +119,8 @@ mod tests {
                 now += every_ns * 1000;
                 link.add(&law, 1500, now);
             }
-            let read = link.metric(&law, now, 40_000_000_000);
+            link.set_rate(&law, 40_000_000_000);
+            let read = link.metric(&law, now);
             assert!(steps.contains(&read), "{read} at one packet in {every_ns} ns");
         }
     }

@@ -16,6 +16,8 @@
 pub struct EstimatorLaw {
     /// Picoseconds; a power of two in the hardware form.
     tau: u64,
+    /// 2^64 over tau: multiplying by it divides.
+    reciprocal: u64,
     /// Bits to shift by in the hardware form.
     shift: Option<u32>,
 }
@@ -27,7 +29,8 @@ const FRACTION_BITS: u32 = 8;
 
 impl EstimatorLaw {
     pub fn exact(tau: u64) -> EstimatorLaw {
-        EstimatorLaw { tau: tau.max(1), shift: None }
+        let tau = tau.max(2);
+        EstimatorLaw { tau, reciprocal: u64::MAX / tau, shift: None }
     }
 
     pub fn shifting(tau: u64) -> EstimatorLaw {
@@ -36,7 +39,7 @@ impl EstimatorLaw {
         // The power of two with the smaller ratio to tau.
         let above = below < 40 && u128::from(ticks) * u128::from(ticks) > 1u128 << (2 * below + 1);
         let shift = below + u32::from(above);
-        EstimatorLaw { tau: 1 << (shift + TICK_BITS), shift: Some(shift) }
+        EstimatorLaw { tau: 1 << (shift + TICK_BITS), reciprocal: 0, shift: Some(shift) }
     }
 
     /// Over which it averages, in picoseconds.
@@ -63,8 +66,9 @@ impl LinkEstimator {
                 if passed >= law.tau {
                     return 0;
                 }
-                let forgotten = u128::from(self.used) * u128::from(passed) / u128::from(law.tau);
-                self.used - forgotten as u64
+                // The share of tau that has passed, in 1/2^64.
+                let share = passed * law.reciprocal;
+                self.used - ((u128::from(self.used) * u128::from(share)) >> 64) as u64
             }
             Some(shift) => {
                 let passed = (now >> TICK_BITS) - (self.last >> TICK_BITS);

@@ -1,5 +1,6 @@
 //! Whether a load balancer can serve a network, said before the run.
 
+use super::Scenario;
 use super::network::Network;
 use super::section::Section;
 use crate::balance::TAGS;
@@ -40,6 +41,32 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
         | BalancerConfig::Drill(_)
         | BalancerConfig::Presto { .. } => {}
     }
+}
+
+/// Flowlets, and the cells of a flow, are known by the hash that packets carry: senders that give every packet another one leave
+/// nothing to balance.
+pub fn sprayed(scenario: &Scenario) -> Option<String> {
+    let by_flow = match scenario.switch.balancer {
+        BalancerConfig::LetFlow(_)
+        | BalancerConfig::Presto { .. }
+        | BalancerConfig::Hula(_)
+        | BalancerConfig::Conga(_) => true,
+        BalancerConfig::Ecmp { .. }
+        | BalancerConfig::Spray
+        | BalancerConfig::RoundRobin
+        | BalancerConfig::Destination
+        | BalancerConfig::Label
+        | BalancerConfig::Drill(_) => false,
+    };
+    let spraying = scenario.transports.iter().find(|transport| {
+        transport.phost().is_some_and(|t| t.spray)
+            || transport.pfabric().is_some_and(|t| t.spray)
+            || transport.fastpass().is_some_and(|t| t.spray)
+    });
+    let name = spraying.filter(|_| by_flow)?.name();
+    Some(format!(
+        "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"
+    ))
 }
 
 /// CONGA's leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
@@ -223,6 +250,19 @@ mod tests {
         assert!(wrong.contains("stand in one tier"), "{wrong}");
         let wrong = problem("kind = \"leaf-spine\"\nspines = 17", "kind = \"conga\"");
         assert!(wrong.contains("17 uplinks; the tag of 4 bits"), "{wrong}");
+    }
+
+    #[test]
+    fn a_transport_that_labels_every_packet_is_warned_of() {
+        let text = "[topology]\nkind = \"leaf-spine\"\n[switch]\nbalancer = { kind = \"letflow\" }\n[transport]\nkind = \
+                    \"phost\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let load = |sets: &[(String, String)]| {
+            let scenario = Scenario::load(text, "s.toml", Path::new("."), sets, None, Hooks::default());
+            scenario.map(|scenario| scenario.warnings).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let found = load(&[]);
+        assert!(found.iter().any(|w| w.contains("phost gives every packet a label of its own")), "{found:?}");
+        assert_eq!(load(&[("transport.spray".into(), "false".into())]), Vec::<String>::new());
     }
 
     #[test]

@@ -376,7 +376,11 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
 
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings: Vec<String> = other_queue(scenario).into_iter().chain(busy_arbiter(scenario)).collect();
+    let mut warnings: Vec<String> = other_queue(scenario)
+        .into_iter()
+        .chain(busy_arbiter(scenario))
+        .chain(super::balancing::sprayed(scenario))
+        .collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
