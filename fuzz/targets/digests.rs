@@ -26,8 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(walks) = Walks::new(&plan, bytes, "seen.csv") {
         walks.for_each(drop);
     }
-    let mut collector =
-        Collector::new(&plan, Limits { bytes: MIN_BYTES, idle_ns: Some(1_000) }, NoPaths).unwrap();
+    let limits = Limits { bytes: MIN_BYTES, idle_ns: Some(1_000), ..Limits::default() };
+    let mut collector = Collector::new(&plan, limits, NoPaths).unwrap();
     let mut sink = Reader(&plan);
     let Ok(rows) = CsvReader::new(bytes, "digests.csv") else { return };
     for row in rows.map_while(Result::ok) {

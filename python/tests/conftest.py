@@ -133,7 +133,17 @@ class Engine:
         load = document["workload"][0].get("load", 0.5)
         goodput = {"mean": 1e11 * (1 - load) / factor}
         count, slowdown = 7 if least else 1000, self._bin(1e7, factor, 0)
-        return json.dumps({"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown})
+        found = {"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown, "nfct": factor}
+        return json.dumps(found)
+
+    def deadlines(self, directory, group=None) -> str:
+        return json.dumps({"count": 0, "met": 0})
+
+    def backlog(self, directory) -> str:
+        return "null"
+
+    def shares(self, directory, from_ns, to_ns) -> str:
+        return "[]"
 
     def queues(self, directory) -> str:
         cdf = [[0, 0.6], [1000, 0.9], [20_000, 0.99], [200_000, 1.0]]
@@ -223,6 +233,9 @@ NATIVE = (
     "run",
     "slowdown",
     "completion",
+    "deadlines",
+    "backlog",
+    "shares",
     "queues",
     "series",
     "table",

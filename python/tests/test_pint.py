@@ -182,6 +182,10 @@ def test_a_collector_is_fed_from_python(here):
     assert ended["ending"] == "idle" and collector.drain() == {"events": [], "ended": []}
     with pytest.raises(InputError, match="src: expected a host's number"):
         collector.take(packet_id=1, digest=0, hops=3, src="here")
+    assert pint.Collector(plan, patience=(5, 9, 100)).flows == 0
+    for patience in [(3, 8), (3, 0, 64), (3, 8, 1 << 32)]:
+        with pytest.raises(InputError, match="patience: expected three whole numbers from 1"):
+            pint.Collector(plan, patience=patience)
 
 
 def test_accuracy_is_that_of_the_plan(here, capsys):

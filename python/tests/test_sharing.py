@@ -38,3 +38,39 @@ def test_shares_converge_when_the_index_first_passes_its_bound():
     # 4 to 6 has 100 / 104 = 0.96, 3 to 7 has 100 / 116 = 0.86.
     assert sharing.convergence_ns(Joined()) == 3e6
     assert sharing.final_fairness(Joined()) == pytest.approx(1)
+
+
+def test_water_filling_gives_the_parking_lots_of_the_cebinae_authors():
+    # Four flows over three links of 100, and two, eight and one over each of them.
+    paths = [[0, 1, 2]] * 4 + [[0]] * 2 + [[1]] * 8 + [[2]]
+    rates = sharing.max_min([100, 100, 100], paths)
+    assert rates[:4] == pytest.approx([100 / 12] * 4)
+    assert rates[4:6] == pytest.approx([(100 - 4 * 100 / 12) / 2] * 2)
+    assert rates[6:14] == pytest.approx([100 / 12] * 8)
+    assert rates[14] == pytest.approx(100 - 4 * 100 / 12)
+
+
+def test_a_flow_that_asks_for_less_leaves_the_rest_to_the_others():
+    assert sharing.max_min([90], [[0], [0], [0]], most=[10, 1000, 1000]) == pytest.approx([10, 40, 40])
+    assert sharing.max_min([90], [[0]], most=[10]) == pytest.approx([10])
+    assert sharing.max_min([], []) == []
+
+
+class Bulk:
+    """A run of three seconds of which two flows were measured."""
+
+    def __init__(self):
+        self.summary = {"end_ns": 4e9}
+
+    def shares(self, from_ns=0, to_ns=None):
+        last = {None: (3e9, 1.5e9), 3e9: (2e9, 1e9)}[to_ns]
+        named = zip(("reno", "cubic"), last, strict=True)
+        return [{"flow": i, "group": g, "start_ns": 1e9, "bytes": b} for i, (g, b) in enumerate(named)]
+
+
+def test_goodputs_are_means_from_the_first_start_to_the_end():
+    run = Bulk()
+    assert sharing.goodputs(run) == [("reno", 8e9), ("cubic", 4e9)]
+    assert sharing.total_goodput(run, ns3=True) == pytest.approx(12e9 * 98 / 99)
+    assert sharing.index(run) == pytest.approx(0.9)
+    assert sharing.normalised_index(run, [2, 1]) == pytest.approx(1)

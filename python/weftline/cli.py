@@ -17,7 +17,16 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
-KINDS = ("transports", "controllers", "queues", "balancers", "topologies", "workloads", "experiments")
+KINDS = (
+    "transports",
+    "controllers",
+    "tcp-controllers",
+    "queues",
+    "balancers",
+    "topologies",
+    "workloads",
+    "experiments",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

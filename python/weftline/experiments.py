@@ -7,7 +7,8 @@
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
-                            full = settings on top with --full, size = "full": then only, threads }]
+                            full = settings on top with --full, size = "full": then only, threads,
+                            with = { variant of another axis = settings on top where both are chosen } }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
                             published = its key in published.json, and the options of its kind;
                             kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
@@ -37,7 +38,7 @@ _KEYS = {
     " repeats",
     "size": "says duration hosts seeds set",
     "axis": "name variants",
-    "variant": "name set full size threads",
+    "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
     " scale combine entities group log sizes over",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
@@ -118,6 +119,10 @@ class Experiment:
         for axis, variant in choice:
             found.update(self.axes[axis][variant].get("set", {}))
             found.update(self.axes[axis][variant].get("full", {}) if full else {})
+        chosen = {variant for _, variant in choice}
+        for axis, variant in choice:
+            for other, settings in self.axes[axis][variant].get("with", {}).items():
+                found.update(settings if other in chosen else {})
         return found
 
     def published(self, figure: FigureDefinition) -> list[dict]:

@@ -215,6 +215,28 @@ METRICS: dict[str, Metric] = {
         axis="time until shares are fair (ms)",
         scale=1e-6,
     ),
+    "jain": Metric(title="Jain's index of goodputs", read=sharing.index, text=quantities.digits),
+    "goodput_total": Metric(
+        title="goodput, all flows",
+        read=sharing.total_goodput,
+        text=quantities.rate_text,
+        axis="goodput of all flows (Mb/s)",
+        scale=1e-6,
+    ),
+    "goodput_98_99": Metric(
+        title="goodput, all flows, last second not counted",
+        read=lambda run: sharing.total_goodput(run, ns3=True),
+        text=quantities.rate_text,
+        axis="goodput of all flows (Mb/s)",
+        scale=1e-6,
+    ),
+    "throughput_98_99": Metric(
+        title="throughput of the bottleneck, last second not counted",
+        read=sharing.bottleneck_throughput,
+        text=quantities.rate_text,
+        axis="throughput (Mb/s)",
+        scale=1e-6,
+    ),
     "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",

@@ -30,6 +30,8 @@ __all__ = ["Collector", "FrequentSketch", "Plan", "QuantileSketch", "accuracy", 
 
 MEMORY = "256MB"
 """Memory of a collector's flows, if nothing is said."""
+PATIENCE = (3, 8, 64)
+"""Digests that make a change of path, if nothing is said: agreeing, not even agreeing, and fitting again."""
 
 
 class Plan:
@@ -136,6 +138,9 @@ class Collector:
         Limit of all flows together, such as "256MB"; the flow seen least lately makes room.
     idle_ns
         A flow of which nothing is seen for longer ends.
+    patience
+        How many digests make a change of a flow's path: so many that do not fit its record but each other, so
+        many that do not even agree; and how many that fit, in a row, after which those were strays.
     """
 
     def __init__(
@@ -147,10 +152,13 @@ class Collector:
         shortest: bool = False,
         memory: str | int = MEMORY,
         idle_ns: int | None = None,
+        patience: tuple[int, int, int] = PATIENCE,
     ) -> None:
         self.plan = plan
         file = None if topology is None else str(topology)
-        self._native = _native.Collector(plan._native, file, ends, shortest, _memory(memory), idle_ns)
+        self._native = _native.Collector(
+            plan._native, file, ends, shortest, _memory(memory), idle_ns, _patience(patience)
+        )
 
     def take(
         self,
@@ -220,6 +228,7 @@ def decode(
     shortest: bool = False,
     memory: str | int = MEMORY,
     idle_ns: int | None = None,
+    patience: tuple[int, int, int] = PATIENCE,
     out: str | Path | None = None,
     findings: str | Path | None = None,
     show: int = 1000,
@@ -228,6 +237,8 @@ def decode(
 
     Parameters
     ----------
+    patience
+        As of `Collector`.
     out
         CSV file for the paths of all flows.
     findings
@@ -248,6 +259,7 @@ def decode(
         shortest,
         _memory(memory),
         idle_ns,
+        _patience(patience),
         None if out is None else str(out),
         None if findings is None else str(findings),
         show,
@@ -307,6 +319,12 @@ def _text(path: str | Path) -> str:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: the text is not UTF-8") from None
+
+
+def _patience(counts: tuple[int, int, int]) -> tuple[int, int, int]:
+    if len(counts) != 3 or not all(isinstance(count, int) and 0 < count < 1 << 32 for count in counts):
+        raise InputError(f"patience: expected three whole numbers from 1 such as {PATIENCE}, found {counts}")
+    return counts
 
 
 def _memory(size: str | int) -> int:

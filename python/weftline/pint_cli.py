@@ -89,6 +89,13 @@ def _decode_command(command: Callable) -> None:
     decode.add_argument("--shortest", action="store_true", help="paths are shortest paths")
     decode.add_argument("--memory", default="256MB", metavar="SIZE", help="of all flows (default 256MB)")
     decode.add_argument("--idle", metavar="TIME", help="end flows of which nothing is seen, such as 10s")
+    decode.add_argument(
+        "--patience",
+        default="3,8,64",
+        metavar="N,N,N",
+        help="digests that make a change of path: so many agree, or so many do not even agree; and how "
+        "many that fit the old path in a row make them strays (default 3,8,64)",
+    )
     decode.add_argument("--out", metavar="FILE.csv", help="write the paths of all flows")
     decode.add_argument(
         "--findings", metavar="FILE.jsonl", help="write all results and events, a JSON a line"
@@ -193,6 +200,7 @@ def _decode(options: argparse.Namespace) -> int:
         shortest=options.shortest,
         memory=options.memory,
         idle_ns=None if options.idle is None else _time_ns(options.idle),
+        patience=_counts(options.patience),
         out=options.out,
         findings=options.findings,
         show=SHOWN,
@@ -206,6 +214,16 @@ def _decode(options: argparse.Namespace) -> int:
     elif not options.quiet:
         _print_decoded(found)
     return DONE
+
+
+def _counts(text: str) -> tuple[int, int, int]:
+    from weftline.errors import InputError
+
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+        raise InputError(f'--patience: expected three whole numbers such as "3,8,64", found "{text}"')
+    first, second, third = (int(part) for part in parts)
+    return first, second, third
 
 
 def _time_ns(text: str) -> int:

@@ -22,6 +22,14 @@ def parse_bytes(text: str) -> float:
         raise InputError(f'expected a size with its unit such as "200KB", found {text!r}') from None
 
 
+def parse_rate(text: str) -> float:
+    """Return the bits per second of ``"100Mbps"``."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*", str(text))
+    if not match:
+        raise InputError(f'expected a rate with its unit such as "100Mbps", found {text!r}')
+    return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
+
+
 def spaced(text: str) -> str:
     """Return ``"10ms"`` as ``"10 ms"``."""
     return re.sub(r"(?<=[0-9])(?=[A-Za-z])", " ", text.strip())

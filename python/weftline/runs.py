@@ -286,6 +286,15 @@ class Run:
         """
         return json.loads(_native.backlog(str(self.out)))
 
+    def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict]:
+        """Return what each flow delivered between two times: ``flow``, ``group``, ``start_ns``, ``bytes``.
+
+        Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
+        until the end of the run without `to_ns`.
+        """
+        until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
+        return json.loads(_native.shares(str(self.out), from_ns, until))
+
     @cached_property
     def queues(self) -> dict | None:
         """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""

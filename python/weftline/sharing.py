@@ -13,10 +13,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from weftline import quantities
+
 if TYPE_CHECKING:
     from weftline.runs import Run
 
 SPAN_NS = 1e6
+SECOND_NS = 1e9
+COUNTED = 98 / 99
+"""What the authors of Cebinae count of a full link: their last sample is never taken."""
 FAIR = 0.95
 """Jain's index from which shares count as fair."""
 
@@ -61,3 +66,88 @@ def final_fairness(run: Run) -> float | None:
     found = [index for _, index in of_run(run)]
     last = found[2 * len(found) // 3 :]
     return math.fsum(last) / len(last) if last else None
+
+
+def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
+    """Return (group, mean goodput in bit/s) of every flow that was measured, in order of the flows.
+
+    Over the time from the first flow's start to the end of the run. With `ns3` as the authors of Cebinae
+    count in their runs of 100 s: 98 s of what was delivered over 99 s; that is, the mean without the last
+    second times 98/99.
+    """
+    shares = run.shares()
+    if not shares:
+        return []
+    start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"]
+    if ns3:
+        shares, end = run.shares(0, end - SECOND_NS), end - SECOND_NS
+    factor = COUNTED if ns3 else 1.0
+    return [(share["group"], factor * 8e9 * share["bytes"] / (end - start)) for share in shares]
+
+
+def total_goodput(run: Run, *, ns3: bool = False) -> float | None:
+    """Return the goodput of all measured flows together, in bit/s."""
+    found = goodputs(run, ns3=ns3)
+    return math.fsum(rate for _, rate in found) if found else None
+
+
+def bottleneck_throughput(run: Run) -> float | None:
+    """Return the throughput of a dumbbell's bottleneck in bit/s, counted as `goodputs` does with `ns3`.
+
+    Everything on the wire counts. Needs ``measure.utilisation`` of that one port, by the second.
+    """
+    ports = list(run.over_time("utilisation", max_points=0).values())
+    link = run.scenario.get("topology", {}).get("bottleneck_link", {})
+    shares = run.shares()
+    if len(ports) != 1 or not shares or "rate" not in link:
+        return None
+    start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"] - SECOND_NS
+    busy = math.fsum(share for time, share in ports[0] if time <= end) * SECOND_NS
+    return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
+
+
+def index(run: Run) -> float | None:
+    """Return Jain's index of the flows' mean goodputs over the run."""
+    return jain([rate for _, rate in goodputs(run)])
+
+
+def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
+    """Return Jain's index of mean goodputs over what each flow would have ideally, in order of the flows."""
+    return jain([rate / best for (_, rate), best in zip(goodputs(run), ideal, strict=True)])
+
+
+def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: Sequence[float] | None = None):
+    """Return the max-min fair rates of flows over links, by water filling.
+
+    Parameters
+    ----------
+    capacities : sequence of float
+        Of each link, in bit/s.
+    paths : sequence of sequences of int
+        The links that each flow crosses.
+    most : sequence of float, optional
+        What each flow asks for at the most; without it, as much as there is.
+
+    Returns
+    -------
+    list of float
+        Rates in the order of the flows. Source: Bertsekas and Gallager, Data Networks, §6.5.2.
+    """
+    rates = [0.0] * len(paths)
+    left = list(capacities)
+    rising = {flow for flow, path in enumerate(paths) if path or most is not None}
+    while rising:
+        users = [sum(link in paths[flow] for flow in rising) for link in range(len(left))]
+        steps = [room / n for room, n in zip(left, users, strict=True) if n]
+        steps += [most[flow] - rates[flow] for flow in rising] if most is not None else []
+        step = max(0.0, min(steps))
+        for flow in rising:
+            rates[flow] += step
+        left = [room - step * n for room, n in zip(left, users, strict=True)]
+        full = {link for link, room in enumerate(left) if room <= 1e-9 * capacities[link]}
+        rising = {
+            flow
+            for flow in rising
+            if not full.intersection(paths[flow]) and (most is None or rates[flow] < most[flow] * (1 - 1e-12))
+        }
+    return rates

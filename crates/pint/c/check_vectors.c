@@ -59,6 +59,26 @@ static struct pint_loops loops(uint64_t bits, uint64_t tolerance)
 	return l;
 }
 
+static struct pint_tables tables(const uint64_t *a)
+{
+	struct pint_tables t = {(uint32_t)a[0], (uint32_t)a[1], (uint32_t)a[2], (uint32_t)a[3], (uint32_t)a[4]};
+
+	return t;
+}
+
+/* Tables, law, rate and horizon; registers; then the packet. */
+static uint64_t load(const uint64_t *a)
+{
+	struct pint_port p = {tables(a), (uint32_t)a[5], a[7], 0, 0, a[8], a[9], (uint32_t)a[10]};
+
+	pint_port_set_rate(&p, a[6]);
+	if (a[11])
+		pint_port_pass(&p, a[12], a[13], (uint32_t)a[14], a[15]);
+	else
+		pint_port_update(&p, a[12], a[13], (uint32_t)a[14], a[15]);
+	return p.load;
+}
+
 static int function(const char *name, const uint64_t *a, uint64_t *result)
 {
 	if (!strcmp(name, "mix")) {
@@ -107,6 +127,19 @@ static int function(const char *name, const uint64_t *a, uint64_t *result)
 		int looped = 0;
 		*result = 2 * pint_loop_step(&l, a[2], a[3], (uint32_t)a[4], a[5], &looped);
 		*result += (uint64_t)looped;
+	} else if (!strcmp(name, "table_log2")) {
+		struct pint_tables t = {(uint32_t)a[0], (uint32_t)a[1], 0, 0, 0};
+		*result = (uint64_t)pint_table_log2(&t, a[2]);
+	} else if (!strcmp(name, "table_log2_rounded")) {
+		struct pint_tables t = {(uint32_t)a[0], (uint32_t)a[1], 0, 0, 1};
+		*result = (uint64_t)pint_table_log2_rounded(&t, a[2], (uint32_t)a[3]);
+	} else if (!strcmp(name, "table_exp2")) {
+		struct pint_tables t = {(uint32_t)a[0], 32, 0, 0, 0};
+		*result = pint_table_exp2(&t, (int64_t)a[1]);
+	} else if (!strcmp(name, "load")) {
+		*result = load(a);
+	} else if (!strcmp(name, "scaled_load")) {
+		*result = pint_scaled_load(a[0]);
 	} else {
 		return 0;
 	}

@@ -434,4 +434,149 @@ static inline uint64_t pint_encode(const struct pint_plan *plan, uint64_t digest
 	return digest;
 }
 
+/* The load of a port by tables of logarithms (fixed.rs, utilisation.rs): what a switch keeps for HPCC-PINT. */
+
+#define PINT_LOAD_BITS 20
+
+enum pint_law { PINT_LAW_CODE = 0, PINT_LAW_PAPER = 1 };
+
+struct pint_tables {
+	/* Bits after the highest one that index the tables, 1 to 16, and fractional bits of their entries, 1 to 32. */
+	uint32_t table_bits;
+	uint32_t entry_bits;
+	/* Fractional bits of the load that its logarithm sees, at most 20; low bits of the queue that are dropped, at most 31. */
+	uint32_t load_bits;
+	uint32_t queue_shift;
+	/* Dropped bits are rounded by coins, or cut off. */
+	uint32_t random;
+};
+
+struct pint_port {
+	struct pint_tables tables;
+	uint32_t law;
+	uint64_t horizon_ns;
+	/* In units of 2^-32. */
+	int64_t log_horizon;
+	int64_t log_per_byte;
+	/* Registers: the load in units of 2^-20, and time and bytes of the packet before. */
+	uint64_t load;
+	uint64_t last_ns;
+	uint32_t last_bytes;
+};
+
+static inline int64_t pint_table_entry(const struct pint_tables *t, uint64_t v)
+{
+	uint32_t spare = 32 - t->entry_bits;
+
+	return (int64_t)((pint_log2(v) >> spare) << spare);
+}
+
+/* Bits of v below those that the tables see. */
+static inline uint32_t pint_table_dropped(const struct pint_tables *t, uint64_t v)
+{
+	uint32_t bits = v ? pint_highest_bit(v) + 1 : 0;
+
+	return bits > t->table_bits + 1 ? bits - t->table_bits - 1 : 0;
+}
+
+static inline int64_t pint_table_log2(const struct pint_tables *t, uint64_t v)
+{
+	uint32_t dropped = pint_table_dropped(t, v);
+
+	return pint_table_entry(t, (v >> dropped) << dropped);
+}
+
+/* The same with the dropped bits rounded by a coin (in units of 2^-32): v on average. */
+static inline int64_t pint_table_log2_rounded(const struct pint_tables *t, uint64_t v, uint32_t coin)
+{
+	uint32_t dropped = pint_table_dropped(t, v), shift = dropped ? 64 - dropped : 63;
+	uint64_t rest = v & ((1ull << dropped) - 1), rounded = v >> dropped;
+
+	rounded += ((uint64_t)coin << 32) >> shift < rest;
+	/* Up from all ones is the next power of two; beyond 2^64 the largest number stands for it. */
+	if (dropped && rounded >> (64 - dropped))
+		return pint_table_entry(t, ~0ull);
+	return pint_table_entry(t, rounded << dropped);
+}
+
+/* 2^x rounded down, of a sum of logarithms in units of 2^-32; the largest number from 2^64 on. */
+static inline uint64_t pint_table_exp2(const struct pint_tables *t, int64_t x)
+{
+	int64_t half = 1ll << (32 - t->table_bits - 1);
+	uint32_t exponent, fraction;
+
+	if (x > INT64_MAX - half || x + half < 0)
+		return 0;
+	x += half;
+	if (x >> 32 >= 64)
+		return ~0ull;
+	exponent = (uint32_t)(x >> 32);
+	fraction = (uint32_t)x & ~(2 * (uint32_t)half - 1);
+	if (exponent >= 32)
+		return pint_exp2(fraction) << (exponent - 32);
+	return pint_exp2(fraction) >> (32 - exponent);
+}
+
+static inline int64_t pint_port_log(const struct pint_port *p, uint64_t v, uint64_t word, uint32_t coin)
+{
+	return p->tables.random ? pint_table_log2_rounded(&p->tables, v, pint_coin(word, coin)) : pint_table_log2(&p->tables, v);
+}
+
+static inline uint64_t pint_saturating_add(uint64_t a, uint64_t b)
+{
+	return a > ~0ull - b ? ~0ull : a + b;
+}
+
+/* The rate of a port, which may change; horizon_ns and tables are there. */
+static inline void pint_port_set_rate(struct pint_port *p, uint64_t bits_per_second)
+{
+	p->log_horizon = (int64_t)pint_log2(p->horizon_ns);
+	p->log_per_byte = (int64_t)pint_log2(8000000000ull) + ((int64_t)PINT_LOAD_BITS << 32)
+		- (int64_t)pint_log2(bits_per_second) - p->log_horizon;
+}
+
+/* A data packet leaves with queue_bytes behind it; the load after it in units of 2^-20. The word gives the coins. */
+static inline uint64_t pint_port_update(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
+{
+	uint32_t dropped = PINT_LOAD_BITS - p->tables.load_bits;
+	uint64_t gap = now_ns > p->last_ns ? now_ns - p->last_ns : 0, left, sum = 0;
+	uint64_t load = pint_saturating_add(p->load, (1ull << dropped) >> 1) >> dropped, queue = queue_bytes >> p->tables.queue_shift;
+	uint64_t bytes = p->law == PINT_LAW_CODE ? p->last_bytes : packet_bytes;
+
+	if (gap > p->horizon_ns)
+		gap = p->horizon_ns;
+	left = p->horizon_ns - gap;
+	if (load && left)
+		sum = pint_table_exp2(&p->tables, pint_port_log(p, load, word, 1) + ((int64_t)dropped << 32)
+			+ pint_port_log(p, left, word, 2) - p->log_horizon);
+	if (queue && gap)
+		sum = pint_saturating_add(sum, pint_table_exp2(&p->tables, pint_port_log(p, queue, word, 3)
+			+ ((int64_t)p->tables.queue_shift << 32) + pint_port_log(p, gap, word, 4) + p->log_per_byte - p->log_horizon));
+	if (bytes)
+		sum = pint_saturating_add(sum, pint_table_exp2(&p->tables, pint_port_log(p, bytes, word, 5) + p->log_per_byte));
+	p->load = sum;
+	p->last_ns = now_ns;
+	p->last_bytes = packet_bytes;
+	return sum;
+}
+
+/* Any other packet leaves (acknowledgement, pause). */
+static inline void pint_port_pass(struct pint_port *p, uint64_t now_ns, uint64_t queue_bytes, uint32_t packet_bytes, uint64_t word)
+{
+	if (p->law == PINT_LAW_PAPER) {
+		pint_port_update(p, now_ns, queue_bytes, packet_bytes, word);
+	} else {
+		p->last_ns = now_ns;
+		p->last_bytes = packet_bytes;
+	}
+}
+
+/* The number that is encoded for a load: 512 U rounded up, at least 1. */
+static inline uint64_t pint_scaled_load(uint64_t load)
+{
+	uint64_t up = (load >> (PINT_LOAD_BITS - 9)) + ((load & ((1u << (PINT_LOAD_BITS - 9)) - 1)) != 0);
+
+	return up ? up : 1;
+}
+
 #endif

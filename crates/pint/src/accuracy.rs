@@ -148,7 +148,7 @@ struct Trial<'p, D: Paths> {
 
 impl<'p, D: Paths> Trial<'p, D> {
     fn new(plan: &'p Plan, paths: D, flow: Flow) -> Result<Trial<'p, D>, Refused> {
-        let limits = Limits { bytes: 1 << 30, idle_ns: None };
+        let limits = Limits { bytes: 1 << 30, ..Limits::default() };
         let collector = Collector::new(plan, limits, paths)?;
         Ok(Trial { plan, encoder: plan.encoder()?, collector, version: plan.version(), flow })
     }

@@ -73,11 +73,13 @@ const fn power_points() -> [u64; 2 * INTERVALS + 1] {
 pub(crate) struct Parabolas {
     pub(crate) ends: [u64; INTERVALS + 1],
     pub(crate) bends: [u32; INTERVALS],
+    /// Slopes at the lower ends, in units of 2^-40 per interval.
+    slopes: [u64; INTERVALS],
 }
 
 impl Parabolas {
     const fn through(points: [u64; 2 * INTERVALS + 1], concave: bool) -> Parabolas {
-        let mut all = Parabolas { ends: [0; INTERVALS + 1], bends: [0; INTERVALS] };
+        let mut all = Parabolas { ends: [0; INTERVALS + 1], bends: [0; INTERVALS], slopes: [0; INTERVALS] };
         let mut i = 0;
         while i <= INTERVALS {
             all.ends[i] = (points[2 * i] + 128) >> 8;
@@ -88,6 +90,8 @@ impl Parabolas {
             let chord = (all.ends[i] + all.ends[i + 1]) << 7;
             let middle = points[2 * i + 1];
             all.bends[i] = 4 * (if concave { middle - chord } else { chord - middle }) as u32;
+            let (rise, bend) = ((all.ends[i + 1] - all.ends[i]) << 8, all.bends[i] as u64);
+            all.slopes[i] = if concave { rise + bend } else { rise - bend };
             i += 1;
         }
         all
@@ -100,13 +104,15 @@ pub(crate) static POWERS: Parabolas = Parabolas::through(power_points(), false);
 /// log2 of a number from 1, in units of 2^-32, within 2^-28; never falls as `v` grows. Of 0 it is 0.
 #[inline]
 pub fn log2(v: u64) -> u64 {
-    let exponent = 63 - u64::from((v | 1).leading_zeros());
+    let v = v.max(1);
+    let above = v.leading_zeros();
+    let exponent = u64::from(63 - above);
     // The 32 bits after the highest one.
-    let fraction = ((v | u64::from(v == 0)) << (63 - exponent)) << 1 >> 32;
+    let fraction = (v << above) << 1 >> 32;
     let (interval, t) = ((fraction >> 24) as usize, fraction & 0xff_ffff);
     let end = LOGARITHMS.ends[interval];
     let bend = u64::from(LOGARITHMS.bends[interval]);
-    let slope = ((LOGARITHMS.ends[interval + 1] - end) << 8) + bend - ((bend * t) >> 24);
+    let slope = LOGARITHMS.slopes[interval] - ((bend * t) >> 24);
     (exponent << 32) + end + ((slope * t) >> 32)
 }
 
@@ -116,7 +122,7 @@ pub fn exp2(x: u32) -> u64 {
     let (interval, t) = ((x >> 24) as usize, u64::from(x & 0xff_ffff));
     let end = POWERS.ends[interval];
     let bend = u64::from(POWERS.bends[interval]);
-    let slope = ((POWERS.ends[interval + 1] - end) << 8) - bend + ((bend * t) >> 24);
+    let slope = POWERS.slopes[interval] + ((bend * t) >> 24);
     (1 << 32) + end + ((slope * t) >> 32)
 }
 
@@ -151,6 +157,10 @@ impl Arithmetic {
 
     pub const fn table_bits(self) -> u32 {
         self.table_bits
+    }
+
+    pub const fn entry_bits(self) -> u32 {
+        self.entry_bits
     }
 
     /// log2 by the highest bit and a table of the next bits, in units of 2^-32: at most 1.443 * 2^-q too small, exact on powers of

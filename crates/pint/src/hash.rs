@@ -73,6 +73,16 @@ impl Key {
     }
 }
 
+#[cfg(test)]
+impl Key {
+    /// The key under which a packet has this word.
+    pub(crate) fn giving(packet: Mixed, word: u64) -> Key {
+        // Newton's iteration for the inverse of an odd number; each step doubles the bits that are right.
+        let inverse = (0..6).fold(1u64, |x, _| x.wrapping_mul(2u64.wrapping_sub(KEY_FACTOR.wrapping_mul(x))));
+        Key(word.wrapping_mul(inverse) ^ packet.0)
+    }
+}
+
 /// A packet's id, mixed for all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mixed(u64);
@@ -81,6 +91,17 @@ impl Mixed {
     #[inline]
     pub const fn new(packet: u64) -> Mixed {
         Mixed(mix(packet))
+    }
+}
+
+/// What sets the hashes of one hop apart, for all packets and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HopSalt(u64);
+
+impl HopSalt {
+    #[inline]
+    pub const fn new(hop: u32) -> HopSalt {
+        HopSalt((hop as u64).wrapping_mul(GOLDEN))
     }
 }
 
@@ -104,7 +125,13 @@ impl Word {
     /// g: whether the `hop`-th hop (from 1) acts, in units of 2^-32.
     #[inline]
     pub const fn hop(self, hop: u32) -> u32 {
-        (fold(self.0.wrapping_add((hop as u64).wrapping_mul(GOLDEN))) >> 32) as u32
+        self.hop_of(HopSalt::new(hop))
+    }
+
+    /// g of a hop whose salt is kept.
+    #[inline]
+    pub const fn hop_of(self, hop: HopSalt) -> u32 {
+        (fold(self.0.wrapping_add(hop.0)) >> 32) as u32
     }
 
     /// The `n`-th pseudo-random word; bit i of it belongs to one hop.
@@ -128,7 +155,14 @@ impl Word {
     /// r: the coin of the `hop`-th hop, in units of 2^-32.
     #[inline]
     pub const fn coin(self, hop: u32) -> u32 {
-        (fold(self.0.wrapping_add((COINS + hop as u64).wrapping_mul(GOLDEN))) >> 32) as u32
+        self.coin_of(HopSalt::new(hop))
+    }
+
+    /// r of a hop whose salt is kept.
+    #[inline]
+    pub const fn coin_of(self, hop: HopSalt) -> u32 {
+        const COINS_SALT: u64 = COINS.wrapping_mul(GOLDEN);
+        (fold(self.0.wrapping_add(COINS_SALT).wrapping_add(hop.0)) >> 32) as u32
     }
 
     /// Which of `count` fragments of a value this packet carries, from 0.

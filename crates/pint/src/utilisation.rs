@@ -39,6 +39,7 @@ pub enum Law {
 pub const LOAD_BITS: u32 = 20;
 
 /// The number that is encoded for a load: 512 U rounded up, at least 1; 512 is the largest number of flows that U is shared by.
+#[inline]
 pub fn scaled(load: f64) -> u64 {
     // Signed numbers convert in one instruction. Saturates, and is 0 for NaN.
     let whole = (load * 512.0) as i64;
@@ -47,6 +48,7 @@ pub fn scaled(load: f64) -> u64 {
 }
 
 /// As [`scaled`], of a load in units of 2^-20.
+#[inline]
 pub const fn scaled_integer(load: u64) -> u64 {
     let up = load.div_ceil(1 << (LOAD_BITS - 9));
     if up == 0 { 1 } else { up }
@@ -70,8 +72,15 @@ impl Exact {
     pub fn new(law: Law, bits_per_second: u64, horizon_ps: u64) -> Exact {
         let horizon_ps = horizon_ps.clamp(1, i64::MAX as u64);
         let per_horizon = 1.0 / horizon_ps as f64;
-        let per_byte = 8e12 / bits_per_second.max(1) as f64 * per_horizon;
-        Exact { law, horizon_ps, per_horizon, per_byte, load: 0.0, last_ps: 0, last_bytes: 0 }
+        let mut port =
+            Exact { law, horizon_ps, per_horizon, per_byte: 0.0, load: 0.0, last_ps: 0, last_bytes: 0 };
+        port.set_rate(bits_per_second);
+        port
+    }
+
+    /// The port's rate changes. U goes on from where it is: within one T it is that of the new rate.
+    pub fn set_rate(&mut self, bits_per_second: u64) {
+        self.per_byte = 8e12 / bits_per_second.max(1) as f64 * self.per_horizon;
     }
 
     /// U as of the last update.
@@ -146,11 +155,31 @@ impl Tabled {
         };
         let horizon_ns = (horizon_ps / 1_000).max(1);
         let log_horizon = log2(horizon_ns) as i64;
+        let mut port = Tabled {
+            law,
+            tables,
+            horizon_ns,
+            log_horizon,
+            log_per_byte: 0,
+            load: 0,
+            last_ns: 0,
+            last_bytes: 0,
+        };
+        port.set_rate(bits_per_second);
+        port
+    }
+
+    /// As [`Exact::set_rate`].
+    pub fn set_rate(&mut self, bits_per_second: u64) {
         let bits_per_byte = 8_000_000_000u64;
-        let log_per_byte = log2(bits_per_byte) as i64 + (i64::from(LOAD_BITS) << 32)
+        self.log_per_byte = log2(bits_per_byte) as i64 + (i64::from(LOAD_BITS) << 32)
             - log2(bits_per_second.max(1)) as i64
-            - log_horizon;
-        Tabled { law, tables, horizon_ns, log_horizon, log_per_byte, load: 0, last_ns: 0, last_bytes: 0 }
+            - self.log_horizon;
+    }
+
+    /// The same port with these registers: U in units of 2^-20, and time and bytes of the packet before.
+    pub fn resumed(self, load: u64, last_ns: u64, last_bytes: u32) -> Tabled {
+        Tabled { load, last_ns, last_bytes, ..self }
     }
 
     /// U as of the last update, in units of 2^-20.
@@ -259,6 +288,11 @@ impl Recirculated {
     /// U as the last packet read it.
     pub fn load(&self) -> f64 {
         self.stored
+    }
+
+    /// As [`Exact::set_rate`].
+    pub fn set_rate(&mut self, bits_per_second: u64) {
+        self.exact.set_rate(bits_per_second);
     }
 
     /// Second passes so far, and the bytes of their packets: what the recirculation port carried.

@@ -62,7 +62,7 @@ impl Grid {
     /// log_B of a number whose log2 is given in units of 2^-32; in units of 2^-32 too.
     #[inline]
     pub(crate) fn position(self, log: u64) -> u64 {
-        (((log >> 32) * self.rate) << 12) + (((log & 0xffff_ffff) * self.rate) >> 20)
+        position(log, self.rate)
     }
 
     /// The code of a position.
@@ -85,6 +85,12 @@ impl Grid {
             }
         }
     }
+}
+
+/// log_B of a number whose log2 is given, both in units of 2^-32, for a grid of `rate`.
+#[inline]
+fn position(log: u64, rate: u64) -> u64 {
+    ((u128::from(log) * u128::from(rate)) >> 20) as u64
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,6 +155,18 @@ impl Approximation {
         }
     }
 
+    /// The same, if it is such a grid.
+    pub(crate) fn logarithmic(&self) -> Option<Logarithmic> {
+        match (self.scale, self.rounding) {
+            (_, Rounding::Value) => None,
+            (Scale::Multiplicative(grid), rounding) => {
+                let random = rounding == Rounding::Logarithm;
+                Some(Logarithmic { rate: grid.rate, limit: self.limit() as u32, random })
+            }
+            _ => None,
+        }
+    }
+
     /// The largest code.
     #[inline]
     pub const fn limit(&self) -> u64 {
@@ -168,11 +186,16 @@ impl Approximation {
         self.unbounded(v, coin).min(self.limit())
     }
 
-    /// The code of `v` if it is above `now`, which is returned else. The coin is tossed only if it matters.
+    /// The code of `v` if it is above `now`, which is returned else. A coin that cannot matter is tossed too: that costs less than a
+    /// branch that is guessed wrong.
     #[inline]
     pub fn raise(&self, now: u64, v: u64, coin: impl FnOnce() -> u32) -> u64 {
-        let place = self.place(v);
-        if place.code < now { now } else { place.round(coin).min(self.limit()).max(now) }
+        self.encode_tossed(v, coin()).max(now)
+    }
+
+    #[inline(never)]
+    fn encode_tossed(&self, v: u64, coin: u32) -> u64 {
+        self.unbounded(v, coin).min(self.limit())
     }
 
     /// Whether `v` is beyond the largest code by the nearest rounding, so that its estimate is too small.
@@ -187,7 +210,7 @@ impl Approximation {
     }
 
     /// Where `v` lies among the codes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self, v: u64) -> Place {
         match self.scale {
             Scale::Exact => Place { code: v, part: 0, whole: 1 },
@@ -205,6 +228,26 @@ impl Approximation {
             }
             Scale::Multiplicative(grid) => grid.place(grid.position(log2(v)), self.rounding),
         }
+    }
+}
+
+/// A geometric grid whose rounding compares the position's fraction with a coin: to the nearest, where the coin always lies just below
+/// one half, or in the logarithm domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Logarithmic {
+    rate: u64,
+    limit: u32,
+    random: bool,
+}
+
+impl Logarithmic {
+    /// As [`Approximation::encode_with`].
+    #[inline(always)]
+    pub(crate) fn encode(self, v: u64, coin: impl FnOnce() -> u32) -> u64 {
+        let position = position(log2(v), self.rate);
+        let coin = if self.random { coin() } else { u32::MAX >> 1 };
+        let code = (position >> 32) + u64::from(coin < position as u32);
+        code.min(u64::from(self.limit))
     }
 }
 

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::code::{Code, Layer, Selection, reservoir_acts};
 use crate::counting::Counter;
 use crate::encoder::{Blocks, Encoder, Set, Slot, Task};
-use crate::fixed::{LOGARITHMS, POWERS, exp2, log2, multiply_high};
+use crate::fixed::{Arithmetic, LOGARITHMS, POWERS, exp2, log2, multiply_high};
 use crate::hash::{Key, Word, mix};
 use crate::loops::LoopDetection;
+use crate::utilisation::{Law, Tabled, Tables, scaled_integer};
 use crate::value::{Approximation, Rounding};
 
 const ROUNDINGS: [(Rounding, &str); 3] =
@@ -51,6 +52,8 @@ pub fn functions() -> String {
     codes(&mut add);
     arithmetic(&mut add);
     values(&mut add);
+    tables(&mut add);
+    loads(&mut add);
     text.push_str("\n}\n");
     text
 }
@@ -175,6 +178,75 @@ fn values(add: Add) {
     add("multiplicative", "rate bits rounding v coin", multiplicative);
     add("counter", "rate bits code v coin", counters);
     add("loop", "bits tolerance field word hop value|twice the field, plus 1 if reported", loops);
+}
+
+/// What a pipeline of tables computes ([`crate::fixed::Arithmetic`]).
+fn tables(add: Add) {
+    let sizes = [(8, 24), (15, 15), (1, 1), (16, 32), (4, 9)];
+    let (mut logs, mut rounded, mut powers) = (vec![], vec![], vec![]);
+    for (n, v) in numbers(60).enumerate() {
+        let (bits, entry) = sizes[n % sizes.len()];
+        let Some(arithmetic) = Arithmetic::new(bits, entry) else { continue };
+        let (q, entry) = (u64::from(bits), u64::from(entry));
+        let coin = if n % 7 == 0 { u32::MAX } else { (mix(v ^ 77) >> 32) as u32 };
+        logs.push(vec![q, entry, v, arithmetic.log2(v) as u64]);
+        rounded.push(vec![q, entry, v, coin.into(), arithmetic.log2_rounded(v, coin) as u64]);
+        // Logarithms up to 2^64 and beyond, some below zero; then any number.
+        let x = if n % 3 == 0 { v as i64 } else { (v % (68 << 32)) as i64 - (2 << 32) };
+        powers.push(vec![q, x as u64, arithmetic.exp2(x)]);
+    }
+    add("table_log2", "table_bits entry_bits v", logs);
+    add("table_log2_rounded", "table_bits entry_bits v coin", rounded);
+    add("table_exp2", "table_bits x", powers);
+}
+
+/// The load of a port by tables ([`Tabled`]): a port's registers, a packet, the load after it.
+fn loads(add: Add) {
+    let arithmetics =
+        [Tables::PAPER, Tables::AUTHORS, Tables { random: false, queue_shift: 4, ..Tables::PAPER }];
+    let mut cases = Vec::new();
+    for n in 0..90u64 {
+        let draw = |purpose: u64| mix(n << 8 | purpose);
+        let tables = arithmetics[(n % 3) as usize];
+        let law = if n / 3 % 2 == 0 { Law::Code } else { Law::Paper };
+        let rate = [10_000_000_000, 100_000_000_000, 123_456_789, 1 << 62][(n / 6 % 4) as usize];
+        let horizon = [12_240, 5_000, 1, 1_000_003][(n / 2 % 4) as usize];
+        let (load, last) = (draw(1) >> (20 + draw(2) % 44), draw(3) >> 30);
+        // Often within one horizon, sometimes beyond it, sometimes back in time.
+        let now = if n % 11 == 0 { draw(4) >> 30 } else { last + draw(5) % (2 * horizon) };
+        let (before, bytes, passes) = (draw(6) % 1_500, draw(7) % 1_500, u64::from(n % 5 == 4));
+        let (queue, word) = (draw(8) >> (40 + draw(9) % 24), draw(10));
+        let port = Tabled::new(law, tables, rate, horizon * 1_000);
+        let mut port = port.resumed(load, last, before as u32);
+        if passes == 1 {
+            port.pass(now * 1_000, queue, bytes as u32, Word(word));
+        } else {
+            port.update(now * 1_000, queue, bytes as u32, Word(word));
+        }
+        let (q, entry) = (tables.arithmetic.table_bits(), tables.arithmetic.entry_bits());
+        let tables = [q, entry, tables.load_bits, tables.queue_shift, tables.random.into()].map(u64::from);
+        let port_and_packet = [
+            u64::from(law == Law::Paper),
+            rate,
+            horizon,
+            load,
+            last,
+            before,
+            passes,
+            now,
+            queue,
+            bytes,
+            word,
+        ];
+        cases.push([&tables[..], &port_and_packet, &[port.load()]].concat());
+    }
+    add(
+        "load",
+        "table_bits entry_bits load_bits queue_shift random paper_law bits_per_second horizon_ns load last_ns last_bytes passes now_ns \
+         queue_bytes packet_bytes word|the load after the packet, 2^-20",
+        cases,
+    );
+    add("scaled_load", "load", numbers(30).map(|load| vec![load, scaled_integer(load)]).collect());
 }
 
 /// A task beside its description.

@@ -69,7 +69,7 @@ fn the_memory_of_all_flows_stays_within_the_limit_as_the_allocator_sees_it() {
     let version = plan.version();
     let limit = 2 << 20;
     let before = IN_USE.load(Ordering::Relaxed);
-    let mut collector = Collector::new(&plan, Limits { bytes: limit, idle_ns: None }, NoPaths).unwrap();
+    let mut collector = Collector::new(&plan, Limits { bytes: limit, ..Limits::default() }, NoPaths).unwrap();
     let empty = IN_USE.load(Ordering::Relaxed) - before;
     let mut most = 0;
     for packet in 0..400_000u64 {

@@ -25,6 +25,8 @@ const WORKLOADS: &[&str] = &[
     include_str!("../../../benches/fat320-hpcc.toml"),
     include_str!("../../../benches/fat320-hpcc-pint.toml"),
     include_str!("../../../benches/fat320-dctcp.toml"),
+    include_str!("../../../benches/imc10-phost.toml"),
+    include_str!("../../../benches/imc10-pfabric.toml"),
     include_str!("../../../benches/p8.toml"),
     include_str!("../../../benches/p16.toml"),
     include_str!("../../../benches/i64.toml"),

@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use scenarios::{check, explain, names, resolve, schema};
     #[pymodule_export]
-    use tables::{Table, backlog, completion, deadlines, queues, series, slowdown, table};
+    use tables::{Table, backlog, completion, deadlines, queues, series, shares, slowdown, table};
 
     /// The version of weftline.
     #[pyfunction]

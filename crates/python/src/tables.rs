@@ -165,6 +165,19 @@ pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
         .map_err(of_results)
 }
 
+/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "group", "start_ns", "bytes"}]`.
+#[pyfunction]
+pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResult<String> {
+    py.detach(|| {
+        let shares = results::shares::read(&dir, from_ns, to_ns)?;
+        let told = shares.into_iter().map(|share| {
+            json!({ "flow": share.flow, "group": share.group, "start_ns": share.start_ns, "bytes": share.bytes })
+        });
+        Ok(Value::Array(told.collect()).to_string())
+    })
+    .map_err(of_results)
+}
+
 /// Queue length over all ports that were sampled, as JSON:
 /// `{"percentiles": {"p50", "p95", "p99", "p999", "max"}, "cdf": [[bytes, share], ...]}`.
 #[pyfunction]

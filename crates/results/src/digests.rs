@@ -23,6 +23,7 @@ pub fn schema() -> SchemaRef {
         column("hops", DataType::UInt32),
         column("plan_version", DataType::UInt32),
         column("sink", DataType::UInt32),
+        column("loop", DataType::UInt32),
     ]))
 }
 
@@ -46,6 +47,7 @@ pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
             numbers(|digest| digest.hops),
             numbers(|digest| digest.plan_version),
             hosts(|digest| digest.dst),
+            numbers(|digest| digest.looped.into()),
         ],
     )
     .expect("columns are made in the order and of the types of the schema, each from all digests")

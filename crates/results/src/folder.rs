@@ -307,7 +307,7 @@ mod tests {
     use crate::trace;
     use arrow_array::RecordBatch;
     use serde_json::json;
-    use weftline_sim::measure::{Ending, Entity, PortTotals, QueueHistogram, RegionWork};
+    use weftline_sim::measure::{CebinaeTotals, Ending, Entity, PortTotals, QueueHistogram, RegionWork};
     use weftline_sim::units::{Bytes, Time};
 
     fn about() -> About {
@@ -383,6 +383,11 @@ mod tests {
             ],
             queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
             jobs: vec![(0, Time::from_us(1), Time::from_us(5))],
+            cebinae: vec![(
+                3,
+                1,
+                CebinaeTotals { windows: 10, windows_saturated: 4, ..CebinaeTotals::default() },
+            )],
         }
     }
 
@@ -466,6 +471,8 @@ mod tests {
         assert_eq!(summary["slowdown"]["count"], 2);
         assert_eq!(summary["slowdown"]["by_group"]["web"]["p50"], 1.5);
         assert_eq!(summary["queues"]["max"], 2000);
+        let cebinae = summary["cebinae"].as_object().unwrap().values().next().unwrap();
+        assert_eq!((&cebinae["windows"], &cebinae["windows_saturated"]), (&json!(10), &json!(4)));
         assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), about().scenario);
         let mut files: Vec<_> = fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name()).collect();
         files.sort();

@@ -24,6 +24,7 @@ pub mod queues;
 pub mod recorded;
 pub mod resources;
 pub mod series;
+pub mod shares;
 pub mod slowdown;
 pub mod summary;
 pub mod table_file;

@@ -14,6 +14,8 @@
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
+//! cebinae  { "s0.p3": {windows, windows_saturated, top_flows, to_head, to_tail, dropped_by_filter, dropped_by_buffer,
+//!            missed_by_cache} }                             ports under Cebinae; absent without
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!
@@ -24,7 +26,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Balance, Ending, Outcome, PortTotals};
+use weftline_sim::measure::{Balance, CebinaeTotals, Ending, Outcome, PortTotals};
 use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
@@ -97,12 +99,33 @@ pub(crate) fn of(
         summary
             .insert("peak_memory_bytes".into(), json!(peak_memory_bytes().map_or(peak, |now| now.max(peak))));
     }
+    if !outcome.cebinae.is_empty() {
+        summary.insert("cebinae".into(), cebinae(names, outcome));
+    }
     for part in [totals, counters(&all)] {
         if let Value::Object(part) = part {
             summary.extend(part);
         }
     }
     Ok(Value::Object(summary))
+}
+
+/// What Cebinae decided, by port.
+fn cebinae(names: &Names, outcome: &Outcome) -> Value {
+    let port = |&(node, port, t): &(u32, u32, CebinaeTotals)| {
+        let totals = json!({
+            "windows": t.windows,
+            "windows_saturated": t.windows_saturated,
+            "top_flows": t.top_flows,
+            "to_head": t.to_head,
+            "to_tail": t.to_tail,
+            "dropped_by_filter": t.dropped_by_filter,
+            "dropped_by_buffer": t.dropped_by_buffer,
+            "missed_by_cache": t.missed_by_cache,
+        });
+        (names.port(node, port), totals)
+    };
+    Value::Object(outcome.cebinae.iter().map(port).collect())
 }
 
 /// How the work was spread over threads and regions. With one region there is no lookahead.

@@ -11,7 +11,8 @@ use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 
-const USAGE: &str = "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N]";
+const USAGE: &str =
+    "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N] [--windows true|false]";
 
 /// Takes records and keeps none.
 struct Nowhere;
@@ -53,6 +54,7 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
             }
             "--threads" => execution.threads = number()?,
             "--regions" => execution.regions = Some(number()?),
+            "--windows" => execution.windows = Some(value.parse().map_err(|_| USAGE)?),
             _ => return Err(USAGE.to_owned()),
         }
     }
@@ -65,5 +67,7 @@ fn packet_hops(mut arguments: impl Iterator<Item = String>) -> Result<u64, Strin
     let began = std::time::Instant::now();
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).map_err(|e| e.to_string())?;
     eprintln!("seconds {:.4}", began.elapsed().as_secs_f64());
+    eprintln!("events {}", outcome.events);
+    eprintln!("fingerprint {:016x}", outcome.fingerprint);
     Ok(outcome.packet_hops)
 }

@@ -3,6 +3,7 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 mod balancer;
+mod queue;
 
 use crate::congestion::ControllerConfig;
 use crate::telemetry::pint::PintConfig;
@@ -11,7 +12,14 @@ use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
+pub use queue::{
+    AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
+    ManagedConfig, RedConfig,
+};
 use std::sync::Arc;
+
+mod tcp;
+pub use tcp::*;
 
 /// A run, everything resolved.
 #[derive(Clone)]
@@ -49,6 +57,21 @@ pub struct SwitchConfig {
     pub lossy_alpha: f64,
     pub balancer: BalancerConfig,
     pub queue: QueueConfig,
+    /// Ports that have another one: (ports, queue), of which the last that names a port holds.
+    pub port_queues: Vec<(PortSet, QueueConfig)>,
+}
+
+impl SwitchConfig {
+    /// The queue of a switch's port.
+    pub fn queue_at(&self, node: NodeId, local: u32) -> &QueueConfig {
+        let named = self.port_queues.iter().rev().find(|(ports, _)| ports.contains(&(node, local)));
+        named.map_or(&self.queue, |(_, queue)| queue)
+    }
+
+    /// The queues of all its ports.
+    pub fn queues(&self) -> impl Iterator<Item = &QueueConfig> {
+        std::iter::once(&self.queue).chain(self.port_queues.iter().map(|(_, queue)| queue))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +122,7 @@ pub struct PfcConfig {
     pub shift: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum QueueConfig {
     /// Eight classes, class 0 first, the others round robin; first come first served within a class.
     Fifo,
@@ -107,6 +130,8 @@ pub enum QueueConfig {
     Pfabric { limit: Bytes },
     /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
     Priority { limit: Option<Bytes>, drop: DropRule },
+    /// A buffer of the port's own.
+    Managed(ManagedConfig),
 }
 
 /// Which packet a full queue of classes drops.
@@ -124,6 +149,7 @@ pub enum TransportConfig {
     Phost(PhostConfig),
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
+    Tcp(Box<TcpConfig>),
 }
 
 impl TransportConfig {
@@ -133,6 +159,7 @@ impl TransportConfig {
             TransportConfig::Phost(_) => "phost",
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
+            TransportConfig::Tcp(_) => "tcp",
         }
     }
 
@@ -164,7 +191,14 @@ impl TransportConfig {
         }
     }
 
-    /// None where the transport has no controllers.
+    pub fn tcp(&self) -> Option<&TcpConfig> {
+        match self {
+            TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The controller of RDMA; none elsewhere.
     pub fn controller(&self) -> Option<&ControllerConfig> {
         self.rdma().map(|rdma| &rdma.controller)
     }

@@ -37,6 +37,8 @@ pub mod flag {
     pub const LAST: u8 = 2;
     /// Switches write telemetry records into it.
     pub const TELEMETRY: u8 = 4;
+    /// Its sender would not react to a mark: a queue that would mark it drops it.
+    pub const NOT_CAPABLE: u8 = 8;
     /// From this bit on: [`Packet::code`](super::Packet::code).
     pub const CODE_SHIFT: u8 = 4;
 }

@@ -1,8 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
 use crate::config::{
-    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TelemetryConfig,
-    TransportConfig,
+    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TcpConfig,
+    TelemetryConfig, TransportConfig,
 };
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
@@ -38,11 +38,18 @@ pub enum TransportSettings {
     Phost(PhostSettings),
     Pfabric(PfabricSettings),
     Fastpass(FastpassSettings),
+    Tcp(Box<TcpSettings>),
 }
 
 /// pFabric settings with what is derived from the network.
 pub struct PfabricSettings {
     pub config: PfabricConfig,
+    pub base_rtt: Time,
+}
+
+/// TCP settings with what is derived from the network.
+pub struct TcpSettings {
+    pub config: TcpConfig,
     pub base_rtt: Time,
 }
 
@@ -87,6 +94,7 @@ impl Framing {
             TransportConfig::Phost(phost) => Framing::of_phost(phost),
             TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
             TransportConfig::Fastpass(fastpass) => Framing::of_fastpass(fastpass),
+            TransportConfig::Tcp(tcp) => Framing::of_tcp(tcp),
         }
     }
 
@@ -117,6 +125,15 @@ impl Framing {
         }
     }
 
+    fn of_tcp(tcp: &TcpConfig) -> Framing {
+        Framing {
+            payload: u64::from(tcp.mss),
+            header: u64::from(tcp.header),
+            ack: u64::from(tcp.ack_header),
+            acks_each: tcp.ack.every == 1,
+        }
+    }
+
     /// Bytes on the wire of a data packet with this payload.
     pub fn data_bytes(&self, payload: u64) -> u64 {
         payload + self.header
@@ -128,6 +145,8 @@ pub struct RdmaSettings {
     pub config: RdmaConfig,
     /// Every data packet carries a telemetry stack: INT records, or PINT's digest.
     pub stack: bool,
+    /// Where the controller steers on the load that PINT brings: how to read it.
+    pub load: Option<Arc<PintConfig>>,
     /// Bytes of telemetry in every data packet and acknowledgement.
     pub telemetry_bytes: u32,
     /// Bytes of an acknowledgement on the wire.
@@ -156,6 +175,10 @@ impl RdmaSettings {
             TelemetryConfig::Int { all, .. } => *all || needs.int,
             TelemetryConfig::Pint(_) => true,
         };
+        let load = match telemetry {
+            TelemetryConfig::Pint(pint) if needs.load => Some(pint.clone()),
+            _ => None,
+        };
         let telemetry_bytes = telemetry_bytes(config, telemetry);
         let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
         // The authors size every window by the largest bandwidth-delay product of the network.
@@ -168,6 +191,7 @@ impl RdmaSettings {
         let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
         RdmaSettings {
             stack,
+            load,
             telemetry_bytes,
             ack_bytes,
             ack_class: if ignores_pause { 0 } else { config.class },
@@ -215,6 +239,12 @@ impl FastpassSettings {
     }
 }
 
+impl TcpSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_tcp(&self.config)
+    }
+}
+
 impl TransportSettings {
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
@@ -223,6 +253,7 @@ impl TransportSettings {
             TransportSettings::Phost(phost) => phost.framing(),
             TransportSettings::Pfabric(pfabric) => pfabric.framing(),
             TransportSettings::Fastpass(fastpass) => fastpass.framing(),
+            TransportSettings::Tcp(tcp) => tcp.framing(),
         }
     }
 }
@@ -270,6 +301,15 @@ impl Settings {
         }
     }
 
+    /// Those of a flow or packet that runs over TCP.
+    #[inline(always)]
+    pub fn tcp(&self, index: impl Into<usize>) -> &TcpSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Tcp(settings) => settings,
+            _ => unreachable!("a flow of another transport came to TCP"),
+        }
+    }
+
     /// The longest base RTT that any transport reckons with.
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
@@ -277,6 +317,7 @@ impl Settings {
             TransportSettings::Phost(phost) => phost.base_rtt,
             TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
             TransportSettings::Fastpass(fastpass) => fastpass.base_rtt,
+            TransportSettings::Tcp(tcp) => tcp.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

@@ -272,7 +272,7 @@ impl World {
             ns => format!("{ns}ns"),
         };
         // Short flows go above long ones only where queues have priorities.
-        let short = if queue == "fifo" { 0 } else { 4 };
+        let short = if queue.contains("\"fifo\"") { 0 } else { 4 };
         let phost = format!(
             "kind = \"phost\"\npolicy = \"{policy}\"\nfree_tokens_for = \"{free}\"\nshort_flow = {short}\n\
              request_timeout = \"30us\"\n"
@@ -307,7 +307,7 @@ impl World {
         let text = format!(
             "[topology]\nkind = \"star\"\nhosts = {hosts}\n\
              [switch]\nbuffer = \"{buffer}KB\"\nforwarding = \"{forwarding}\"\npfc = {{ enabled = {pfc} }}\n\
-             balancer = {{ {balancer} }}\nqueue = {{ kind = \"{queue}\" }}\n\
+             balancer = {{ {balancer} }}\nqueue = {{ {queue} }}\n\
              [transport]\n{transport}\
              [telemetry]\n{telemetry}\n\
              [run]\nuntil = \"{until}\"\n{workloads}"
@@ -378,7 +378,20 @@ fn switch() -> impl Strategy<Value = Switch> {
         "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
         "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",
     ]);
-    let queues = prop::sample::select(vec!["fifo", "priority", "pfabric"]);
+    // Small enough to drop, fast enough for runs of microseconds.
+    let queues = prop::sample::select(vec![
+        "kind = \"fifo\"",
+        "kind = \"priority\"",
+        "kind = \"pfabric\"",
+        "kind = \"fifo\", packets = 30, nic_packets = 2",
+        "kind = \"codel\", target = \"2us\", interval = \"20us\"",
+        "kind = \"fq-codel\", target = \"2us\", interval = \"20us\", packets = 50, queues = 8",
+        "kind = \"drr\", limit = \"30KB\", link_header = \"2B\"",
+        "kind = \"red\", min_queue = \"5KB\", max_queue = \"20KB\", weight = 0.1",
+        "kind = \"dualpi2\", packets = 50, target = \"5us\", update = \"2us\", alpha = 10, beta = 5000",
+        "kind = \"afq\", packets = 100, rounds = 8, round_bytes = \"3KB\"",
+        "kind = \"cebinae\", packets = 50, deadline = \"300ns\", nic_packets = 1",
+    ]);
     let forwarding = prop::sample::select(vec!["store-and-forward", "cut-through", "ideal-cut-through"]);
     (20u64..2000, any::<bool>(), forwarding, balancers, queues).prop_map(
         |(buffer_kb, pfc, forwarding, balancer, queue)| Switch {

@@ -3,9 +3,9 @@
 //! A digest does not fit if it passed another number of hops, or contradicts a path that is known. One such digest is no news: a
 //! packet was late around a change of route, took a backup for a moment, or was damaged. It goes into a record of its own beside the
 //! flow's, the *newcomer*, which takes in only such digests, so that two paths are never read as one. The newcomer becomes the flow's
-//! record when [`PATIENCE`] digests that do not fit the old one agree with each other, or [`MOST_MISFITS`] do not even agree: then the
+//! record when 3 digests that do not fit the old one agree with each other, or 8 do not even agree ([`Patience`]): then the
 //! old path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the old number of hops,
-//! or, where the numbers are the same (a digest of the new path may well fit the old one), when [`FITS`] in a row fit.
+//! or, where the numbers are the same (a digest of the new path may well fit the old one), when 64 in a row fit.
 //!
 //! A path that contradicts itself before it is known cannot wait: digests of two paths may be mixed in it. It begins anew at once.
 //!
@@ -15,13 +15,25 @@ use super::EventKind;
 use super::paths::Paths;
 use super::records::{Digest, Effect, Record};
 
-/// Digests that do not fit a record, but each other, and make a change.
-pub const PATIENCE: u32 = 3;
-/// Digests that do not fit a record, nor all each other, and make a change.
-pub const MOST_MISFITS: u32 = 8;
-/// Digests that fit, in a row, after which those that did not are strays. One of the new path fits the old one with a probability of
-/// 0.9 at worst (one of 59 hops differs), 64 of them with 0.001.
-pub const FITS: u32 = 64;
+/// How many digests make up the collector's mind about a flow; 0 counts as 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Digests that do not fit a record, but each other, and make a change.
+    pub agreeing: u32,
+    /// Digests that do not fit a record, nor all each other, and make a change.
+    pub misfits: u32,
+    /// Digests that fit, in a row, after which those that did not are strays.
+    pub fits: u32,
+}
+
+impl Default for Patience {
+    /// 3, so that two packets that were late around a change are none; 8, so that damaged digests between those of the new path do not
+    /// hold it up; 64, because a digest of the new path fits the old one with a probability of 0.9 at worst (one of 59 hops differs), 64
+    /// of them with 0.001.
+    fn default() -> Patience {
+        Patience { agreeing: 3, misfits: 8, fits: 64 }
+    }
+}
 
 /// A record of the digests that do not fit the one it stands beside.
 #[derive(Debug)]
@@ -75,14 +87,14 @@ impl<P> Record<P> {
         if self.newcomer.is_none() {
             return (outcome, grown);
         }
-        (outcome, grown - self.doubt_newcomer())
+        (outcome, grown - self.doubt_newcomer(digest.patience.fits))
     }
 
     /// A digest has fitted although there is a newcomer: by how many bytes the record shrank.
-    fn doubt_newcomer(&mut self) -> isize {
+    fn doubt_newcomer(&mut self, fits: u32) -> isize {
         let Some(newcomer) = &mut self.newcomer else { return 0 };
         newcomer.fits += 1;
-        if newcomer.fits < FITS && newcomer.record.hops == self.hops {
+        if newcomer.fits < fits && newcomer.record.hops == self.hops {
             return 0;
         }
         self.strays += u64::from(newcomer.misfits);
@@ -108,7 +120,7 @@ impl<P> Record<P> {
         };
         newcomer.take(digest, epoch);
         let grown = (newcomer.bytes + size_of::<Newcomer<P>>()) as isize - before as isize;
-        if newcomer.agreeing < PATIENCE && newcomer.misfits < MOST_MISFITS {
+        if newcomer.agreeing < digest.patience.agreeing.max(1) && newcomer.misfits < digest.patience.misfits {
             return (Outcome::On, grown);
         }
         let kind = match (self.hops, newcomer.record.hops) {
@@ -168,10 +180,15 @@ mod tests {
     use proptest::prelude::*;
 
     const DETOUR: [u64; 4] = [11, 701, 3, 1_000];
+    const LONGER: [u64; 5] = [11, 700, 9, 3, 1_000];
 
     /// What is told when packets 0, 1, ... of one flow take these paths.
     fn told<'a>(paths: impl IntoIterator<Item = &'a [u64]>) -> Told {
-        let (plan, mut collector) = collector(Limits::default());
+        told_with(Patience::default(), paths)
+    }
+
+    fn told_with<'a>(patience: Patience, paths: impl IntoIterator<Item = &'a [u64]>) -> Told {
+        let (plan, mut collector) = collector(Limits { patience, ..Limits::default() });
         let (mut told, mut taken) = (Told::default(), 0);
         for (packet, path) in (0..).zip(paths) {
             collector.take(&row(&plan, flow(1), packet, path), &mut told).unwrap();
@@ -180,6 +197,18 @@ mod tests {
         collector.finish(&mut told);
         assert_eq!(digests_and_strays(&told), taken, "each digest is in one record, or a stray");
         told
+    }
+
+    #[test]
+    fn patience_is_a_setting() {
+        // Four packets in a row over a longer way.
+        let four = || but(&[(200, &LONGER), (201, &LONGER), (202, &LONGER), (203, &LONGER)]);
+        let ended = |told: &Told| records(told).len();
+        assert_eq!(ended(&told(four())), 3, "there and back");
+        let patient = Patience { agreeing: 5, ..Patience::default() };
+        assert_eq!(records(&told_with(patient, four())), [(Some(Ending::Finished), 296, 4)]);
+        let hasty = Patience { agreeing: 0, misfits: 0, fits: 0 };
+        assert_eq!(ended(&told_with(hasty, but(&[(200, &LONGER)]))), 3);
     }
 
     fn kinds(told: &Told) -> Vec<&EventKind> {
@@ -266,7 +295,11 @@ mod tests {
             let _ = collector.take(&Recorded { digest, ..row }, &mut told);
         }
         assert!(matches!(kinds(&told)[1], EventKind::PathChanged), "{:?}", told.events);
-        assert!(told.events[1].time_ns <= (200 + u64::from(MOST_MISFITS)) * 10, "{:?}", told.events[1]);
+        assert!(
+            told.events[1].time_ns <= (200 + u64::from(Patience::default().misfits)) * 10,
+            "{:?}",
+            told.events[1]
+        );
     }
 
     proptest! {

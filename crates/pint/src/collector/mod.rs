@@ -28,7 +28,7 @@ use crate::encoder::{Encoder, Refused};
 use crate::plan::Plan;
 use crate::recorded::{Flow, Recorded};
 
-pub use changes::{FITS, MOST_MISFITS, PATIENCE};
+pub use changes::Patience;
 pub use events::{
     Ending, Event, EventKind, Findings, FlowReport, FrequentValue, HopFrequent, HopQuantiles, PathFindings,
     Sink, Summary, Told,
@@ -52,12 +52,14 @@ pub struct Limits {
     pub bytes: usize,
     /// A flow of which nothing is seen for longer is handed out; None: never.
     pub idle_ns: Option<u64>,
+    /// When digests that do not fit a flow's record are a change of its path.
+    pub patience: Patience,
 }
 
 impl Default for Limits {
     /// 256 MiB, no idle time.
     fn default() -> Limits {
-        Limits { bytes: 256 << 20, idle_ns: None }
+        Limits { bytes: 256 << 20, idle_ns: None, patience: Patience::default() }
     }
 }
 
@@ -231,7 +233,15 @@ impl<D: Paths> Collector<D> {
         let group = &self.groups[usize::from(share.group)];
         let id = FlowId { group: share.group, flow: row.flow.under(group.key) };
         let fields = self.encoder.fields_of(set);
-        let digest = Digest { row, flow: id.flow, group, share, fields, paths: &self.paths };
+        let digest = Digest {
+            row,
+            flow: id.flow,
+            group,
+            share,
+            fields,
+            paths: &self.paths,
+            patience: self.limits.patience,
+        };
         let (place, record) = self.flows.touch(id, || Record::start(&digest, 0));
         let strays = record.strays;
         let (outcome, grown) = record.offer(&digest);

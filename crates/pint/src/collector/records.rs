@@ -1,6 +1,6 @@
 //! What is kept of one flow under one key, and how a digest goes in.
 
-use super::changes::Newcomer;
+use super::changes::{Newcomer, Patience};
 use super::events::{Ending, FlowReport};
 use super::paths::{Paths, Step};
 use super::recording::{Keeping, Recording};
@@ -58,6 +58,7 @@ pub(super) struct Digest<'a, D> {
     /// Of the packet's query set.
     pub fields: &'a [Field],
     pub paths: &'a D,
+    pub patience: Patience,
 }
 
 /// What a digest did to a record.

@@ -255,7 +255,8 @@ fn loops_are_told() {
 
 #[test]
 fn idle_flows_and_those_that_memory_lacks_room_for_are_handed_out() {
-    let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(5_000) });
+    let (plan, mut collector) =
+        collector(Limits { bytes: MIN_BYTES, idle_ns: Some(5_000), ..Limits::default() });
     let mut told = Told::default();
     collector.take(&row(&plan, flow(1), 1, &PATH), &mut told).unwrap();
     collector.take(&row(&plan, flow(2), 400, &PATH), &mut told).unwrap();
@@ -325,7 +326,7 @@ proptest! {
         rows in prop::collection::vec((0u64..40, any::<u64>(), any::<u64>(), 0u32..14, any::<u64>(), any::<bool>()), 0..600),
     ) {
         let run = || {
-            let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(1 << 62) });
+            let (plan, mut collector) = collector(Limits { bytes: MIN_BYTES, idle_ns: Some(1 << 62), ..Limits::default() });
             let mut told = Told::default();
             for &(id, packet, digest, hops, time_ns, looped) in &rows {
                 let flow = Flow { destination_port: (digest % 3) as u16, ..flow(id) };

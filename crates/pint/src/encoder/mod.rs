@@ -9,12 +9,12 @@ mod step;
 
 pub use step::{Observed, block};
 
-use crate::code::{Code, MAX_HOPS};
+use crate::code::{Code, MAX_HOPS, survivor};
 use crate::counting::Counter;
-use crate::hash::{Key, Mixed};
+use crate::hash::{Key, Mixed, spread};
 use crate::loops::LoopDetection;
 use crate::value::Approximation;
-use step::{Ready, hybrid, step};
+use step::{Hop, Operation, Thresholds, task_step};
 
 /// Queries that an encoder may have.
 pub const MAX_QUERIES: usize = 16;
@@ -80,21 +80,32 @@ pub struct Field {
     pub copy: u8,
     pub offset: u8,
     pub bits: u8,
-    /// As many ones as bits.
+    /// The next field is another copy of the same query.
+    copied: bool,
+    /// How far a hash of 64 bits is shifted down for its upper ones to fall on the field.
+    down: u8,
+    /// Ones where the field lies.
     mask: u64,
+    operation: Operation,
 }
 
 impl Field {
     /// Its bits of a digest.
     #[inline]
     pub const fn read(&self, digest: u64) -> u64 {
-        digest >> self.offset & self.mask
+        (digest & self.mask) >> self.offset
     }
 
     /// The digest with its bits replaced.
     #[inline]
     pub const fn write(&self, digest: u64, value: u64) -> u64 {
-        digest & !(self.mask << self.offset) | (value & self.mask) << self.offset
+        digest & !self.mask | value << self.offset & self.mask
+    }
+
+    /// The largest number that it holds.
+    #[inline]
+    const fn limit(&self) -> u64 {
+        self.mask >> self.offset
     }
 }
 
@@ -163,15 +174,13 @@ impl core::error::Error for Refused {}
 pub struct Encoder {
     selector: Key,
     tasks: [Task; MAX_QUERIES],
-    /// Of the queries that trace paths.
-    ready: [Ready; MAX_QUERIES],
-    /// Cumulative shares; 0 beyond the last set.
-    until: [u32; MAX_SETS],
-    /// Each set's first field and the one after its last.
-    ranges: [(u16, u16); MAX_SETS],
+    /// Of the queries that trace paths by a code that selects by thresholds.
+    layers: [Option<Thresholds>; MAX_QUERIES],
+    /// Of each set the cumulative share, its first field and the one after its last; beyond the last set all packets, and no field.
+    sets: [(u32, u16, u16); MAX_SETS],
     fields: [Field; MAX_FIELDS],
     queries: usize,
-    sets: usize,
+    count: usize,
 }
 
 impl Encoder {
@@ -183,29 +192,38 @@ impl Encoder {
         if sets.len() > MAX_SETS {
             return Err(Refused::TooManySets);
         }
-        let nothing = Field { key: Key(0), query: 0, copy: 0, offset: 0, bits: 1, mask: 1 };
+        let operation = Operation::Other;
+        let nothing = Field {
+            key: Key(0),
+            query: 0,
+            copy: 0,
+            offset: 0,
+            bits: 1,
+            copied: false,
+            down: 63,
+            mask: 1,
+            operation,
+        };
         let mut encoder = Encoder {
             selector,
             tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
-            ready: [Ready::No; MAX_QUERIES],
-            until: [0; MAX_SETS],
-            ranges: [(0, 0); MAX_SETS],
+            layers: [None; MAX_QUERIES],
+            sets: [(1 << 16, 0, 0); MAX_SETS],
             fields: [nothing; MAX_FIELDS],
             queries: tasks.len(),
-            sets: sets.len(),
+            count: sets.len(),
         };
         encoder.tasks[..tasks.len()].copy_from_slice(tasks);
-        encoder.ready.iter_mut().zip(tasks).for_each(|(ready, task)| *ready = Ready::of(task));
+        encoder.layers.iter_mut().zip(tasks).for_each(|(layers, task)| *layers = Thresholds::of(task));
         let (mut place, mut before) = (0, 0);
         for (index, set) in sets.iter().enumerate() {
             if set.until < before || set.until > 1 << 16 {
                 return Err(Refused::Shares { set: index });
             }
             before = set.until;
-            encoder.until[index] = set.until;
             let first = place;
             encoder.add_fields(index, set.slots, &mut place)?;
-            encoder.ranges[index] = (first as u16, place as u16);
+            encoder.sets[index] = (set.until, first as u16, place as u16);
         }
         Ok(encoder)
     }
@@ -225,16 +243,19 @@ impl Encoder {
             if !fits_task(&self.tasks[query], slot.bits) {
                 return Err(Refused::Mismatch { set, query });
             }
+            let operation = Operation::of(&self.tasks[query]);
             for copy in 0..slot.copies {
                 let key = Key::new(slot.key.0, u64::from(copy));
                 let offset = (slot.offset + copy * slot.bits) as u8;
-                let mask = u64::MAX >> (64 - slot.bits);
+                let mask = u64::MAX >> (64 - slot.bits) << offset;
                 let (query, copy, bits) = (slot.query as u8, copy as u8, slot.bits as u8);
-                let field = Field { key, query, copy, offset, bits, mask };
-                if used & mask << offset != 0 {
+                let copied = u32::from(copy) + 1 < slot.copies;
+                let down = 64 - bits - offset;
+                let field = Field { key, query, copy, offset, bits, copied, down, mask, operation };
+                if used & mask != 0 {
                     return Err(Refused::Overlap { set });
                 }
-                used |= mask << offset;
+                used |= mask;
                 *self.fields.get_mut(*place).ok_or(Refused::TooManyFields)? = field;
                 *place += 1;
             }
@@ -250,13 +271,14 @@ impl Encoder {
     /// Which set a packet belongs to; None if it carries nothing.
     #[inline]
     pub fn set(&self, packet: u64) -> Option<usize> {
-        self.set_of(Mixed::new(packet))
+        Some(self.set_of(Mixed::new(packet))).filter(|&set| set < self.count)
     }
 
+    /// [`MAX_SETS`] or a place beyond the last set for a packet that carries nothing: there are no fields.
     #[inline]
-    fn set_of(&self, packet: Mixed) -> Option<usize> {
+    fn set_of(&self, packet: Mixed) -> usize {
         let place = u32::from(self.selector.word_of(packet).share());
-        (0..self.sets.min(MAX_SETS)).find(|&set| place < self.until[set])
+        (0..MAX_SETS).find(|&set| place < self.sets[set].0).unwrap_or(MAX_SETS)
     }
 
     /// The fields that a packet carries.
@@ -268,7 +290,7 @@ impl Encoder {
     /// The fields of a set; none if there is no such set.
     #[inline]
     pub fn fields_of(&self, set: usize) -> &[Field] {
-        self.ranges.get(set).map_or(&[], |&(first, end)| &self.fields[usize::from(first)..usize::from(end)])
+        self.sets.get(set).map_or(&[], |&(_, first, end)| &self.fields[usize::from(first)..usize::from(end)])
     }
 
     /// The digest after the `hop`-th hop (from 1, which starts from 0 whatever `digest` is; hops beyond [`MAX_HOPS`] count as that one).
@@ -289,7 +311,7 @@ impl Encoder {
     pub fn encode_from(&self, digest: u64, packet: u64, hop: u32, observed: impl Observed) -> (u64, bool) {
         let mixed = Mixed::new(packet);
         let digest = if hop <= 1 { 0 } else { digest };
-        self.set_of(mixed).map_or((digest, false), |set| self.encode_mixed(set, digest, mixed, hop, observed))
+        self.encode_mixed(self.set_of(mixed), digest, mixed, hop, observed)
     }
 
     /// As [`Encoder::encode_from`], for one who keeps which set the packet belongs to.
@@ -306,6 +328,69 @@ impl Encoder {
         self.encode_mixed(set, digest, Mixed::new(packet), hop, observed)
     }
 
+    /// The digest after several hops at once, from the `first`-th on, for one who keeps what they saw: `at(n)` is what the hop n after
+    /// the first one saw. The same as hop by hop.
+    #[inline]
+    pub fn encode_along<O: Observed>(
+        &self,
+        set: usize,
+        digest: u64,
+        packet: u64,
+        first: u32,
+        hops: u32,
+        at: impl Fn(u32) -> O,
+    ) -> (u64, bool) {
+        let packet = Mixed::new(packet);
+        let (mut digest, mut looped) = (if first <= 1 { 0 } else { digest }, false);
+        for field in self.fields_of(set) {
+            let from_start = first <= 1 && hops <= MAX_HOPS;
+            if let Some(code) = from_start.then(|| self.written(field, packet, hops, &at)).flatten() {
+                digest |= code << field.offset & field.mask;
+                continue;
+            }
+            for n in 0..hops {
+                let mut observed = at(n);
+                let Some(value) = observed.value(usize::from(field.query)) else { continue };
+                let hop = Hop::new(first + n);
+                let (change, report) = self.other(field, hop, packet, value, digest, &mut observed);
+                looped |= report;
+                digest ^= change;
+            }
+        }
+        (digest, looped)
+    }
+
+    /// What is in a field after the first `hops` hops, where it follows from the few that write; None if it does not, or they saw nothing.
+    #[inline(always)]
+    fn written<O: Observed>(
+        &self,
+        field: &Field,
+        packet: Mixed,
+        hops: u32,
+        at: impl Fn(u32) -> O,
+    ) -> Option<u64> {
+        let query = usize::from(field.query) % MAX_QUERIES;
+        let word = field.key.word_of(packet);
+        match &self.tasks[query] {
+            Task::Path { code, blocks } => {
+                let mut digest = 0;
+                for (part, mut writers) in (0..hops.div_ceil(64)).zip(code.writers(word, hops)) {
+                    while writers != 0 {
+                        let value = at(64 * part + writers.trailing_zeros()).value(query)?;
+                        digest ^= block(*blocks, u32::from(field.bits), word, value);
+                        writers &= writers - 1;
+                    }
+                }
+                Some(digest)
+            }
+            Task::Sample(values) if hops > 0 => {
+                let hop = survivor(word, hops);
+                Some(values.encode_with(at(hop - 1).value(query)?, || word.coin(hop)))
+            }
+            _ => None,
+        }
+    }
+
     #[inline(always)]
     fn encode_mixed(
         &self,
@@ -315,32 +400,64 @@ impl Encoder {
         hop: u32,
         mut observed: impl Observed,
     ) -> (u64, bool) {
-        let hop = hop.clamp(1, MAX_HOPS);
+        let hop = Hop::new(hop);
         let mut looped = false;
         // Fields share no bits: each is read from what came, so that none waits for the one before.
         let came = digest;
-        for field in self.fields_of(set) {
-            // There are as many queries as a field can name.
-            let query = usize::from(field.query) % MAX_QUERIES;
-            let Some(value) = observed.value(query) else { continue };
-            let word = field.key.word_of(packet);
-            let now = field.read(came);
-            let next = match (&self.ready[query], &self.tasks[query]) {
-                (&Ready::Hybrid { start, threshold }, _) => {
-                    hybrid(start, threshold, word, hop, word.value(value, u32::from(field.bits)), now)
+        let mut fields = self.fields_of(set).iter();
+        while let Some(field) = fields.next() {
+            let Some(value) = observed.value(usize::from(field.query)) else { continue };
+            match field.operation {
+                Operation::Hybrid { start, threshold } => {
+                    let (spread, mut field) = (spread(value), field);
+                    digest ^= hop.hybrid(start, threshold, field, packet, spread, came);
+                    // Of copies only the key differs.
+                    while field.copied {
+                        let Some(next) = fields.next() else { break };
+                        field = next;
+                        digest ^= hop.hybrid(start, threshold, field, packet, spread, came);
+                    }
                 }
-                (Ready::Layers(layers), Task::Path { blocks, .. }) => {
-                    layers.step(word, hop, block(*blocks, u32::from(field.bits), word, value), now)
+                Operation::Sample(values) => digest ^= hop.sample(values, field, packet, value, came),
+                Operation::Maximum => {
+                    let (word, now) = (field.key.word_of(packet), field.read(came));
+                    // There are as many queries as a field can name.
+                    let query = usize::from(field.query) % MAX_QUERIES;
+                    let Task::Maximum(values) = &self.tasks[query] else { continue };
+                    let next = observed.raise(query, values, now, value, || hop.coin(word));
+                    digest ^= (next ^ now) << field.offset & field.mask;
                 }
-                (_, task) => {
-                    let (next, report) = step(task, field, now, word, hop, value, &mut observed);
+                Operation::Other => {
+                    let (change, report) = self.other(field, hop, packet, value, came, &mut observed);
                     looped |= report;
-                    next
+                    digest ^= change;
                 }
-            };
-            digest ^= ((next ^ now) & field.mask) << field.offset;
+            }
         }
         (digest, looped)
+    }
+
+    /// What a hop changes of the fields that the paper's plan does not have, or few packets: out of the way of the others.
+    #[inline(never)]
+    fn other(
+        &self,
+        field: &Field,
+        hop: Hop,
+        packet: Mixed,
+        value: u64,
+        came: u64,
+        observed: &mut impl Observed,
+    ) -> (u64, bool) {
+        let query = usize::from(field.query) % MAX_QUERIES;
+        let (word, now) = (field.key.word_of(packet), field.read(came));
+        let (next, looped) = match (&self.layers[query], &self.tasks[query]) {
+            (Some(layers), Task::Path { blocks, .. }) => {
+                let block = block(*blocks, u32::from(field.bits), word, value);
+                (layers.step(hop, word, block, now), false)
+            }
+            (_, task) => task_step(task, field, now, word, hop.number(), value, observed),
+        };
+        ((next ^ now) << field.offset & field.mask, looped)
     }
 }
 

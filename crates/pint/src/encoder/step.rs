@@ -1,9 +1,9 @@
 //! What one hop does to one field.
 
 use super::{Blocks, Field, Task};
-use crate::code::{Code, Layer, MAX_LAYERS, Selection, reservoir_acts, reservoir_threshold};
-use crate::hash::Word;
-use crate::value::Approximation;
+use crate::code::{Layer, MAX_HOPS, MAX_LAYERS, Selection, reservoir_acts, reservoir_threshold};
+use crate::hash::{HopSalt, Mixed, Word};
+use crate::value::{Approximation, Logarithmic};
 
 /// What a switch sees of a packet.
 pub trait Observed {
@@ -35,7 +35,7 @@ impl<F: FnMut(usize) -> Option<u64>> Observed for F {
 
 /// A field after one hop that saw `value`, and whether a loop was found.
 #[inline(always)]
-pub(super) fn step(
+pub(super) fn task_step(
     task: &Task,
     field: &Field,
     now: u64,
@@ -76,9 +76,9 @@ fn rarer_step(task: &Task, field: &Field, now: u64, word: Word, hop: u32, value:
             if hop == 1 { code } else { code.min(now) }
         }
         Task::Sum(counter) => counter.add(now, value, coin()),
-        Task::Product(values) => now.saturating_add(values.encode_with(value, coin)).min(field.mask),
+        Task::Product(values) => now.saturating_add(values.encode_with(value, coin)).min(field.limit()),
         Task::Count { threshold } => {
-            (now + u64::from(value > *threshold && now < field.mask)).min(field.mask)
+            (now + u64::from(value > *threshold && now < field.limit())).min(field.limit())
         }
         Task::Loop(detection) => return detection.step(now, word, hop, value),
     };
@@ -103,40 +103,86 @@ pub(super) fn choose(condition: bool, yes: u64, no: u64) -> u64 {
     no ^ ((yes ^ no) & u64::from(condition).wrapping_neg())
 }
 
-/// A path's code, made ready for one field: thresholds only, so that a hop compares and does not divide or branch.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Ready {
-    /// Not a path, or a code that selects by words.
-    No,
-    /// One XOR layer, and hashed blocks.
+/// What a hop does to a field, with all that the plan decides resolved: it compares with thresholds, and neither divides nor asks what
+/// task the field has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Operation {
+    /// A path by one XOR layer for the packets from H = `start` on, and hashed blocks.
     Hybrid { start: u64, threshold: u64 },
-    /// Several.
-    Layers(Thresholds),
+    /// One hop's value on a geometric grid, rounded to the nearest or in the logarithm domain.
+    Sample(Logarithmic),
+    /// The largest of the hops' values.
+    Maximum,
+    /// As the query's task says.
+    Other,
 }
 
-impl Ready {
-    pub fn of(task: &Task) -> Ready {
-        let Task::Path { code, blocks } = task else { return Ready::No };
-        match Thresholds::of(code) {
-            None => Ready::No,
-            Some(all) if all.count == 1 && *blocks == Blocks::Hashed => {
-                Ready::Hybrid { start: all.starts[0], threshold: all.thresholds[0] }
-            }
-            Some(all) => Ready::Layers(all),
+impl Operation {
+    pub fn of(task: &Task) -> Operation {
+        match task {
+            Task::Path { blocks: Blocks::Hashed, .. } => match Thresholds::of(task) {
+                Some(all) if all.count == 1 => {
+                    Operation::Hybrid { start: all.starts[0], threshold: all.thresholds[0] }
+                }
+                _ => Operation::Other,
+            },
+            Task::Sample(values) => values.logarithmic().map_or(Operation::Other, Operation::Sample),
+            Task::Maximum(_) => Operation::Maximum,
+            _ => Operation::Other,
         }
     }
 }
 
-/// One hop of a code with one XOR layer from `start` on.
-#[inline(always)]
-pub(super) fn hybrid(start: u64, threshold: u64, word: Word, hop: u32, block: u64, now: u64) -> u64 {
-    let xors = u64::from(word.layer()) >= start;
-    let threshold = choose(xors, threshold, reservoir_threshold(hop));
-    let kept = now & u64::from(xors).wrapping_neg();
-    choose(u64::from(word.hop(hop)) < threshold, kept ^ block, now)
+/// A hop of a path, and what all fields need of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hop {
+    number: u32,
+    salt: HopSalt,
+    reservoir: u64,
 }
 
-/// Layers that all select by threshold.
+impl Hop {
+    /// Hops beyond [`MAX_HOPS`] count as that one.
+    #[inline(always)]
+    pub fn new(number: u32) -> Hop {
+        let number = number.clamp(1, MAX_HOPS);
+        Hop { number, salt: HopSalt::new(number), reservoir: reservoir_threshold(number) }
+    }
+
+    #[inline(always)]
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    #[inline(always)]
+    pub fn coin(self, word: Word) -> u32 {
+        word.coin_of(self.salt)
+    }
+
+    /// The bits of the digest that a path's field changes, by a code with one XOR layer from `start` on; the hop's id is spread.
+    #[inline(always)]
+    pub fn hybrid(self, start: u64, threshold: u64, field: &Field, packet: Mixed, id: u64, came: u64) -> u64 {
+        let word = field.key.word_of(packet);
+        let xors = u64::from(word.layer()) >= start;
+        let threshold = choose(xors, threshold, self.reservoir);
+        let replaced = choose(xors, 0, came);
+        let block = word.spread_value(id, 64) >> field.down;
+        let acts = u64::from(word.hop_of(self.salt)) < threshold;
+        choose(acts, (replaced ^ block) & field.mask, 0)
+    }
+
+    /// The bits of the digest that the sample of a value changes. Encoding takes longer than a branch that is guessed wrong.
+    #[inline(always)]
+    pub fn sample(self, values: Logarithmic, field: &Field, packet: Mixed, value: u64, came: u64) -> u64 {
+        let word = field.key.word_of(packet);
+        let code = values.encode(value, || word.coin_of(self.salt));
+        let acts = u64::from(word.hop_of(self.salt)) < self.reservoir;
+        choose(acts, (code << field.offset ^ came) & field.mask, 0)
+    }
+}
+
+/// The layers of a code that all select by threshold, so that a hop compares and does not divide or branch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Thresholds {
     /// H from which each layer on has the packets.
@@ -146,8 +192,9 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// None if a layer selects by words.
-    pub fn of(code: &Code) -> Option<Thresholds> {
+    /// None of a task that is no path, or one with a layer that selects by words.
+    pub fn of(task: &Task) -> Option<Thresholds> {
+        let Task::Path { code, .. } = task else { return None };
         let baseline = (code.tau() * 4_294_967_296.0) as u64;
         let count = code.layers().len();
         let mut all = Thresholds { starts: [u64::MAX; MAX_LAYERS], thresholds: [0; MAX_LAYERS], count };
@@ -160,16 +207,16 @@ impl Thresholds {
         Some(all)
     }
 
+    /// A field after a hop.
     #[inline]
-    pub fn step(&self, word: Word, hop: u32, block: u64, now: u64) -> u64 {
+    pub fn step(&self, hop: Hop, word: Word, block: u64, now: u64) -> u64 {
         let place = u64::from(word.layer());
-        let mut threshold = reservoir_threshold(hop);
-        let mut kept = 0;
+        let (mut threshold, mut kept) = (hop.reservoir, 0);
         for n in 0..self.count.min(MAX_LAYERS) {
             let here = place >= self.starts[n];
             threshold = choose(here, self.thresholds[n], threshold);
-            kept |= u64::from(here).wrapping_neg();
+            kept = choose(here, now, kept);
         }
-        choose(u64::from(word.hop(hop)) < threshold, (now & kept) ^ block, now)
+        choose(u64::from(word.hop_of(hop.salt)) < threshold, kept ^ block, now)
     }
 }

@@ -1,6 +1,6 @@
 //! Encoders by hand-worked paths, and by laws.
 
-use super::step::{Thresholds, choose};
+use super::step::{Hop, Operation, Thresholds, choose};
 use super::*;
 use crate::code::{Layer, Selection, reservoir_acts, survivor};
 use crate::hash::Word;
@@ -128,24 +128,64 @@ fn plans_that_cannot_be_are_refused() {
 
 proptest! {
     #[test]
-    fn thresholds_step_as_the_code_says(tau in 0f64..=1.0, word: u64, hop in 1u32..=255, now: u64, count in 1usize..=6) {
+    fn thresholds_step_as_the_code_says(tau in 0f64..=1.0, word: u64, hop in 1u32..=255, now: u64, value: u64, count in 1usize..=6) {
         let layers: Vec<Selection> = (0..count).map(|n| Selection::threshold(0.1 * (n + 1) as f64)).collect();
         let code = Code::new(tau, &layers).unwrap();
-        let thresholds = Thresholds::of(&code).unwrap();
+        let task = Task::Path { code, blocks: Blocks::Hashed };
+        let thresholds = Thresholds::of(&task).unwrap();
+        let encoder = Encoder::new(SELECTOR, &[task], &[Set { until: 65_536, slots: &[slot(0, 3, 61, 1)] }]).unwrap();
+        let field = encoder.fields_of(0)[0];
         // Also where one layer ends and the next one starts.
         for place in thresholds.starts[..count].iter().flat_map(|&start| [start.wrapping_sub(1), start]).chain([word >> 32]) {
-            let word = Word(place << 32 | word & 0xffff_ffff);
-            let expected = match code.layer(word) {
-                Layer::Baseline => choose(reservoir_acts(word, hop), 5, now),
-                Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ 5, now),
+            let wanted = place << 32 | word & 0xffff_ffff;
+            let packet = Mixed::new(word);
+            let field = Field { key: Key::giving(packet, wanted), ..field };
+            let word = field.key.word_of(packet);
+            prop_assert_eq!(word, Word(wanted));
+            let block = word.value(value, 61);
+            let after = |now: u64| match code.layer(word) {
+                Layer::Baseline => choose(reservoir_acts(word, hop), block, now),
+                Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ block, now),
             };
-            prop_assert_eq!(thresholds.step(word, hop, 5, now), expected);
-            if let Ready::Hybrid { start, threshold } = Ready::of(&Task::Path { code, blocks: Blocks::Hashed }) {
-                prop_assert_eq!(hybrid(start, threshold, word, hop, 5, now), expected);
+            prop_assert_eq!(thresholds.step(Hop::new(hop), word, block, now), after(now));
+            if let Operation::Hybrid { start, threshold } = Operation::of(&task) {
+                let change = Hop::new(hop).hybrid(start, threshold, &field, packet, spread(value), now);
+                prop_assert_eq!(field.read(now ^ change), after(now >> 3));
+                prop_assert_eq!(change & 7, 0);
             } else {
                 prop_assert!(count > 1);
             }
         }
+    }
+
+    #[test]
+    fn several_hops_at_once_are_hop_after_hop(packet: u64, path: Vec<[u64; 5]>, parts in 1usize..6, missing in 0usize..6) {
+        let code = |layers: &[Selection]| Code::new(0.5, layers).unwrap();
+        let layer = Selection::threshold(0.3);
+        let tasks = [
+            Task::Path { code: code(&[layer]), blocks: Blocks::Hashed },
+            Task::Path { code: code(&[layer, Selection::words(0.3)]), blocks: Blocks::Hashed },
+            Task::Sample(Approximation::from_base(1.05, 8, Rounding::Logarithm).unwrap()),
+            Task::Maximum(log8()),
+            Task::Loop(LoopDetection::new(9, 0).unwrap()),
+        ];
+        let slots = [slot(0, 0, 4, 2), slot(1, 8, 8, 2), slot(2, 24, 8, 1), slot(3, 32, 8, 1), slot(4, 40, 9, 1)];
+        let encoder = Encoder::new(SELECTOR, &tasks, &[Set { until: 65_536, slots: &slots }]).unwrap();
+        let path = &path;
+        let seen = |hop: usize| move |query: usize| Some(path[hop][query] % 600).filter(|_| query != missing);
+        let mut one_by_one = (0, false);
+        for hop in 0..path.len() {
+            let (next, report) = encoder.encode_set(0, one_by_one.0, packet, hop as u32 + 1, seen(hop));
+            one_by_one = (next, one_by_one.1 | report);
+        }
+        let mut at_once = (0, false);
+        for from in (0..path.len()).step_by(parts) {
+            let hops = parts.min(path.len() - from) as u32;
+            let at = |n: u32| seen(from + n as usize);
+            let (next, report) = encoder.encode_along(0, at_once.0, packet, from as u32 + 1, hops, at);
+            at_once = (next, at_once.1 | report);
+        }
+        prop_assert_eq!(at_once, one_by_one);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pint::collector::{Limits, MIN_BYTES, Told};
+use pint::collector::{Limits, MIN_BYTES, Patience, Told};
 use pint::path::PathDecoder;
 use pint::recorded::{Address, Flow, Recorded};
 use pyo3::prelude::*;
@@ -24,7 +24,8 @@ pub struct Collector {
 #[pymethods]
 impl Collector {
     #[new]
-    #[pyo3(signature = (plan, topology, ends, shortest, memory, idle_ns))]
+    #[pyo3(signature = (plan, topology, ends, shortest, memory, idle_ns, patience))]
+    #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
     fn new(
         py: Python<'_>,
         plan: &Plan,
@@ -33,6 +34,7 @@ impl Collector {
         shortest: bool,
         memory: usize,
         idle_ns: Option<u64>,
+        patience: (u32, u32, u32),
     ) -> PyResult<Collector> {
         if memory < MIN_BYTES {
             return Err(input(format!("memory: expected at least {MIN_BYTES} bytes, found {memory}")));
@@ -45,7 +47,9 @@ impl Collector {
                 }
                 None => Knowledge::default(),
             };
-            let limits = Limits { bytes: memory, idle_ns };
+            let (agreeing, misfits, fits) = patience;
+            let patience = Patience { agreeing, misfits, fits };
+            let limits = Limits { bytes: memory, idle_ns, patience };
             let decoder = paths(&plan, &mut knowledge)?;
             let collector = pint::collector::Collector::new(&plan, limits, decoder).map_err(input)?;
             Ok(Collector { plan, collector, told: Told::default() })

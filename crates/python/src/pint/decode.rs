@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use pint::collector::{Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Sink};
+use pint::collector::{
+    Collector, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
+};
 use pint::graph::Graph;
 use pint::path::PathDecoder;
 use pint::recorded::{CsvReader, Recorded};
@@ -148,7 +150,7 @@ impl Sink for Outputs {
 /// Collects the digests of a CSV or Parquet file. `out` takes paths as CSV, `findings` all results and events as JSON lines; the first
 /// `show` are returned, with counts, as JSON. A row at a time is in memory, and at most `memory` bytes of flows.
 #[pyfunction]
-#[pyo3(signature = (plan, path, topology, ends, shortest, memory, idle_ns, out, findings, show))]
+#[pyo3(signature = (plan, path, topology, ends, shortest, memory, idle_ns, patience, out, findings, show))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn pint_decode(
     py: Python<'_>,
@@ -159,6 +161,7 @@ pub fn pint_decode(
     shortest: bool,
     memory: usize,
     idle_ns: Option<u64>,
+    patience: (u32, u32, u32),
     out: Option<PathBuf>,
     findings: Option<PathBuf>,
     show: usize,
@@ -172,7 +175,9 @@ pub fn pint_decode(
                 }
                 None => Knowledge::default(),
             };
-            let limits = Limits { bytes: memory, idle_ns };
+            let (agreeing, misfits, fits) = patience;
+            let patience = Patience { agreeing, misfits, fits };
+            let limits = Limits { bytes: memory, idle_ns, patience };
             let mut knowledge = knowledge;
             let decoder = paths(&plan, &mut knowledge)?;
             let collector = Collector::new(&plan, limits, decoder).map_err(input)?;

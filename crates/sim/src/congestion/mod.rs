@@ -13,6 +13,7 @@ pub mod external;
 pub mod hpcc;
 pub mod hpcc_pint;
 pub mod timely;
+pub mod window;
 
 #[cfg(test)]
 mod lone_flow;

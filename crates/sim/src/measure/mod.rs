@@ -57,6 +57,8 @@ pub struct DigestRecord {
     pub dst: u32,
     pub packet: u64,
     pub digest: u64,
+    /// A switch found the packet in a loop.
+    pub looped: bool,
     /// Switches that the packet passed.
     pub hops: u32,
     /// Of the plan that they ran; 0 without one.
@@ -187,6 +189,24 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
+    /// (node, port of the node, what happened there) of the ports under Cebinae, in order.
+    pub cebinae: Vec<(u32, u32, CebinaeTotals)>,
+}
+
+/// What Cebinae decided at a port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CebinaeTotals {
+    /// Recomputations, those of them that found the link saturated, and the flows that they made top.
+    pub windows: u64,
+    pub windows_saturated: u64,
+    pub top_flows: u64,
+    /// Packets by what became of them.
+    pub to_head: u64,
+    pub to_tail: u64,
+    pub dropped_by_filter: u64,
+    pub dropped_by_buffer: u64,
+    /// Packets that the flow cache had no slot for.
+    pub missed_by_cache: u64,
 }
 
 impl Outcome {
@@ -213,6 +233,7 @@ impl Outcome {
             ports: Vec::new(),
             queues: Vec::new(),
             jobs: Vec::new(),
+            cebinae: Vec::new(),
         }
     }
 }

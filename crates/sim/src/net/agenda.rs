@@ -5,15 +5,19 @@
 //! inserted. Nodes do not touch each other at one moment, so they need no order among themselves.
 //!
 //! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
-//! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Wheel*:
+//! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Calendar*:
 //! one event after the other through all nodes; for networks whose shortest link is too short for windows, and the
-//! oracle of the tests. *Insertion*: the wheel with ties broken by order of insertion, for the compat mode.
+//! oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion, for the compat mode.
+
+mod calendar;
+mod due;
 
 use super::PortId;
 use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
-use std::ops::Range;
+use calendar::Calendar;
+use due::Due;
 
 /// Something that happens at a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,15 +112,33 @@ impl Event {
         self.0 as u64
     }
 
+    /// The packet that it is about, if any; else some number.
+    #[inline(always)]
+    pub fn packet(self) -> PacketId {
+        self.order() as u32
+    }
+
+    /// The port that it is about, if any; else some number.
+    #[inline(always)]
+    pub fn port(self) -> PortId {
+        (self.order() >> 32) as u32 & ((1 << PORT_BITS) - 1)
+    }
+
     /// Port and packet, if this is an arrival: what most events are.
     #[inline]
     pub fn arrival(self) -> Option<(PortId, PacketId)> {
         (self.order() >> 60 == rank::ARRIVAL).then(|| ((self.order() >> 32) as u32, self.order() as u32))
     }
 
+    /// The port, if this is a transmitter that becomes free: what most others are.
+    #[inline(always)]
+    pub fn departure(self) -> Option<PortId> {
+        (self.order() >> 60 == rank::DEPARTURE).then(|| self.port())
+    }
+
     #[inline]
     pub fn action(self) -> Action {
-        let port = (self.order() >> 32) as u32 & ((1 << PORT_BITS) - 1);
+        let port = self.port();
         let low = (self.order() & LOW) as u32;
         match self.order() >> 60 {
             rank::ARRIVAL => Action::Arrival { port, packet: low },
@@ -184,7 +206,7 @@ impl Timed for Far {
 pub enum AgendaKind {
     /// By windows of this length, at most the shortest delay of a link within the partition.
     Windows(Time),
-    Wheel,
+    Calendar,
     Insertion,
 }
 
@@ -193,7 +215,7 @@ pub enum AgendaKind {
 #[repr(u8)]
 pub enum Agenda {
     Windows(Windows),
-    Wheel(EventQueue<Event>),
+    Calendar(Calendar),
     Insertion { queue: EventQueue<Inserted>, inserted: u64 },
 }
 
@@ -201,11 +223,11 @@ impl Agenda {
     /// For a partition with so many nodes and ports.
     pub fn new(kind: AgendaKind, nodes: usize, ports: usize) -> Agenda {
         // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
-        // microsecond or so that packets spend on a link.
+        // microsecond or so that packets spend on a link. One of the calendar should hold some tens.
         let slot = Time((1_000_000 / ports.max(1) as u64).clamp(1 << 10, 1 << 14));
         match kind {
             AgendaKind::Windows(length) => Agenda::Windows(Windows::new(length, nodes)),
-            AgendaKind::Wheel => Agenda::Wheel(EventQueue::new(slot)),
+            AgendaKind::Calendar => Agenda::Calendar(Calendar::new(Time(slot.0 * 32))),
             AgendaKind::Insertion => Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0 },
         }
     }
@@ -215,7 +237,7 @@ impl Agenda {
     pub fn push(&mut self, node: u32, event: Event) {
         match self {
             Agenda::Windows(windows) => windows.push(node, event),
-            Agenda::Wheel(queue) => queue.push(event),
+            Agenda::Calendar(calendar) => calendar.push(event),
             Agenda::Insertion { queue, inserted } => {
                 *inserted += 1;
                 queue.push(Inserted { time: event.time(), number: *inserted, event });
@@ -228,7 +250,7 @@ impl Agenda {
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
             Agenda::Windows(windows) => windows.next_of_node(),
-            Agenda::Wheel(queue) => queue.pop_before(limit),
+            Agenda::Calendar(calendar) => calendar.pop_before(limit),
             Agenda::Insertion { queue, .. } => queue.pop_before(limit).map(|inserted| inserted.event),
         }
     }
@@ -237,7 +259,7 @@ impl Agenda {
     pub fn nothing_before(&self) -> Option<Time> {
         match self {
             Agenda::Windows(windows) => windows.nothing_before(),
-            Agenda::Wheel(queue) => queue.none_before(),
+            Agenda::Calendar(calendar) => calendar.none_before(),
             Agenda::Insertion { queue, .. } => queue.none_before(),
         }
     }
@@ -364,8 +386,8 @@ impl Windows {
             self.next_inboxes[node as usize].extend(later.iter().rev());
             self.coming[node as usize / 64] |= 1 << (node % 64);
         }
-        self.handled += self.due.left as u64;
-        self.due.left > 0
+        self.handled += self.due.left() as u64;
+        self.due.left() > 0
     }
 
     /// The next event of the node at work.
@@ -378,8 +400,7 @@ impl Windows {
     /// events may have it fetched.
     #[inline(always)]
     pub fn packet_ahead(&self) -> PacketId {
-        const AHEAD: usize = 4;
-        self.due.events[self.due.left.saturating_sub(AHEAD)].order() as u32
+        self.due.ahead().packet()
     }
 
     fn drain(&mut self) -> Vec<Event> {
@@ -388,137 +409,6 @@ impl Windows {
         all.extend(std::iter::from_fn(|| self.far.pop()).map(|far| far.event));
         all.extend(std::iter::from_fn(|| self.due.pop()));
         all
-    }
-}
-
-/// The events of one node in a window, in order, the next one last.
-struct Due {
-    /// Of these the first `left` are to happen.
-    events: Vec<Event>,
-    left: usize,
-    /// Where each bucket of time begins.
-    starts: [u32; 2 * Due::BUCKETS],
-}
-
-impl Default for Due {
-    fn default() -> Due {
-        Due { events: Vec::new(), left: 0, starts: [0; 2 * Due::BUCKETS] }
-    }
-}
-
-impl Due {
-    /// Buckets at most.
-    const BUCKETS: usize = 512;
-    /// So many events at most are sorted by insertion at once.
-    const FEW: usize = 32;
-
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Event> {
-        self.left = self.left.checked_sub(1)?;
-        Some(self.events[self.left])
-    }
-
-    /// Puts in an event that came up while the others are worked off: mostly one that is among the next.
-    #[inline]
-    fn insert(&mut self, event: Event) {
-        if self.left == self.events.len() {
-            self.events.push(event);
-        }
-        let near = self.left.saturating_sub(Due::FEW);
-        let mut at = self.left;
-        self.left += 1;
-        while at > near && self.events[at - 1] < event {
-            self.events[at] = self.events[at - 1];
-            at -= 1;
-        }
-        if at == near {
-            let far = self.events[..near].partition_point(|other| *other > event);
-            self.events.copy_within(far..near, far + 1);
-            at = far;
-        }
-        self.events[at] = event;
-    }
-
-    /// Empties an inbox; what in it comes only at `until` or later, from the back. Nothing in it comes before `start`.
-    #[inline]
-    fn take_in(&mut self, inbox: &mut Vec<Event>, start: Time, until: Time) -> &[Event] {
-        debug_assert!(self.left == 0);
-        let count = inbox.len();
-        if self.events.len() <= 2 * count {
-            self.events.resize(4 * count + 1, Event(0));
-        }
-        let later = if count <= Due::FEW {
-            self.insert_each(inbox, until)
-        } else {
-            self.deal_out(inbox, start, until)
-        };
-        inbox.clear();
-        &self.events[later]
-    }
-
-    /// By insertion; where those that come later lie. From the back: packets of one sender come in order, and the last
-    /// one is to be first.
-    #[inline]
-    fn insert_each(&mut self, inbox: &[Event], until: Time) -> Range<usize> {
-        let count = inbox.len();
-        let (due, later) = self.events.split_at_mut(count);
-        let later = &mut later[..count];
-        let (mut dues, mut laters) = (0, 0);
-        for &event in inbox.iter().rev() {
-            if event.time() >= until {
-                later[laters] = event;
-                laters += 1;
-                continue;
-            }
-            let mut at = dues;
-            while at > 0 && due[at - 1] < event {
-                due[at] = due[at - 1];
-                at -= 1;
-            }
-            due[at] = event;
-            dues += 1;
-        }
-        self.left = dues;
-        count..count + laters
-    }
-
-    /// Into buckets of time, the last ones in the first, and those of later windows behind all; then by insertion.
-    fn deal_out(&mut self, inbox: &[Event], start: Time, until: Time) -> Range<usize> {
-        const MASK: usize = 2 * Due::BUCKETS - 1;
-        let last = until.0 - 1;
-        let wanted = inbox.len().next_power_of_two().min(Due::BUCKETS);
-        let shift = (last - start.0).max(1).ilog2().saturating_sub(wanted.ilog2() - 1);
-        let behind = ((last - start.0) >> shift) + 1;
-        // What comes later wraps around, and so comes behind.
-        let bucket = |event: &Event| (last.wrapping_sub(event.time().0) >> shift).min(behind) as usize;
-        self.starts[..behind as usize + 2].fill(0);
-        for event in inbox {
-            self.starts[(bucket(event) + 1) & MASK] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut self.starts[..behind as usize + 1] {
-            sum += *start;
-            *start = sum;
-        }
-        for event in inbox.iter().rev() {
-            let to = &mut self.starts[bucket(event) & MASK];
-            self.events[*to as usize] = *event;
-            *to += 1;
-        }
-        self.left = sum as usize;
-        let due = &mut self.events[..sum as usize];
-        for at in 1..due.len() {
-            let event = due[at];
-            let mut to = at;
-            while to > 0 && due[to - 1] < event {
-                due[to] = due[to - 1];
-                to -= 1;
-            }
-            if to < at {
-                due[to] = event;
-            }
-        }
-        self.left..inbox.len()
     }
 }
 
@@ -544,40 +434,9 @@ mod tests {
         assert!(events[..7].is_sorted(), "by rank");
     }
 
+    /// Nodes that send to each other and to themselves: by windows, every node sees what it sees by the calendar.
     #[test]
-    fn any_number_of_events_is_sorted_and_parted_from_what_comes_later() {
-        let mut random = RandomStream::new(1, "sorter");
-        let mut due = Due::default();
-        for round in 0..2000 {
-            let count = random.below(400) as usize;
-            let magnitude = random.below(40);
-            let length = 1 << magnitude;
-            let mut inbox: Vec<Event> = (0..count)
-                .map(|_| {
-                    let port = random.below(3) as u32;
-                    Event::new(Time(round + random.below(length + length / 4)), Action::Departure { port })
-                })
-                .collect();
-            let until = Time(round + length);
-            let mut expected: Vec<Event> =
-                inbox.iter().copied().filter(|event| event.time() < until).collect();
-            let later: Vec<Event> = inbox.iter().copied().filter(|event| event.time() >= until).collect();
-            let rest: Vec<Event> =
-                due.take_in(&mut inbox, Time(round), until).iter().rev().copied().collect();
-            for _ in 0..random.below(20) {
-                let event = Event::new(Time(round + random.below(length)), Action::Departure { port: 1 });
-                due.insert(event);
-                expected.push(event);
-            }
-            expected.sort_unstable();
-            let popped: Vec<Event> = std::iter::from_fn(|| due.pop()).collect();
-            assert_eq!((popped, rest), (expected, later));
-        }
-    }
-
-    /// Nodes that send to each other and to themselves: by windows, every node sees what it sees by the wheel.
-    #[test]
-    fn windows_and_wheel_are_the_same_for_every_node() {
+    fn windows_and_calendar_are_the_same_for_every_node() {
         const NODES: u32 = 70;
         const DELAY: u64 = 1000;
         let respond = |event: Event, node: u32, mut add: Box<dyn FnMut(u32, Event) + '_>| {
@@ -611,7 +470,7 @@ mod tests {
                     seen[host as usize].push(event);
                     respond(event, host, Box::new(|to, event| agenda.push(to, event)));
                 };
-                if let AgendaKind::Wheel = kind {
+                if let AgendaKind::Calendar = kind {
                     while let Some(event) = agenda.next(limit) {
                         handle(event, &mut agenda);
                     }
@@ -636,8 +495,8 @@ mod tests {
             }
             seen
         };
-        let (wheel, windows) = (run(AgendaKind::Wheel), run(AgendaKind::Windows(Time(DELAY))));
-        assert!(wheel.iter().map(Vec::len).sum::<usize>() > 1000);
-        assert_eq!(wheel, windows);
+        let (calendar, windows) = (run(AgendaKind::Calendar), run(AgendaKind::Windows(Time(DELAY))));
+        assert!(calendar.iter().map(Vec::len).sum::<usize>() > 1000);
+        assert_eq!(calendar, windows);
     }
 }

@@ -106,7 +106,7 @@ impl Host {
         if !port.up {
             return;
         }
-        let next = match port.queue.dequeue(port.paused, &mut around.net.packets) {
+        let next = match port.queue.dequeue(port.paused, &mut around.net.packets, around.net.now) {
             Some(id) => {
                 let packet = &mut around.net.packets[id];
                 packet.class = packet.wire_class;
@@ -167,7 +167,7 @@ impl Host {
 
     /// The link of a port went down: what waits for it is lost.
     pub fn flush_port(&mut self, net: &mut Partition, port: PortId) {
-        while let Some(id) = net.ports[port as usize].queue.dequeue(0, &mut net.packets) {
+        while let Some(id) = net.ports[port as usize].queue.evict(&mut net.packets) {
             net.strand_packet(port, id);
         }
     }

@@ -7,6 +7,7 @@ use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
+use crate::engine::prefetch::prefetch;
 use crate::engine::queue::Timed;
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
@@ -25,6 +26,8 @@ pub struct Partition {
     pub headers: Headers,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
+    /// Of each port, its node among those of the partition.
+    owners: Vec<u32>,
     pub recorder: Recorder,
     /// Telemetry in data packets and acknowledgements, counted where it is sent first.
     pub telemetry_bytes: u64,
@@ -75,6 +78,7 @@ impl Partition {
             stacks,
             headers: Headers::default(),
             totals: vec![PortTotals::default(); plan.ports.len()],
+            owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
             recorder: plan.recorder,
             telemetry_bytes: 0,
@@ -88,14 +92,27 @@ impl Partition {
         }
     }
 
-    /// Takes the next event that comes before `limit` (under windows, of the node at work), and moves the clock to it.
-    #[inline]
-    pub fn next_event(&mut self, limit: Time) -> Option<Action> {
-        let event = self.agenda.next(limit)?;
-        debug_assert!(event.time() >= self.now || matches!(self.agenda, Agenda::Windows(_)));
+    /// Where one event comes after the other: takes the next one before `limit`, and moves the clock to it.
+    #[inline(always)]
+    pub fn next_event(&mut self, limit: Time) -> Option<Event> {
+        let Agenda::Calendar(calendar) = &mut self.agenda else { return self.next_inserted(limit) };
+        let event = calendar.pop_before(limit)?;
+        let ahead = calendar.ahead();
+        self.packets.prefetch(ahead.packet());
+        prefetch(&self.ports, ahead.port() as usize);
+        debug_assert!(event.time() >= self.now);
         self.now = event.time();
         self.taken_in_order += 1;
-        Some(event.action())
+        Some(event)
+    }
+
+    /// The same by the order of insertion.
+    #[inline(never)]
+    fn next_inserted(&mut self, limit: Time) -> Option<Event> {
+        let event = self.agenda.next(limit)?;
+        self.now = event.time();
+        self.taken_in_order += 1;
+        Some(event)
     }
 
     /// Events that have happened.
@@ -179,7 +196,7 @@ impl Partition {
     /// The node that a port belongs to.
     #[inline]
     pub fn owner(&self, port: PortId) -> NodeIndex {
-        let slot = self.ports[port as usize].slot;
+        let slot = self.owners[port as usize];
         match slot.checked_sub(self.hosts) {
             None => NodeIndex::Host(slot),
             Some(switch) => NodeIndex::Switch(switch),
@@ -203,6 +220,17 @@ impl Partition {
         totals.packets_dropped += 1;
         totals.bytes_dropped += u64::from(self.packets[id].size);
         self.discard(id);
+    }
+
+    /// Counts what a managed port has dropped and marked, and frees it.
+    #[inline(never)]
+    pub fn settle(&mut self, port: PortId) {
+        let Some(managed) = self.ports[port as usize].queue.managed() else { return };
+        self.totals[port as usize].ecn_marks += managed.take_marks();
+        while let Some(managed) = self.ports[port as usize].queue.managed() {
+            let Some(id) = managed.take_dropped(&self.packets) else { return };
+            self.drop_packet(port, id);
+        }
     }
 
     /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.

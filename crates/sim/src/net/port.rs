@@ -140,6 +140,9 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
+        if let Some(managed) = self.queue.managed() {
+            managed.set_rate(rate);
+        }
     }
 
     /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).

@@ -16,7 +16,7 @@ use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
 use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use balancing::OwnPorts;
 
 /// What a switch writes into the packets that take telemetry along.
@@ -148,12 +148,16 @@ impl Switch {
         }
         let packet = &net.packets[id];
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
-        if packet.telemetry != NONE && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            net.stacks.set_came(packet.telemetry, net.now);
+        let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
+        if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
+            net.stacks.carried(packet.telemetry).set_came(net.now);
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
             return net.strand_packet(out, id);
+        }
+        if port.queue.owns_buffer() {
+            return self.queue_at_own(net, out, id);
         }
         let queued = port.queue.class_bytes(class);
         if !self.buffer.admit(ingress, class, size, queued) {
@@ -163,7 +167,7 @@ impl Switch {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
         let port = &mut net.ports[out as usize];
-        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets) {
+        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets, net.now) {
             let gone = &net.packets[dropped];
             let (ingress, class) = (gone.ingress, gone.class);
             self.buffer.release(ingress, class, u64::from(gone.size));
@@ -172,6 +176,14 @@ impl Switch {
                 self.send_pfc(net, ingress, class, PacketKind::Resume);
             }
         }
+        self.kick(net, out);
+    }
+
+    /// Takes a packet into the buffer that port `out` has to itself.
+    #[inline(never)]
+    fn queue_at_own(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        net.ports[out as usize].queue.enqueue(id, &mut net.packets, net.now);
+        net.settle(out);
         self.kick(net, out);
     }
 
@@ -188,22 +200,28 @@ impl Switch {
         if !port.up {
             return;
         }
-        let Some(id) = port.queue.dequeue(port.paused, &mut net.packets) else { return };
-        self.send(net, port_id, id);
+        let next = port.queue.dequeue(port.paused, &mut net.packets, net.now);
+        let charged = !port.queue.owns_buffer();
+        if !charged {
+            net.settle(port_id);
+        }
+        let Some(id) = next else { return };
+        self.send(net, port_id, id, charged);
     }
 
     /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
     /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
+    /// `charged`: it was charged to the shared buffer, unless it is a pause.
     #[inline]
-    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId) {
+    fn send(&mut self, net: &mut Partition, port_id: PortId, id: PacketId, charged: bool) {
         let packet = &net.packets[id];
         let (ingress, class) = (packet.ingress, packet.class);
         let mut resumes = false;
-        if class != 0 {
+        if class == 0 {
+            self.count_pause(&net.ports[port_id as usize], packet, net.now);
+        } else if charged {
             self.buffer.release(ingress, class, u64::from(packet.size));
             resumes = self.buffer.may_resume(ingress, class);
-        } else {
-            self.count_pause(&net.ports[port_id as usize], packet, net.now);
         }
         let (packet, port) = (&mut net.packets[id], &net.ports[port_id as usize]);
         if departs(self, port, packet, net.now, &mut net.stacks, true) {
@@ -231,6 +249,13 @@ impl Switch {
         }
     }
 
+    /// The rate of a local port changes.
+    pub fn set_rate(&mut self, port: u16, rate: Rate) {
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            pint.set_rate(port, rate);
+        }
+    }
+
     /// A pause or resume frame leaves: it is part of the port's load.
     #[cold]
     fn count_pause(&mut self, port: &Port, frame: &Packet, now: Time) {
@@ -252,7 +277,7 @@ impl Switch {
         let id = net.packets.insert(frame);
         let port = self.first_port + u32::from(local);
         // Class 0 is never refused.
-        net.ports[port as usize].queue.enqueue(id, &mut net.packets);
+        net.ports[port as usize].queue.enqueue(id, &mut net.packets, net.now);
         self.kick(net, port);
     }
 
@@ -260,9 +285,10 @@ impl Switch {
     /// paused for what is lost may go on.
     pub fn flush_port(&mut self, net: &mut Partition, port_id: PortId) {
         let mut freed = Vec::new();
-        while let Some(id) = net.ports[port_id as usize].queue.dequeue(0, &mut net.packets) {
+        let charged = !net.ports[port_id as usize].queue.owns_buffer();
+        while let Some(id) = net.ports[port_id as usize].queue.evict(&mut net.packets) {
             let packet = net.packets[id];
-            if packet.class != 0 {
+            if packet.class != 0 && charged {
                 self.buffer.release(packet.ingress, packet.class, u64::from(packet.size));
                 freed.push((packet.ingress, packet.class));
             }
@@ -329,7 +355,7 @@ fn digest(
     stacks: &mut IntStacks,
     waited: bool,
 ) {
-    pint.data(stacks, packet.telemetry, &Departing { now, port, packet, waited });
+    pint.data(&mut stacks.carried(packet.telemetry), &Departing { now, port, packet, waited });
 }
 
 /// A data packet that leaves by a port.

@@ -6,6 +6,7 @@
 use super::classes::{CLASSES, ClassLists};
 use super::{QueueDiscipline, Verdict};
 use crate::packet::{PacketId, PacketSlab};
+use crate::units::Time;
 
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
@@ -17,13 +18,13 @@ pub struct Fifo {
 
 impl QueueDiscipline for Fifo {
     #[inline]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         self.lists.push(id, packets);
         Verdict::Queued
     }
 
     #[inline]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         let occupied = self.lists.occupied();
         if occupied & 1 != 0 {
             return Some(self.lists.pop(0, packets));
@@ -72,10 +73,11 @@ mod tests {
         let mut queue = Fifo::default();
         for &class in arrivals {
             let id = packets.insert(Packet { class, size: 100, ..Packet::default() });
-            assert_eq!(queue.enqueue(id, &mut packets), Verdict::Queued);
+            assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);
         }
         assert_eq!(queue.bytes(), 100 * arrivals.len() as u64);
-        std::iter::from_fn(|| queue.dequeue(paused, &mut packets).map(|id| packets[id].class)).collect()
+        std::iter::from_fn(|| queue.dequeue(paused, &mut packets, Time::ZERO).map(|id| packets[id].class))
+            .collect()
     }
 
     #[test]

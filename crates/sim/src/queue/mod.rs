@@ -1,19 +1,29 @@
 //! Queue disciplines: one file each. A port owns one.
 
+mod afq;
+mod cebinae;
 mod classes;
+mod codel;
+mod drr;
+mod dualpi2;
 mod fifo;
+mod fq_codel;
+mod managed;
 mod pfabric;
 mod priority;
+mod read;
+mod red;
 
-use crate::config::{DropRule, QueueConfig};
+use crate::config::QueueConfig;
 use crate::packet::{PacketId, PacketSlab};
-use crate::parameters::Parameters;
-use crate::units::Bytes;
+use crate::units::Time;
 
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
+pub use managed::{Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;
+pub use read::{KINDS, PFABRIC_LIMIT, read, source};
 
 /// What became of a packet offered to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +35,13 @@ pub enum Verdict {
 
 /// Keeps packets in the order in which they shall leave.
 pub trait QueueDiscipline {
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict;
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict;
     /// The next packet to leave; bit c of `paused` holds class c back.
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId>;
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId>;
+    /// Any packet that waits, while there are any: the port is emptied, and nothing is decided.
+    fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
+        self.dequeue(0, packets, Time::ZERO)
+    }
     /// Whether a packet of this class that comes now may leave at once, as if it had been queued and dequeued: nothing
     /// waits and nothing holds it back. A discipline that must see every packet says no.
     fn lets_through(&mut self, _class: u8, _paused: u8) -> bool {
@@ -47,57 +61,8 @@ pub enum Queue {
     Fifo(Fifo),
     Pfabric(Pfabric),
     Priority(Priority),
-}
-
-/// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] = &[
-    ("fifo", "eight classes, class 0 first, the others in turn; first come, first served within a class"),
-    (
-        "pfabric",
-        "the flow with the least left first; a full port drops the packet whose flow has the most left",
-    ),
-    ("priority", "eight classes, the lower number first; first come, first served within a class"),
-];
-
-/// Which packet a full queue drops.
-pub const DROPS: &[(&str, &str)] = &[
-    ("lowest", "the youngest packet of the least urgent class that waits, the new one among them"),
-    ("tail", "the new one"),
-];
-
-/// Reads the settings of the discipline named `kind`; none where [`KINDS`] has no such name. `limit` is what a port holds
-/// where nothing is said, if it has a limit of its own.
-pub fn read(kind: &str, limit: Option<Bytes>, p: &mut Parameters) -> Option<QueueConfig> {
-    match kind {
-        "fifo" => Some(QueueConfig::Fifo),
-        "pfabric" => Some(QueueConfig::Pfabric { limit: pfabric_limit(limit, p) }),
-        "priority" => {
-            let help = "bytes that may wait at a port, beside the limits of the shared buffer; 0B: no limit of its own";
-            let limit = p.bytes("limit", limit.unwrap_or(Bytes(0)), help);
-            let help = "which packet a port that has reached its limit drops";
-            let drop = match p.choice("drop", "lowest", DROPS, help) {
-                "tail" => DropRule::Tail,
-                _ => DropRule::Lowest,
-            };
-            Some(QueueConfig::Priority { limit: (limit.0 > 0).then_some(limit), drop })
-        }
-        _ => None,
-    }
-}
-
-/// Bytes that pFabric's publication lets wait at a port of 10 Gb/s.
-pub const PFABRIC_LIMIT: Bytes = Bytes(36 << 10);
-
-fn pfabric_limit(limit: Option<Bytes>, p: &mut Parameters) -> Bytes {
-    let help = "bytes that may wait at a port (published: 36KiB at 10 Gb/s, two bandwidth-delay products; with \
-                transport.kind = \"pfabric\" scaled like its window)";
-    let limit = p.bytes("limit", limit.unwrap_or(PFABRIC_LIMIT), help);
-    if limit == Bytes(0) || limit.0 > u64::from(u32::MAX) {
-        let message = format!("{limit} is no limit: expected more than 0B and less than 4GiB");
-        p.complain("limit", message);
-        return PFABRIC_LIMIT;
-    }
-    limit
+    /// A discipline that knows the time, over a buffer of the port's own.
+    Managed(Box<Managed>),
 }
 
 macro_rules! each {
@@ -106,28 +71,49 @@ macro_rules! each {
             Queue::Fifo($q) => $call,
             Queue::Pfabric($q) => $call,
             Queue::Priority($q) => $call,
+            Queue::Managed($q) => $call,
         }
     };
 }
 
 impl Queue {
-    pub fn new(config: QueueConfig) -> Queue {
+    pub fn new(config: &QueueConfig, place: &PortPlace) -> Queue {
         match config {
             QueueConfig::Fifo => Queue::Fifo(Fifo::default()),
-            QueueConfig::Pfabric { limit } => Queue::Pfabric(Pfabric::new(limit)),
-            QueueConfig::Priority { limit, drop } => Queue::Priority(Priority::new(limit, drop)),
+            QueueConfig::Pfabric { limit } => Queue::Pfabric(Pfabric::new(*limit)),
+            QueueConfig::Priority { limit, drop } => Queue::Priority(Priority::new(*limit, *drop)),
+            QueueConfig::Managed(managed) => Queue::Managed(Box::new(Managed::new(managed, place))),
+        }
+    }
+
+    /// Packets wait in a buffer of the port's own, not in the switch's.
+    #[inline(always)]
+    pub fn owns_buffer(&self) -> bool {
+        matches!(self, Queue::Managed(_))
+    }
+
+    /// The queue of a port that has a buffer of its own.
+    #[inline]
+    pub fn managed(&mut self) -> Option<&mut Managed> {
+        match self {
+            Queue::Managed(managed) => Some(managed),
+            _ => None,
         }
     }
 }
 
 impl QueueDiscipline for Queue {
     #[inline(always)]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
-        each!(self, q => q.enqueue(id, packets))
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+        each!(self, q => q.enqueue(id, packets, now))
     }
     #[inline(always)]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
-        each!(self, q => q.dequeue(paused, packets))
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
+        each!(self, q => q.dequeue(paused, packets, now))
+    }
+    #[inline(never)]
+    fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
+        each!(self, q => q.evict(packets))
     }
     #[inline(always)]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {

@@ -6,20 +6,23 @@
 //! all data. Ties: the earliest goes first, the latest is dropped. Sending the flow's *earliest* packet, and not the one
 //! with the smallest number, keeps a flow in order and keeps its first packets from starving.
 //!
-//! The packet with the least and the one with the most left are the two ends of an ordered index; the packets of a flow
-//! form a chain in the order in which they came. So nothing looks at more than O(log n) packets.
+//! Where few data wait they are looked through ([`Few`]); where more do they are in an index ([`Index`]), so that nothing
+//! looks at more than O(log n) packets.
 //!
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015): one
 //! packet at most is dropped for one that comes.
 //! Differs from the source: class 0, which carries pauses, is neither limited nor counted; a class that is paused waits.
 //! *Parameters*: `limit`, bytes that may wait (published: 36 KiB at 10 Gb/s, two bandwidth-delay products).
 
+mod few;
+mod index;
+
 use super::classes::{CLASSES, ClassLists};
 use super::{QueueDiscipline, Verdict};
-use crate::packet::{NONE, PacketId, PacketKind, PacketSlab};
-use crate::units::Bytes;
-use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use crate::packet::{PacketId, PacketKind, PacketSlab};
+use crate::units::{Bytes, Time};
+use few::Few;
+use index::Index;
 
 /// What is looked at while nothing waits comes first.
 #[derive(Debug, Clone)]
@@ -33,36 +36,27 @@ pub struct Pfabric {
 }
 
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 struct Waiting {
-    /// Pauses, which go before everything (class 0), and signals (in the list of class 1, whatever their own).
-    first: ClassLists,
     /// Bytes by class.
     class_bytes: [u32; CLASSES],
-    /// Data by key, see [`key`]: place in `places`.
-    index: BTreeMap<u64, u32>,
     /// Number of the data packet that comes next; begins anew when no data wait.
     order: u32,
-    places: Vec<Place>,
-    free: Vec<u32>,
-    chains: FxHashMap<u32, Chain>,
+    /// All data are in the index; else in `few`.
+    many: bool,
+    few: Few,
+    /// Pauses, which go before everything (class 0), and signals (in the list of class 1, whatever their own).
+    first: ClassLists,
+    index: Index,
 }
 
 /// A data packet that waits.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Entry {
+    /// See [`key`].
     key: u64,
     packet: PacketId,
     flow: u32,
-    /// Its neighbours among the packets of its flow.
-    earlier: u32,
-    later: u32,
-}
-
-/// First and last packet of a flow.
-#[derive(Debug, Clone, Copy)]
-struct Chain {
-    first: u32,
-    last: u32,
 }
 
 /// The list of `first` that signals are in.
@@ -101,83 +95,64 @@ impl Pfabric {
 
     /// The packet to drop of a port that holds too much: of data the one with the most left, the latest of several.
     fn drop_largest(&mut self, packets: &PacketSlab) -> Option<PacketId> {
-        let (_, &place) = self.waiting.index.last_key_value()?;
-        let id = self.waiting.take(place);
+        let waiting = &mut *self.waiting;
+        let id = if waiting.many { waiting.index.take_last() } else { waiting.few.take_last() }?;
         Some(self.subtract(id, packets))
     }
 
     /// The next packet to leave while some classes are paused.
     #[cold]
     fn dequeue_unpaused(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
-        if self.waiting.first.occupied() & 1 != 0 {
-            return Some(self.waiting.first.pop(0, packets));
+        let waiting = &mut *self.waiting;
+        if waiting.first.occupied() & 1 != 0 {
+            return Some(waiting.first.pop(0, packets));
         }
         let may = |id: PacketId, packets: &PacketSlab| paused & (1 << (packets[id].class & 7)) == 0;
-        if let Some(id) = self.waiting.first.take_first_where(SIGNALS, packets, |id, all| may(id, all)) {
+        if let Some(id) = waiting.first.take_first_where(SIGNALS, packets, may) {
             return Some(id);
         }
-        let waiting = &mut self.waiting;
-        let heads = waiting.index.values().filter_map(|&place| waiting.head(place));
-        let place = heads.into_iter().find(|&head| may(waiting.places[head as usize].packet, packets))?;
-        Some(waiting.take(place))
+        match waiting.many {
+            true => waiting.index.take_urgent_where(|id| may(id, packets)),
+            false => waiting.few.take_urgent_where(|id| may(id, packets)),
+        }
     }
 }
 
 impl Waiting {
     /// Takes in a data packet.
+    #[inline]
     fn insert(&mut self, packet: PacketId, flow: u32, left: u32) {
-        if self.index.is_empty() {
-            self.order = 0;
+        if self.few.is_empty() && (!self.many || self.index.is_empty()) {
+            (self.order, self.many) = (0, false);
         }
-        let key = key(left, self.order);
+        let entry = Entry { key: key(left, self.order), packet, flow };
         self.order = self.order.wrapping_add(1);
-        let place = self.free.pop().unwrap_or(self.places.len() as u32);
-        let chain = self.chains.entry(flow).or_insert(Chain { first: place, last: NONE });
-        let earlier = std::mem::replace(&mut chain.last, place);
-        let new = Place { key, packet, flow, earlier, later: NONE };
-        match self.places.get_mut(place as usize) {
-            Some(free) => *free = new,
-            None => self.places.push(new),
+        if self.many || !self.few.insert(entry) {
+            self.insert_into_index(entry);
         }
-        if earlier != NONE {
-            self.places[earlier as usize].later = place;
-        }
-        self.index.insert(key, place);
     }
 
-    /// The earliest packet of the flow that has this one.
-    fn head(&self, place: u32) -> Option<u32> {
-        let flow = self.places[place as usize].flow;
-        self.chains.get(&flow).map(|chain| chain.first)
+    /// Takes in a data packet where many wait, or begin to.
+    #[inline(never)]
+    fn insert_into_index(&mut self, entry: Entry) {
+        self.many = true;
+        for earlier in self.few.drain() {
+            self.index.insert(earlier);
+        }
+        self.index.insert(entry);
     }
 
-    /// Takes a data packet out.
-    fn take(&mut self, place: u32) -> PacketId {
-        let Place { key, packet, flow, earlier, later } = self.places[place as usize];
-        self.index.remove(&key);
-        self.free.push(place);
-        if earlier == NONE && later == NONE {
-            self.chains.remove(&flow);
-            return packet;
-        }
-        if earlier != NONE {
-            self.places[earlier as usize].later = later;
-        } else if let Some(chain) = self.chains.get_mut(&flow) {
-            chain.first = later;
-        }
-        if later != NONE {
-            self.places[later as usize].earlier = earlier;
-        } else if let Some(chain) = self.chains.get_mut(&flow) {
-            chain.last = earlier;
-        }
-        packet
+    /// Takes out the data packet that leaves next.
+    #[inline]
+    fn take_urgent(&mut self) -> Option<PacketId> {
+        if self.many { self.index.take_urgent() } else { self.few.take_urgent() }
     }
 }
 
 impl QueueDiscipline for Pfabric {
     // Not inlined: ports of other kinds would carry this code along.
     #[inline(never)]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         let (class, size, flow, left) = {
             let packet = &packets[id];
             (packet.class, packet.size, packet.flow, packet.aux)
@@ -208,7 +183,7 @@ impl QueueDiscipline for Pfabric {
     }
 
     #[inline(never)]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         if self.packets == 0 {
             return None;
         }
@@ -218,9 +193,7 @@ impl QueueDiscipline for Pfabric {
         } else if waiting.first.occupied() != 0 {
             waiting.first.pop(waiting.first.occupied().trailing_zeros() as usize, packets)
         } else {
-            let (_, &urgent) = waiting.index.first_key_value()?;
-            let head = waiting.head(urgent)?;
-            waiting.take(head)
+            waiting.take_urgent()?
         };
         Some(self.subtract(id, packets))
     }

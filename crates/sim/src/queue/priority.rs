@@ -8,7 +8,7 @@ use super::classes::ClassLists;
 use super::{QueueDiscipline, Verdict};
 use crate::config::DropRule;
 use crate::packet::{PacketId, PacketSlab};
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 
 #[derive(Debug, Clone)]
 pub struct Priority {
@@ -44,7 +44,7 @@ impl Priority {
 impl QueueDiscipline for Priority {
     // Not inlined: fifo ports would carry this code along.
     #[inline(never)]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         let packet = &packets[id];
         if packet.class != 0 && self.overflows(u64::from(packet.size)) {
             return Verdict::Dropped(self.displace(id, packets));
@@ -54,7 +54,7 @@ impl QueueDiscipline for Priority {
     }
 
     #[inline]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab) -> Option<PacketId> {
+    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         // Class 0 carries PFC itself and is never paused.
         let ready = self.lists.occupied() & (!paused | 1);
         if ready == 0 {
@@ -93,10 +93,11 @@ mod tests {
         let mut queue = Priority::new(None, DropRule::Lowest);
         for class in [5, 2, 7, 2] {
             let id = packets.insert(Packet { class, size: 1, ..Packet::default() });
-            queue.enqueue(id, &mut packets);
+            queue.enqueue(id, &mut packets, Time::ZERO);
         }
         let order: Vec<u8> =
-            std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].class)).collect();
+            std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].class))
+                .collect();
         assert_eq!(order, [2, 2, 5, 7]);
     }
 
@@ -107,12 +108,14 @@ mod tests {
         let mut dropped = Vec::new();
         for &(class, aux) in offered {
             let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });
-            if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets) {
+            if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
                 dropped.push(packets[gone].aux);
             }
         }
         assert!(queue.bytes() - queue.class_bytes(0) <= 300);
-        let left = std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].aux)).collect();
+        let left =
+            std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].aux))
+                .collect();
         (dropped, left)
     }
 

@@ -12,7 +12,11 @@ use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
 
+use crate::congestion::window;
 use crate::{balance, congestion, queue, topology, workload};
+
+/// Where the keys of window controllers stand among the sections; in a scenario it is `transport.controller` too.
+pub const TCP_CONTROLLER: &str = "tcp.controller";
 
 /// The keys of one section, for one kind of it.
 pub struct SectionKeys {
@@ -35,19 +39,23 @@ pub fn sections() -> &'static [SectionKeys] {
             network::link_override(section);
         }));
         all.push(keys("switch", None, |section| {
-            let defaults = switch::SwitchDefaults::RDMA;
-            let cx = switch::SwitchContext { compat: Compat::None, defaults, rates: &[] };
-            switch::read(section, &cx);
-            for (kind, _) in switch::QUEUES {
-                let mut queue = section.child("queue");
-                queue::read(kind, None, &mut queue.parameters());
-                section.absorb("queue", queue);
-            }
+            switch::read(section, &switch_context());
+            queue_keys(section);
             for (kind, _) in switch::BALANCERS {
                 let mut balancer = section.child("balancer");
                 balance::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
+        }));
+        // Again by discipline, for who asks about one.
+        all.extend(switch::QUEUES.iter().map(|(kind, _)| {
+            keys("switch.queue", Some(kind), |section| {
+                queue::read(kind, None, &mut section.parameters());
+            })
+        }));
+        all.push(keys("switch.port", None, |section| {
+            switch::port_queue(section, &switch_context());
+            queue_keys(section);
         }));
         all.extend(transport::TRANSPORTS.iter().map(|(kind, _)| {
             let mut own = keys("transport", Some(kind), |section| {
@@ -61,6 +69,18 @@ pub fn sections() -> &'static [SectionKeys] {
             keys("transport.controller", Some(kind), |section| {
                 section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
+            })
+        }));
+        let kinds = window::KINDS.iter().map(|(kind, _)| *kind);
+        all.extend(kinds.map(|kind| {
+            keys(TCP_CONTROLLER, Some(kind), |section| {
+                section.kind(
+                    "controller",
+                    Some(transport::DEFAULT_WINDOW),
+                    window::KINDS,
+                    "congestion controller",
+                );
+                window::WindowConfig::read(kind, &mut section.parameters(), window::Profile::Rfc);
             })
         }));
         all.push(keys("telemetry", Some("int"), |section| {
@@ -121,6 +141,20 @@ fn telemetry_kind(section: &mut Section) {
     section.kind("telemetry", Some("auto"), telemetry::TELEMETRIES, "what packets carry");
 }
 
+/// The keys of every discipline under `queue`.
+fn queue_keys(section: &mut Section) {
+    for (kind, _) in switch::QUEUES {
+        let mut queue = section.child("queue");
+        queue::read(kind, None, &mut queue.parameters());
+        section.absorb("queue", queue);
+    }
+}
+
+fn switch_context() -> switch::SwitchContext<'static> {
+    let defaults = switch::SwitchDefaults::RDMA;
+    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None }
+}
+
 fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
         topology: None,
@@ -166,6 +200,7 @@ pub fn names() -> Value {
     json!({
         "transports": list(transport::TRANSPORTS),
         "controllers": list(congestion::KINDS),
+        "tcp-controllers": list(window::KINDS),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),

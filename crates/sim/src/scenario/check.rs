@@ -8,14 +8,14 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    BalancerConfig, Compat, FastpassConfig, PfabricConfig, PhostConfig, QueueConfig, RdmaConfig,
-    SwitchConfig, TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig,
+    QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::{Settings, telemetry_bytes};
-use crate::topology::{Link, NodeId, PathTimes, Topology};
+use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
 use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::TrafficSize;
@@ -109,6 +109,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
         TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
+        TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
     }
 }
 
@@ -139,6 +140,20 @@ fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
         "slot_ns": fastpass.arbiter.slot.as_ns(),
         "retry_ns": fastpass.retry.as_ns(),
         "request_timeout_ns": fastpass.request_timeout.as_ns(),
+    })
+}
+
+fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
+    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), scenario.compat);
+    json!({
+        "transport": "tcp",
+        "controller": tcp.controller.name(),
+        "base_rtt_ns": base_rtt.as_ns(),
+        "data_packet_bytes": tcp.packet(),
+        "ack_bytes": tcp.ack_header,
+        "send_buffer_bytes": tcp.send_buffer,
+        "receive_buffer_bytes": tcp.receive_buffer,
+        "rto_ns": tcp.rto.least.as_ns(),
     })
 }
 
@@ -248,7 +263,8 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
         return;
     }
     let phosts: Vec<&PhostConfig> = transports.iter().filter_map(TransportConfig::phost).collect();
-    if switch.queue == QueueConfig::Fifo && phosts.iter().any(|phost| phost.short > 0) {
+    if switch.queues().any(|queue| *queue == QueueConfig::Fifo) && phosts.iter().any(|phost| phost.short > 0)
+    {
         let message = "\"fifo\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \
                        \"priority\", or transport.short_flow = 0";
         section.complain("queue.kind", message.to_string());
@@ -295,7 +311,7 @@ pub fn paths_can_be_assigned(
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
     let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
-    let other = !matches!(scenario.switch.queue, QueueConfig::Pfabric { .. });
+    let other = !scenario.switch.queues().all(|queue| matches!(queue, QueueConfig::Pfabric { .. }));
     (pfabric && other).then(|| {
         "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
             .to_string()
@@ -323,6 +339,41 @@ fn busy_arbiter(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// Cebinae's rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
+fn undrained_round(scenario: &Scenario) -> Option<String> {
+    let topology = &scenario.network.topology;
+    topology.ports().iter().enumerate().find_map(|(node, ports)| {
+        ports.iter().enumerate().find_map(|(local, &(link, _))| {
+            let is_switch = topology.nodes[node].kind == NodeKind::Switch;
+            let queue = is_switch.then(|| scenario.switch.queue_at(node as NodeId, local as u32))?;
+            let QueueConfig::Managed(ManagedConfig { discipline, limit, .. }) = queue else { return None };
+            let DisciplineConfig::Cebinae(cebinae) = discipline else { return None };
+            let rate = topology.links[link as usize].rate;
+            let round = Time::from_ns(cebinae.round_at(rate, *limit));
+            let full = limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500));
+            let drain = rate.transmission_time(full);
+            (drain > round).then(|| {
+                let port = topology.port_name(node as NodeId, local as u32);
+                format!(
+                    "switch.queue.round: the buffer of {port}, {}, cannot drain in a round of {round}: it takes {drain}, and \
+                     packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
+                    Bytes(full)
+                )
+            })
+        })
+    })
+}
+
+/// Ports with buffers of their own drop; nobody is paused for them.
+fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
+    let managed = scenario.switch.queues().any(|queue| matches!(queue, QueueConfig::Managed(_)));
+    (managed && scenario.switch.pfc.enabled).then(|| {
+        "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } unless \
+         others are to be lossless"
+            .to_string()
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings: Vec<String> = other_queue(scenario)
@@ -330,6 +381,8 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .chain(busy_arbiter(scenario))
         .chain(super::balancing::sprayed(scenario))
         .collect();
+    warnings.extend(undrained_round(scenario));
+    warnings.extend(pauses_passed_by(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

@@ -14,13 +14,15 @@ use crate::config::{MeasureConfig, TelemetryConfig, TransportConfig};
 use crate::measure::PortTotals;
 use crate::net::port::Port;
 use crate::packet::Packet;
+use crate::telemetry::carried::PLACES;
 use crate::telemetry::int::IntRecord;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
 
 /// CPU time of a packet-hop by controller, in ns, where everything fits the caches: `pod` and `fat320-hpcc` for HPCC,
 /// `fat320-dctcp`, `p8` and `w8-0.5` for DCTCP, `fat320-hpcc` with the others. pHost in its ratio to
-/// `none` on 2000 flows of IMC10, pFabric and Fastpass in their ratio to pHost on 10 000.
+/// `none` on 2000 flows of IMC10, pFabric and Fastpass in their ratio to pHost on 10 000. TCP: row 11 of the Cebinae
+/// table.
 const NS_PER_HOP: &[(&str, f64)] = &[
     ("hpcc", 88.0),
     ("dctcp", 68.0),
@@ -30,6 +32,7 @@ const NS_PER_HOP: &[(&str, f64)] = &[
     ("phost", 74.0),
     ("pfabric", 84.0),
     ("fastpass", 58.0),
+    ("tcp", 110.0),
 ];
 /// The same of a controller in Python, which is called for every acknowledgement: `pod` with two of a few lines.
 const NS_PER_HOP_PYTHON: f64 = 300.0;
@@ -225,7 +228,7 @@ fn packet_bytes(scenario: &Scenario) -> u64 {
     let telemetry = match &scenario.telemetry {
         TelemetryConfig::None => 0,
         TelemetryConfig::Int { max_hops, .. } => u64::from(*max_hops) * size_of::<IntRecord>() as u64 + 8,
-        TelemetryConfig::Pint(_) => 2 * size_of::<IntRecord>() as u64,
+        TelemetryConfig::Pint(_) => (PLACES * size_of::<IntRecord>()) as u64,
     };
     size_of::<Packet>() as u64 + EVENT_BYTES + telemetry
 }

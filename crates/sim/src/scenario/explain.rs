@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, sections, type_in_words};
+use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use super::metrics::METRICS;
 use super::{switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
@@ -46,10 +46,11 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         kinds.iter().map(move |&(name, title)| Scheme { name, title, what, section })
     };
     of("congestion controller", "transport.controller", congestion::KINDS)
+        .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", "", switch::QUEUES))
+        .chain(of("queue discipline", "switch.queue", switch::QUEUES))
         .chain(of("load balancer", "", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
@@ -59,15 +60,23 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
 }
 
 fn scheme(name: &str) -> Option<Value> {
-    let scheme = schemes().find(|scheme| scheme.name == name)?;
+    // A name that RDMA's controllers have too: `tcp.dctcp`.
+    let tcp = name.strip_prefix("tcp.");
+    let named = |scheme: &Scheme| match tcp {
+        Some(bare) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
+        None => scheme.name == name,
+    };
+    let scheme = schemes().find(named)?;
     let keys = sections().iter().find(|s| {
         s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
     });
-    let doc = congestion::DOCS.iter().find(|doc| doc.name == name);
+    let docs = if scheme.section == TCP_CONTROLLER { congestion::window::DOCS } else { congestion::DOCS };
+    let doc = docs.iter().find(|doc| doc.name == scheme.name);
     let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = doc.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
+        "switch.queue" => crate::queue::source(name),
         section => source_of(section),
     };
     let source = doc.map_or_else(published, |doc| doc.source);
@@ -236,6 +245,8 @@ mod tests {
             let keys = found["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap());
             keys.map(str::to_string).collect()
         };
+        assert!(keys_of("cebinae").contains(&"tax".to_string()));
+        assert!(explain("codel").unwrap()["source"].as_str().unwrap().contains("RFC 8289"));
         assert!(keys_of("measure.queues").contains(&"measure.queues.every".to_string()));
         assert!(keys_of("pfc").iter().all(|key| key.starts_with("switch.pfc.")));
         assert_eq!(explain("window_bytes").unwrap()["name"], "bdp");

@@ -5,6 +5,7 @@ use super::section::Section;
 use crate::config::{Compat, IdealFct, MeasureConfig, PortSet, Sampled};
 use crate::parameters::{Source, Value, describe};
 use crate::units::Time;
+use std::ops::RangeInclusive;
 
 pub const GOODPUT_BY: &[(&str, &str)] =
     &[("group", "one series per group of flows"), ("flow", "one series per flow of `flows`")];
@@ -144,7 +145,9 @@ fn goodput(section: &mut Section, measure: &mut MeasureConfig) {
 
 /// `flows = [0, 5]`: numbers of flows, in the order of their start.
 fn flows(table: &mut Section) -> Option<Vec<u32>> {
-    let list = table.parameters().list("flows", "numbers of flows, counted from 0 in order of their start");
+    let list = table
+        .parameters()
+        .list("flows", "numbers of flows, counted from 0 in order of their start, or ranges such as \"0-9\"");
     let Some(list) = list else {
         if table.peek("flows").is_none() {
             table.complain("flows", "missing: expected numbers of flows such as [0, 1]".into());
@@ -155,16 +158,34 @@ fn flows(table: &mut Section) -> Option<Vec<u32>> {
     for value in &list {
         match value {
             Value::Integer(number) if u32::try_from(*number).is_ok() => flows.push(*number as u32),
-            other => {
-                let found = describe(other);
-                table.complain("flows", format!("expected numbers of flows such as [0, 1], found {found}"));
-                return None;
-            }
+            other => match range(other) {
+                Some(range) => flows.extend(range),
+                None => {
+                    let found = describe(other);
+                    let message = format!(
+                        "expected numbers of flows such as [0, 1] or [\"0-{}\"], found {found}",
+                        MOST_WATCHED - 1
+                    );
+                    table.complain("flows", message);
+                    return None;
+                }
+            },
         }
     }
     flows.sort_unstable();
     flows.dedup();
     Some(flows)
+}
+
+/// The most flows that one range may name.
+const MOST_WATCHED: u32 = 1_000_000;
+
+/// `"0-9"`: ten flows.
+fn range(value: &Value) -> Option<RangeInclusive<u32>> {
+    let Value::Text(text) = value else { return None };
+    let (first, last) = text.split_once('-')?;
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (first <= last && last - first < MOST_WATCHED).then_some(first..=last)
 }
 
 /// Declares every key of `[measure]`, for the list of keys.

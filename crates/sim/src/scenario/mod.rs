@@ -45,7 +45,7 @@ use crate::config::{
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::transport::phost;
+use crate::transport::{phost, rdma};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -188,7 +188,12 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let switch = within(root, "switch", |section| {
         let rates = rates(net, &failures);
         let defaults = transport::switch_defaults(transports.first());
-        let cx = switch::SwitchContext { compat, defaults, rates: &rates };
+        let cx = switch::SwitchContext {
+            compat,
+            defaults,
+            rates: &rates,
+            topology: net.map(|network| &network.topology),
+        };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
         check::queue_serves(section, &config, &transports);
@@ -288,15 +293,18 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
     rates
 }
 
-/// Long enough that no retransmission is pending: ten timeouts, and at least 100 ms.
+/// Long enough that no retransmission is pending: ten timeouts, as long as backing off makes them, and at least 100 ms.
 fn auto_stall(transports: &[TransportConfig]) -> Time {
     let timeouts = transports.iter().filter_map(|transport| match transport {
-        TransportConfig::Rdma(rdma) => rdma.rto,
+        TransportConfig::Rdma(rdma) => {
+            rdma.rto.map(|rto| Time(rto.0.saturating_mul(1 << rdma::MOST_BACKOFF)))
+        }
         TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
         TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
         TransportConfig::Fastpass(fastpass) => {
             Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
         }
+        TransportConfig::Tcp(tcp) => Some(tcp.rto.least.max(tcp.rto.syn)),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))

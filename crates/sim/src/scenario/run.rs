@@ -39,7 +39,7 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
                 depend on who noticed first";
     let grid = section.parameters().time("grid", Time::from_us(10), help);
     let help = "a run with unfinished flows is given up when nothing was delivered for this long; auto: 100 ms or \
-                ten retransmission timeouts, whichever is more";
+                ten retransmission timeouts, as long as backing off makes them, whichever is more";
     let stall = section.parameters().time_or_auto("stall", help).unwrap_or(auto_stall);
     for (key, value) in [("grid", grid), ("stall", stall)] {
         if value == Time::ZERO {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, sections};
+use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
 use crate::parameters::{Declared, Kind};
 
 /// The schema of a scenario file.
@@ -68,6 +68,9 @@ fn transport() -> Value {
         } else {
             kind["required"] = json!(["kind"]);
         }
+        if of_kind == "tcp" {
+            add(kind, "controller", by_kind(TCP_CONTROLLER, false));
+        }
     }
     schema
 }
@@ -83,6 +86,9 @@ fn switch() -> Value {
     }
     listed["required"] = json!(["rate"]);
     schema["properties"]["ecn"] = json!({ "anyOf": [common, list_of(listed)] });
+    let mut port = object(&keys_of("switch.port"));
+    port["required"] = json!(["match"]);
+    add(&mut schema, "port", list_of(port));
     schema
 }
 

@@ -5,9 +5,12 @@
 
 use super::section::Section;
 use crate::balance;
-use crate::config::{BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, QueueConfig, SwitchConfig};
+use crate::config::{
+    BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
+};
 use crate::parameters::{Source, Value};
 use crate::queue;
+use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
 pub use crate::balance::KINDS as BALANCERS;
@@ -84,6 +87,8 @@ pub struct SwitchContext<'a> {
     pub defaults: SwitchDefaults,
     /// Distinct rates of the links, those of failures included, ascending.
     pub rates: &'a [Rate],
+    /// None where there is none that could be read.
+    pub topology: Option<&'a Topology>,
 }
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
@@ -109,7 +114,47 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
     let queue = queue_config.unwrap_or(QueueConfig::Fifo);
-    SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue }
+    let port_queues = port_queues(section, cx);
+    SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
+}
+
+/// `[[switch.port]]`: ports that have a queue of their own.
+fn port_queues(section: &mut Section, cx: &SwitchContext) -> Vec<(PortSet, QueueConfig)> {
+    let mut tables = section.children("port");
+    let named = tables.iter_mut().filter_map(|table| port_queue(table, cx)).collect();
+    section.absorb_list("port", tables);
+    named
+}
+
+/// One of them; none: something is wrong with it, and said.
+pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, QueueConfig)> {
+    let help = "which ports of switches, as a pattern: \"s0->s1\", \"leaf0.p3\", \"leaf*->spine*\"; where several fit a \
+                port, the last holds";
+    let pattern = table.parameters().text("match", None, help);
+    if pattern.is_none() && table.peek("match").is_none() {
+        table.complain("match", "missing: expected a pattern of ports such as \"leaf0->spine*\"".into());
+    }
+    let mut queueing = table.scheme("queue");
+    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of these ports");
+    let queue = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
+    table.absorb("queue", queueing);
+    let (topology, pattern) = (cx.topology?, pattern?);
+    match topology.ports_matching(&pattern) {
+        Ok(mut ports) => {
+            ports.retain(|&(node, _)| topology.nodes[node as usize].kind == NodeKind::Switch);
+            if ports.is_empty() {
+                let message = format!(
+                    "\"{pattern}\" fits only ports of hosts, whose queues belong to their transports"
+                );
+                table.complain("match", message);
+            }
+            Some((ports, queue?))
+        }
+        Err(message) => {
+            table.complain("match", message);
+            None
+        }
+    }
 }
 
 fn forwarding(section: &mut Section) -> Forwarding {
@@ -265,7 +310,7 @@ mod tests {
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
         let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
-        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates };
+        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);
@@ -307,11 +352,14 @@ mod tests {
                  forwarding = \"cut-through\"",
             ]
         );
+        let known = QUEUES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         assert_eq!(
             problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
             [
-                "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: fifo, pfabric, priority)",
-                "s.toml:2: switch.ecn.kmin: 2MB is above kmax, which is 1.6MB at 100Gbps",
+                format!(
+                    "s.toml:3: switch.queue.kind: unknown queue \"fifi\": did you mean \"fifo\"? (known: {known})"
+                ),
+                "s.toml:2: switch.ecn.kmin: 2MB is above kmax, which is 1.6MB at 100Gbps".to_string(),
             ]
         );
         assert_eq!(

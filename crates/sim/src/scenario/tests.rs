@@ -233,6 +233,51 @@ fn ports_that_do_not_exist_are_named_with_the_nearest() {
 }
 
 #[test]
+fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
+    let found = problems(
+        "[[switch.port]]\nmatch = \"swich0.*\"\n[[switch.port]]\nqueue = { kind = \"fifo\", packets = 9 }\n\
+         [[switch.port]]\nmatch = \"host*\"\nqueue = { kind = \"fif\", paquets = 3 }\n",
+    );
+    assert!(found[0].starts_with("s.toml:7: switch.port.0.match: unknown node \"swich0\""), "{found:?}");
+    assert!(found[1].starts_with("s.toml:8: switch.port.1.match: missing: expected a pattern"), "{found:?}");
+    assert!(
+        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" fits only ports of hosts"),
+        "{found:?}"
+    );
+    assert!(found[3].contains("unknown queue \"fif\": did you mean \"fifo\"?"), "{found:?}");
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn cebinae_refuses_shares_outside_their_range_and_rounds_that_control_cannot_meet() {
+    let found = problems(
+        "[switch.queue]\nkind = \"cebinae\"\ntax = 0\nport_slack = 1.5\nflow_slack = -0.1\nround = \"90us\"\n",
+    );
+    assert!(found[0].starts_with("s.toml:8: switch.queue.tax: 0 is not in (0, 1]"), "{found:?}");
+    let range = "expected a number from 0 to 1, found";
+    assert!(found[1].starts_with(&format!("s.toml:9: switch.queue.port_slack: {range}")), "{found:?}");
+    assert!(found[2].starts_with(&format!("s.toml:10: switch.queue.flow_slack: {range}")), "{found:?}");
+    assert!(
+        found[3].starts_with("s.toml:11: switch.queue.round: 90us is shorter than control needs"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
+    let queue = |round| {
+        format!(
+            "{STAR}[switch]\npfc = {{ enabled = false }}\nqueue = {{ kind = \"cebinae\", packets = 9000, round = \"{round}\" }}\n"
+        )
+    };
+    assert_eq!(load(&queue("2ms")).warnings, [""; 0]);
+    let warnings = load(&queue("1ms")).warnings;
+    assert!(warnings[0].contains("cannot drain in a round of 1ms: it takes 1.08ms"), "{warnings:?}");
+    assert_eq!(load(&queue("auto")).warnings, [""; 0]);
+}
+
+#[test]
 fn failures_name_links_and_switches_that_exist() {
     let event = |text: &str| problems(&format!("[[failures.event]]\n{text}\n"));
     let star = load(STAR);

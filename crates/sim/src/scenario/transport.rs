@@ -5,12 +5,13 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
-use crate::config::{Compat, RdmaConfig, Recovery, StartRule, TransportConfig};
+use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TransportConfig};
 use crate::congestion::external::ExternalController;
+use crate::congestion::window::{self, WindowConfig};
 use crate::congestion::{self, ControllerConfig};
-use crate::parameters::{Declared, Kind, Source, Value, describe};
+use crate::parameters::{Declared, Kind, Nothing, Parameters, Source, Value, describe};
 use crate::topology::Topology;
-use crate::transport::{fastpass, pfabric, phost};
+use crate::transport::{fastpass, pfabric, phost, tcp as tcp_transport};
 use crate::units::{Bytes, Rate, Time};
 
 pub use crate::transport::KINDS as TRANSPORTS;
@@ -68,6 +69,7 @@ fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option
         "phost" => phost(section, cx),
         "pfabric" => pfabric(section, cx),
         "fastpass" => fastpass(section, cx),
+        "tcp" => tcp(section, cx),
         _ => rdma(section, cx),
     }
 }
@@ -110,6 +112,42 @@ fn fastpass(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
         section.warn(message.into());
     }
     Some(TransportConfig::Fastpass(config))
+}
+
+/// The controller of a flow over TCP that does not say.
+pub const DEFAULT_WINDOW: &str = "cubic";
+
+fn tcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let profile = tcp_transport::profile(&mut section.parameters());
+    let mut table = section.scheme("controller");
+    let controller = window_controller(&mut table, profile);
+    section.absorb("controller", table);
+    let known = controller.is_some();
+    let fallback =
+        || WindowConfig::read(DEFAULT_WINDOW, &mut Parameters::new(&mut Nothing::default()), profile);
+    let config = tcp_transport::read(&mut section.parameters(), profile, controller.or_else(fallback)?);
+    known.then(|| TransportConfig::Tcp(Box::new(config)))
+}
+
+/// A controller that steers a window. Those that steer a rate need what TCP's acknowledgements do not bring.
+fn window_controller(table: &mut Section, profile: window::Profile) -> Option<WindowConfig> {
+    let is = |kinds: &[(&str, &str)], name: &str| kinds.iter().any(|kind| kind.0 == name);
+    if let Some(Value::Text(name)) = table.peek("kind") {
+        let bare = name.strip_prefix("python:");
+        if bare.is_some() || is(congestion::KINDS, &name) && !is(window::KINDS, &name) {
+            table.get("kind");
+            let names = window::KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "\"{name}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\", \
+                 or a controller for TCP ({names})"
+            );
+            table.complain("kind", message);
+            return None;
+        }
+    }
+    let kind = table.kind("controller", Some(DEFAULT_WINDOW), window::KINDS, "congestion controller")?;
+    WindowConfig::read(kind, &mut table.parameters(), profile)
 }
 
 fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
@@ -198,6 +236,18 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
             let message = format!(
                 "controller \"{bare}\" is written in Python: run this scenario with weftline.run(..., \
                  controllers={{\"{bare}\": ...}})"
+            );
+            table.complain("kind", message);
+            return None;
+        }
+    }
+    if let Some(Value::Text(name)) = table.peek("kind") {
+        let is = |kinds: &[(&str, &str)]| kinds.iter().any(|kind| kind.0 == name);
+        if is(window::KINDS) && !is(congestion::KINDS) {
+            table.get("kind");
+            let message = format!(
+                "\"{name}\" steers a window by TCP's acknowledgements and loss recovery, which queue pairs do not have: set \
+                 transport.kind = \"tcp\""
             );
             table.complain("kind", message);
             return None;
@@ -297,6 +347,12 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
             limit: Some(Bytes((24 * u64::from(fastpass.packet())).max(36 << 10))),
             balancer: "label",
+            ..SwitchDefaults::RDMA
+        },
+        Some(TransportConfig::Tcp(tcp)) => SwitchDefaults {
+            marks: tcp.ecn != EcnEcho::Off,
+            ecn: if tcp.ecn == EcnEcho::Exact { EcnDefaults::Step } else { EcnDefaults::Ramp },
+            lossless: false,
             ..SwitchDefaults::RDMA
         },
         _ => SwitchDefaults::RDMA,

@@ -3,7 +3,7 @@
 use super::Simulation;
 use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{Ending, Outcome, PortTotals};
+use crate::measure::{CebinaeTotals, Ending, Outcome, PortTotals};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
@@ -11,6 +11,7 @@ use crate::queue::{CLASSES, QueueDiscipline};
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
+        let cebinae = self.cebinae_totals();
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let mut outcome = Outcome {
@@ -34,12 +35,36 @@ impl Simulation {
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
+            cebinae,
         };
         outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
         let delivered = sum(|r| r.net.recorder.delivered);
         outcome.fingerprint = fingerprint(&outcome, hash, delivered);
         outcome
+    }
+
+    /// What Cebinae decided until now, in the order of the nodes and their ports.
+    fn cebinae_totals(&mut self) -> Vec<(u32, u32, CebinaeTotals)> {
+        let mut all = Vec::new();
+        for (number, side) in self.map.sides.iter().enumerate() {
+            let local = number as u32 - self.map.first_port[side.node as usize];
+            let (region, id) = self.places.of_port(side.node, local);
+            let Some(managed) = self.regions[region].net.ports[id as usize].queue.managed() else { continue };
+            let Some(tally) = managed.cebinae(self.now) else { continue };
+            let totals = CebinaeTotals {
+                windows: tally.windows,
+                windows_saturated: tally.saturated,
+                top_flows: tally.top_flows,
+                to_head: tally.to_head,
+                to_tail: tally.to_tail,
+                dropped_by_filter: tally.dropped_by_filter,
+                dropped_by_buffer: tally.dropped_by_buffer,
+                missed_by_cache: tally.missed_by_cache,
+            };
+            all.push((side.node, local, totals));
+        }
+        all
     }
 
     /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less
@@ -126,10 +151,11 @@ impl Region {
             let owner = self.net.owner(id as u32);
             let port = &mut self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
+            let charged = if port.queue.owns_buffer() { 0 } else { charged };
             if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
-            while port.queue.dequeue(0, &mut self.net.packets).is_some() {
+            while port.queue.evict(&mut self.net.packets).is_some() {
                 packets += 1;
             }
         }

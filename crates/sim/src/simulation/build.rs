@@ -26,9 +26,9 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::Queue;
+use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TransportSettings,
+    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -40,6 +40,7 @@ use crate::transport::fastpass::{Fastpass, Racks};
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
+use crate::transport::tcp::Tcp;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use std::sync::Arc;
@@ -197,6 +198,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
         TransportConfig::Fastpass(fastpass) => {
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
             TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
+        }
+        TransportConfig::Tcp(tcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
+            TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
         }
     }
 }
@@ -368,6 +373,7 @@ impl Builder<'_> {
                 let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
                 TransportState::Fastpass(Box::new(state))
             }
+            Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()
@@ -409,16 +415,13 @@ impl Builder<'_> {
         let pay = || execution::windows_pay(&self.config.topology, shortest);
         match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
             true => AgendaKind::Windows(shortest),
-            false => AgendaKind::Wheel,
+            false => AgendaKind::Calendar,
         }
     }
 
     /// The ports of a node.
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
-        let queue = match owner {
-            NodeIndex::Switch(_) => self.config.switch.queue,
-            NodeIndex::Host(_) => nic_queue(&self.config.transports),
-        };
+        let nic = nic_queue(&self.config.transports);
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let port = |(local, number): (usize, u32)| {
             let side = self.map.sides[number as usize];
@@ -434,7 +437,14 @@ impl Builder<'_> {
                 peer_partition: peer_partition as u16,
                 line: side.line,
             };
-            Port::new(&plan, Queue::new(queue))
+            let queue = match owner {
+                NodeIndex::Switch(_) => self.config.switch.queue_at(node, local as u32),
+                NodeIndex::Host(_) => &nic,
+            };
+            let name = &self.config.topology.nodes[node as usize].name;
+            let place =
+                PortPlace { seed: self.config.seed, node: name, local: local as u16, rate: side.line.rate };
+            Port::new(&plan, Queue::new(queue, &place))
         };
         all.enumerate().map(port).collect()
     }
@@ -486,7 +496,15 @@ fn switch(
         watched: balancer.watches(),
         lets_pass: config.compat == Compat::None && !balancer.watches(),
         balancer,
-        markers: own.iter().map(|port| EcnMarker::for_rate(&settings.ecn, port.line.rate)).collect(),
+        markers: own
+            .iter()
+            .map(|port| match settings.queue_at(node, u32::from(port.local)) {
+                QueueConfig::Managed(managed) if managed.discipline.marks() => {
+                    EcnMarker::for_rate(&[], port.line.rate)
+                }
+                _ => EcnMarker::for_rate(&settings.ecn, port.line.rate),
+            })
+            .collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),
     }
 }

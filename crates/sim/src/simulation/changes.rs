@@ -107,7 +107,7 @@ impl Simulation {
             let mut map = (*self.map).clone();
             for (node, local) in self.changes.ends[link as usize] {
                 let (region, port) = self.places.of_port(node, local);
-                self.regions[region].net.ports[port as usize].set_rate(rate);
+                self.regions[region].set_rate(port, rate);
                 map.set_rate(map.first_port[node as usize] + local, rate);
             }
             return self.hand_out(map);

@@ -11,7 +11,7 @@ use crate::net::partition::Partition;
 use crate::net::switch::Switch;
 use crate::settings::Settings;
 use crate::transport::Ended;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use std::sync::Arc;
 
 pub struct Region {
@@ -54,8 +54,12 @@ impl Region {
     /// One event after the other, through all nodes.
     fn work_in_order(&mut self, most: u32) {
         for _ in 0..most {
-            let Some(action) = self.net.next_event(self.limit) else { return };
-            self.handle(action);
+            let Some(event) = self.net.next_event(self.limit) else { return };
+            match (event.arrival(), event.departure()) {
+                (Some((port, packet)), _) => self.arrival(port, packet),
+                (_, Some(port)) => self.departure(port),
+                _ => self.handle(event.action()),
+            }
         }
     }
 
@@ -123,10 +127,7 @@ impl Region {
     fn handle(&mut self, action: Action) {
         match action {
             Action::Arrival { port, packet } => self.arrival(port, packet),
-            Action::Departure { port } => {
-                self.net.ports[port as usize].departure_pending = false;
-                self.kick(port);
-            }
+            Action::Departure { port } => self.departure(port),
             Action::Wake { port, serial, transport } => {
                 if let NodeIndex::Host(host) = self.net.owner(port) {
                     let (host, mut around) = self.host(host);
@@ -171,6 +172,13 @@ impl Region {
         }
     }
 
+    /// A transmitter becomes free.
+    #[inline]
+    fn departure(&mut self, port: u32) {
+        self.net.ports[port as usize].departure_pending = false;
+        self.kick(port);
+    }
+
     /// A port may have something to send.
     #[inline]
     pub fn kick(&mut self, port: u32) {
@@ -193,6 +201,16 @@ impl Region {
             ended: &mut self.ended,
         };
         (&mut self.hosts[host as usize], around)
+    }
+
+    /// The rate of a port's link changes.
+    pub fn set_rate(&mut self, port: u32, rate: Rate) {
+        let owner = self.net.owner(port);
+        let changed = &mut self.net.ports[port as usize];
+        changed.set_rate(rate);
+        if let NodeIndex::Switch(switch) = owner {
+            self.switches[switch as usize].set_rate(changed.local, rate);
+        }
     }
 
     /// The link of a port went down: what waits for it is lost.

@@ -8,6 +8,8 @@
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
 //! authors' simulator, which has no path id.
 
+use super::carried::{Carried, PLACES};
+
 /// One hop's record, quantised as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IntRecord {
@@ -72,7 +74,7 @@ pub struct IntView<'a> {
 /// The records that packets carry, by index; places are used again.
 pub struct IntStacks {
     max_hops: usize,
-    /// Stacks are copied whole, whatever number of switches has written.
+    /// They carry digests.
     digests: bool,
     /// For each stack its head, in the form of a record, then its records: what one hop touches lies together.
     records: Vec<IntRecord>,
@@ -84,41 +86,6 @@ pub struct IntStacks {
     queue_reciprocal: u64,
 }
 
-/// What a packet carries of PINT.
-#[derive(Clone, Copy)]
-pub struct Carried<'a>(&'a [IntRecord]);
-
-impl Carried<'_> {
-    /// The id of the packet that the digest was put into.
-    #[inline(always)]
-    pub fn packet(self) -> u64 {
-        u64::from(self.0[1].rate_kbps) << 32 | u64::from(self.0[1].queue)
-    }
-
-    /// The set of queries that it serves; [`u32::MAX`] for none.
-    #[inline(always)]
-    pub fn set(self) -> u32 {
-        self.0[0].sent
-    }
-
-    /// Switches so far.
-    #[inline(always)]
-    pub fn hops(self) -> u32 {
-        self.0[0].time
-    }
-
-    #[inline(always)]
-    pub fn digest(self) -> u64 {
-        u64::from(self.0[0].rate_kbps) << 32 | u64::from(self.0[0].queue)
-    }
-
-    /// What [`IntStacks::set_came`] kept last.
-    #[inline(always)]
-    pub fn came(self) -> crate::units::Time {
-        crate::units::Time(u64::from(self.0[1].sent) << 32 | u64::from(self.0[1].time))
-    }
-}
-
 /// How many hops have written into a stack, and the id of their path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackHead {
@@ -127,9 +94,9 @@ pub struct StackHead {
 }
 
 impl IntStacks {
-    /// Stacks that carry a digest each.
+    /// Stacks that carry a digest each ([`Carried`]).
     pub fn of_digests(layout: IntLayout) -> IntStacks {
-        IntStacks { digests: true, ..IntStacks::new(1, layout) }
+        IntStacks { digests: true, ..IntStacks::new(PLACES - 1, layout) }
     }
 
     /// Stacks with room for `max_hops` records each.
@@ -167,46 +134,31 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
-    /// Makes a stack carry a digest instead of records (PINT). Its head holds the number of switches that have written, the set of
-    /// queries that its packet serves and, in place of a queue and a rate, the digest; the place of the first record holds the id of
-    /// the packet, and when it came where it waits.
+    /// Makes a stack carry six numbers beside a packet, instead of records: selective acknowledgements. Two places are in use,
+    /// whatever the stacks of the run are for.
     #[inline]
-    pub fn carry_digest(&mut self, id: u32, packet: u64, set: u32) {
-        let range = self.range(id);
-        let places = &mut self.records[range];
-        (places[1].queue, places[1].rate_kbps) = (packet as u32, (packet >> 32) as u32);
-        places[0] = IntRecord { sent: set, ..IntRecord::default() };
-    }
-
-    /// The place of a stack with a digest: it has room for one record at least.
-    #[inline(always)]
-    fn range(&self, id: u32) -> std::ops::Range<usize> {
+    pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
         let from = id as usize * (self.max_hops + 1);
-        from..from + 2
+        let [time, queue, rate_kbps, rest @ ..] = numbers;
+        // The head says how many places are in use, and nothing else.
+        self.records[from] = IntRecord { time: 1, sent: 0, queue, rate_kbps };
+        self.records[from + 1] = IntRecord { time, sent: rest[0], queue: rest[1], rate_kbps: rest[2] };
     }
 
-    /// What a stack with a digest holds.
+    /// What [`IntStacks::carry_numbers`] put there.
     #[inline]
-    pub fn digest(&self, id: u32) -> Carried<'_> {
-        Carried(&self.records[self.range(id)])
+    pub fn numbers(&self, id: u32) -> [u32; 6] {
+        let from = id as usize * (self.max_hops + 1);
+        let [first, second] = [self.records[from], self.records[from + 1]];
+        [second.time, first.queue, first.rate_kbps, second.sent, second.queue, second.rate_kbps]
     }
 
-    /// Counts one more switch and lets it change the digest.
+    /// What a stack carries in a run with digests.
     #[inline(always)]
-    pub fn at_next_hop(&mut self, id: u32, change: impl FnOnce(Carried) -> u64) {
-        let range = self.range(id);
-        let places = &mut self.records[range];
-        places[0].time += 1;
-        let digest = change(Carried(places));
-        (places[0].queue, places[0].rate_kbps) = (digest as u32, (digest >> 32) as u32);
-    }
-
-    /// Keeps when a packet came to the switch that it waits in.
-    #[inline]
-    pub fn set_came(&mut self, id: u32, at: crate::units::Time) {
-        let range = self.range(id);
-        let place = &mut self.records[range][1];
-        (place.time, place.sent) = (at.0 as u32, (at.0 >> 32) as u32);
+    pub fn carried(&mut self, id: u32) -> Carried<'_> {
+        debug_assert!(self.digests);
+        let from = id as usize * PLACES;
+        Carried::of(&mut self.records[from..from + PLACES])
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {
@@ -225,7 +177,10 @@ impl IntStacks {
     /// The head of a stack and the records behind it.
     #[inline]
     fn places_in_use(&self, head: &IntRecord) -> usize {
-        if self.digests { self.max_hops + 1 } else { (head.time as usize).min(self.max_hops) + 1 }
+        if self.digests {
+            return Carried::places_in_use(head).min(PLACES);
+        }
+        (head.time as usize).min(self.max_hops) + 1
     }
 
     /// Takes the first stack off a list of records that [`IntStacks::copy_out`] has made.

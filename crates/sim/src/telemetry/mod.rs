@@ -1,4 +1,6 @@
 //! What packets carry about the network they crossed.
 
+pub mod carried;
 pub mod int;
+pub mod load;
 pub mod pint;

@@ -1,21 +1,24 @@
 //! PINT: every packet carries a digest of a few bits; switches change it, the receiver's side reads it.
 //!
 //! A switch keeps the load of each port (what HPCC steers on), and has the plan's encoder write what the packet's queries ask
-//! for. The digest lies where INT would have its records: in the head of a stack, with the number of switches so far.
+//! for. The digest lies where INT would have its records; it is encoded where it is read ([`super::carried`]).
 //!
 //! Packet id: flow and first byte; a retransmission repeats it, as on a network where it is a hash of header fields. Hop number: how
 //! many switches have written, which a real one takes from the TTL.
 //!
 //! Source: Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry", SIGCOMM 2020, §3 to §4.
 
-use crate::telemetry::int::{Carried, IntStacks};
+use super::carried::{Carried, NO_SET, Note};
+use super::int::IntRecord;
+use super::load::PortLoads;
 use crate::units::{Rate, Time};
-use pint::encoder::{Encoder, Observed, Refused, Set, Slot, Task};
+use pint::code::MAX_HOPS;
+use pint::encoder::{Encoder, Field, MAX_QUERIES, MAX_SETS, Observed, Refused, Set, Slot, Task};
 use pint::hash::Key;
 use pint::places::Places;
 use pint::plan::Plan;
 use pint::query::{Aggregation, Value};
-use pint::utilisation::{Exact, Law, Recirculated, Tabled, Tables, scaled, scaled_integer};
+use pint::utilisation::{Law, Tables, scaled, scaled_integer};
 use pint::value::{Approximation, Rounding};
 use std::sync::Arc;
 
@@ -46,8 +49,11 @@ pub struct PintConfig {
     pub wire_bytes: u32,
     /// Share of the packets whose digests sinks record, in units of 2^-32.
     pub recorded: u64,
-    /// The plan that the encoder was made from, if it was made from one.
+    /// The plan that the encoder was made from, if it was made from one, and its version, else 0.
     pub plan: Option<Arc<Plan>>,
+    pub version: u32,
+    /// By set, what switches note of its packets.
+    pub kept: Box<[Kept]>,
 }
 
 /// A query for the largest load on a path.
@@ -71,6 +77,15 @@ impl LoadQuery {
         let codes = 0..=approximation.limit().min(LISTED);
         let loads = codes.map(|code| approximation.decode(code) / UNITS).collect();
         LoadQuery { number, approximation, places: Places::of(&approximation, LISTED), loads }
+    }
+
+    /// A code after a hop with this load, scaled.
+    #[inline(always)]
+    fn raise(&self, now: u64, load: u64, coin: impl FnOnce() -> u32) -> u64 {
+        match self.places.get(load) {
+            Some(place) => place.raise(now, coin),
+            None => self.approximation.raise(now, load, coin),
+        }
     }
 
     #[inline]
@@ -101,15 +116,18 @@ impl PintConfig {
         let sets = [Set { until: share, slots: &slots }];
         let encoder: Result<Encoder, Refused> =
             Encoder::new(Key::new(seed, 0), &[Task::Maximum(approximation)], &sets);
+        let (encoder, observed) = (encoder.ok()?, vec![Value::Utilisation]);
         Some(PintConfig {
-            encoder: Arc::new(encoder.ok()?),
-            observed: vec![Value::Utilisation],
+            kept: Kept::of_sets(&encoder, &observed),
+            encoder: Arc::new(encoder),
+            observed,
             load: Some(LoadQuery::new(0, approximation)),
             law,
             computed,
             wire_bytes: bits.div_ceil(8),
             recorded: 0,
             plan: None,
+            version: 0,
         })
     }
 
@@ -127,8 +145,10 @@ impl PintConfig {
             }
         });
         let wire_bytes = plan.queries().bits.div_ceil(8);
+        let version = plan.version();
         let plan = Some(Arc::new(plan));
         Ok(PintConfig {
+            kept: Kept::of_sets(&encoder, &observed),
             encoder: Arc::new(encoder),
             observed,
             load,
@@ -137,6 +157,7 @@ impl PintConfig {
             wire_bytes,
             recorded: 1 << 32,
             plan,
+            version,
         })
     }
 
@@ -146,24 +167,57 @@ impl PintConfig {
         self.recorded > 0 && u64::from(Key::new(seed, RECORDS).word(packet).layer()) < self.recorded
     }
 
-    /// Version of the plan; 0 without one.
-    pub fn version(&self) -> u32 {
-        self.plan.as_ref().map_or(0, |plan| plan.version())
-    }
-
-    /// The set of queries that a packet serves; [`u32::MAX`] for none.
+    /// The set of queries that a packet serves; [`NO_SET`] for none.
     #[inline]
     pub fn set_of(&self, packet: u64) -> u32 {
-        self.encoder.set(packet).map_or(u32::MAX, |set| set as u32)
+        self.encoder.set(packet).map_or(NO_SET, |set| set as u32)
     }
 
-    /// The load that a digest brings, if its packet serves that query.
+    /// The digest that a packet carries; what was noted is encoded.
+    #[inline(never)]
+    pub fn digest(&self, carried: &mut Carried) -> u64 {
+        let notes = carried.notes();
+        // Nothing is noted of a packet without a set.
+        let Some(kept) = self.kept.get(carried.set() as usize).filter(|_| !notes.is_empty()) else {
+            return carried.encoded();
+        };
+        let each = kept.len().max(1);
+        let hops = (notes.len() / each) as u32;
+        let at = |n: u32| {
+            let from = n as usize * each;
+            Seen { config: self, kept, notes: notes.get(from..from + each).unwrap_or(&[]) }
+        };
+        let (set, first) = (carried.set() as usize, carried.hops() - hops + 1);
+        let (digest, looped) =
+            self.encoder.encode_along(set, carried.encoded(), carried.packet(), first, hops, at);
+        carried.set_encoded(digest, looped);
+        digest
+    }
+
+    /// The load that a digest brings, if its packet serves that query. Of the digest only this field is encoded.
     #[inline]
-    pub fn load_of(&self, carried: Carried) -> Option<f64> {
+    pub fn load_of(&self, carried: &Carried) -> Option<f64> {
         let query = self.load.as_ref()?;
+        let kept = self.kept.get(carried.set() as usize)?;
         let fields = self.encoder.fields_of(carried.set() as usize);
         let field = fields.iter().find(|field| usize::from(field.query) == query.number)?;
-        Some(query.load(field.read(carried.digest())))
+        let Source::Load(place) = kept.sources[query.number % MAX_QUERIES] else { return None };
+        let (notes, each) = (carried.notes(), kept.len().max(1));
+        let before = carried.hops() - (notes.len() / each) as u32;
+        let (mut code, word) = (field.read(carried.encoded()), field.key.word(carried.packet()));
+        for (hop, note) in (before + 1..).zip(notes.iter().skip(usize::from(place)).step_by(each)) {
+            code = query.raise(code, self.scaled(Note::of(note).value), || word.coin(hop.min(MAX_HOPS)));
+        }
+        Some(query.load(code))
+    }
+
+    /// The number that is encoded for a load that was noted.
+    #[inline]
+    fn scaled(&self, load: u64) -> u64 {
+        match self.computed {
+            Computed::Tables(_) => scaled_integer(load),
+            _ => scaled(f64::from_bits(load)),
+        }
     }
 }
 
@@ -179,20 +233,78 @@ pub fn coin(seed: u64, flow: u32, sent: Time) -> u32 {
     Key::new(seed, COINS).word(u64::from(flow) << 40 ^ sent.0).layer()
 }
 
-/// The load of one port.
-#[derive(Debug, Clone)]
-enum PortLoad {
-    Exact(Exact),
-    Tabled(Tabled, Key),
-    Recirculated(Recirculated),
+/// Values that a hop notes of one packet at most.
+const VALUES: usize = 5;
+
+/// What a switch notes of the packets of one set: the values, besides its own id and the ports, that the set's queries are about, each
+/// once. Where there are none one is noted all the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kept {
+    values: [Value; VALUES],
+    count: usize,
+    /// By query.
+    sources: [Source; MAX_QUERIES],
+}
+
+/// Where a query's value is among a hop's notes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Source {
+    Node,
+    Ingress,
+    Egress,
+    /// Of the note with this number.
+    Value(u8),
+    /// The same, and it is a load.
+    Load(u8),
+}
+
+impl Kept {
+    fn of_sets(encoder: &Encoder, observed: &[Value]) -> Box<[Kept]> {
+        (0..MAX_SETS).map(|set| Kept::of(encoder.fields_of(set), observed)).collect()
+    }
+
+    /// Of a set; nothing of one without queries.
+    fn of(fields: &[Field], observed: &[Value]) -> Kept {
+        let mut kept =
+            Kept { values: [Value::SwitchId; VALUES], count: 0, sources: [Source::Node; MAX_QUERIES] };
+        for query in fields.iter().map(|field| usize::from(field.query)) {
+            let Some(value) = observed.get(query) else { continue };
+            kept.sources[query] = match value {
+                Value::SwitchId => Source::Node,
+                Value::IngressPort => Source::Ingress,
+                Value::EgressPort => Source::Egress,
+                Value::Utilisation => Source::Load(kept.place(*value)),
+                _ => Source::Value(kept.place(*value)),
+            };
+        }
+        if !fields.is_empty() {
+            kept.count = kept.count.max(1);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.count.min(VALUES)
+    }
+
+    /// Which of the notes has a value, from now on.
+    fn place(&mut self, value: Value) -> u8 {
+        let place = self.values[..self.len()].iter().position(|noted| *noted == value);
+        let place = place.unwrap_or_else(|| {
+            self.values[self.count] = value;
+            self.count += 1;
+            self.count - 1
+        });
+        place as u8
+    }
 }
 
 /// What one switch keeps for PINT.
 pub struct PintSwitch {
     config: Arc<PintConfig>,
     node: u32,
-    /// By local port; empty if no query asks for it.
-    loads: Vec<PortLoad>,
+    loads: PortLoads,
 }
 
 /// A data packet that leaves a switch, as far as PINT is concerned.
@@ -207,7 +319,7 @@ pub trait Leaving {
     fn sent_bytes(&self) -> u64;
     /// Bytes on the wire.
     fn size(&self) -> u32;
-    /// Whether it was queued here; its stack keeps since when.
+    /// Whether it was queued here; it carries since when.
     fn waited(&self) -> bool;
 }
 
@@ -220,83 +332,74 @@ impl PintSwitch {
         horizon: Time,
         seed: u64,
     ) -> PintSwitch {
-        let law = config.law;
-        let load = |(local, rate): (usize, Rate)| match config.computed {
-            Computed::Exact => PortLoad::Exact(Exact::new(law, rate.0, horizon.0)),
-            Computed::Tables(tables) => PortLoad::Tabled(
-                Tabled::new(law, tables, rate.0, horizon.0),
-                Key::new(seed, u64::from(node) << 32 | local as u64),
-            ),
-            Computed::Recirculated { registers, delay } => {
-                PortLoad::Recirculated(Recirculated::new(law, rate.0, horizon.0, registers, delay.0))
-            }
+        let loads = if config.observed.contains(&Value::Utilisation) {
+            let key = |local: usize| Key::new(seed, u64::from(node) << 32 | local as u64);
+            PortLoads::new(config.law, config.computed, ports, horizon, key)
+        } else {
+            PortLoads::None
         };
-        let wanted = config.observed.contains(&Value::Utilisation);
-        PintSwitch {
-            config: config.clone(),
-            node,
-            loads: if wanted { ports.enumerate().map(load).collect() } else { Vec::new() },
-        }
+        PintSwitch { config: config.clone(), node, loads }
     }
 
-    /// A data packet leaves: its digest is changed as the plan says.
-    #[inline]
-    pub fn data(&mut self, stacks: &mut IntStacks, stack: u32, leaving: &impl Leaving) {
-        let load = match self.loads.get_mut(usize::from(leaving.egress())) {
-            Some(load) => load.update(leaving.now().0, leaving.queue_bytes(), leaving.size()),
-            None => Load::Share(0.0),
-        };
-        stacks.at_next_hop(stack, |carried| {
-            let seen = Seen { config: &self.config, node: self.node, leaving, carried, load };
-            let (set, hops) = (carried.set() as usize, carried.hops());
-            self.config.encoder.encode_set(set, carried.digest(), carried.packet(), hops, seen).0
-        });
+    /// A data packet leaves: what its queries ask for is noted.
+    #[inline(always)]
+    pub fn data(&mut self, carried: &mut Carried, leaving: &impl Leaving) {
+        let (now, queue) = (leaving.now(), leaving.queue_bytes());
+        let load = self.loads.data(leaving.egress(), now, queue, leaving.size());
+        let Some(kept) = self.config.kept.get(carried.set() as usize) else { return carried.count_hop() };
+        if !carried.has_room(kept.len()) {
+            self.config.digest(carried);
+        }
+        carried.count_hop();
+        for value in &kept.values[..kept.len()] {
+            let value = match value {
+                Value::HopLatency if leaving.waited() => (now - carried.came()).ns(),
+                Value::HopLatency => 0,
+                Value::Utilisation => load,
+                Value::QueueBytes => queue,
+                Value::Timestamp => now.ns(),
+                Value::PortBytes => leaving.sent_bytes(),
+                Value::SwitchId | Value::IngressPort | Value::EgressPort => 0,
+            };
+            let (ingress, egress) = (leaving.ingress(), leaving.egress());
+            carried.note(Note { node: self.node, ingress, egress, value });
+        }
     }
 
     /// Packets that went through the pipeline twice, and their bytes.
     pub fn recirculated(&self) -> (u64, u64) {
-        let of_port = |load: &PortLoad| match load {
-            PortLoad::Recirculated(load) => load.recirculated(),
-            _ => (0, 0),
-        };
-        self.loads.iter().map(of_port).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        self.loads.recirculated()
+    }
+
+    /// The rate of a local port changes.
+    pub fn set_rate(&mut self, port: u16, rate: Rate) {
+        self.loads.set_rate(port, rate);
     }
 
     /// Any other packet of `size` bytes leaves with `queue_bytes` behind it: it is part of the port's load.
-    #[inline]
+    #[inline(always)]
     pub fn other(&mut self, egress: u16, now: Time, queue_bytes: u64, size: u32) {
-        match self.loads.get_mut(usize::from(egress)) {
-            Some(PortLoad::Exact(load)) => load.pass(now.0, queue_bytes, size),
-            Some(load) => load.pass(now, queue_bytes, size),
-            None => {}
-        }
+        self.loads.other(egress, now, queue_bytes, size);
     }
 }
 
-/// What a switch sees of a data packet that leaves.
-struct Seen<'a, L> {
+/// What one hop has noted of a packet.
+struct Seen<'a> {
     config: &'a PintConfig,
-    node: u32,
-    leaving: &'a L,
-    carried: Carried<'a>,
-    load: Load,
+    kept: &'a Kept,
+    notes: &'a [IntRecord],
 }
 
-impl<L: Leaving> Observed for Seen<'_, L> {
-    // Not inlined: the values that a packet does not serve would be computed ahead.
-    #[inline(never)]
+impl Observed for Seen<'_> {
+    #[inline(always)]
     fn value(&mut self, query: usize) -> Option<u64> {
-        let leaving = self.leaving;
-        Some(match self.config.observed.get(query)? {
-            Value::SwitchId => u64::from(self.node),
-            Value::IngressPort => u64::from(leaving.ingress()),
-            Value::EgressPort => u64::from(leaving.egress()),
-            Value::Timestamp => leaving.now().ns(),
-            Value::HopLatency if leaving.waited() => (leaving.now() - self.carried.came()).ns(),
-            Value::HopLatency => 0,
-            Value::QueueBytes => leaving.queue_bytes(),
-            Value::Utilisation => self.load.encoded(),
-            Value::PortBytes => leaving.sent_bytes(),
+        let note = |at: u8| Some(Note::of(self.notes.get(usize::from(at))?));
+        Some(match *self.kept.sources.get(query)? {
+            Source::Value(at) => note(at)?.value,
+            Source::Load(at) => self.config.scaled(note(at)?.value),
+            Source::Node => u64::from(note(0)?.node),
+            Source::Ingress => u64::from(note(0)?.ingress),
+            Source::Egress => u64::from(note(0)?.egress),
         })
     }
 
@@ -309,57 +412,9 @@ impl<L: Leaving> Observed for Seen<'_, L> {
         value: u64,
         coin: impl FnOnce() -> u32,
     ) -> u64 {
-        let listed = self.config.load.as_ref().filter(|load| load.number == query);
-        match listed.and_then(|load| load.places.get(value)) {
-            Some(place) => place.raise(now, coin),
+        match self.config.load.as_ref().filter(|load| load.number == query) {
+            Some(load) => load.raise(now, value, coin),
             None => values.raise(now, value, coin),
-        }
-    }
-}
-
-/// The load of a port.
-#[derive(Clone, Copy)]
-enum Load {
-    Share(f64),
-    /// In units of 2^-20.
-    Fixed(u64),
-}
-
-impl Load {
-    /// The number that is encoded for it.
-    fn encoded(self) -> u64 {
-        match self {
-            Load::Share(load) => scaled(load),
-            Load::Fixed(load) => scaled_integer(load),
-        }
-    }
-}
-
-impl PortLoad {
-    /// The load with this data packet.
-    #[inline]
-    fn update(&mut self, now: u64, queue: u64, size: u32) -> Load {
-        match self {
-            PortLoad::Exact(load) => Load::Share(load.update(now, queue, size)),
-            load => load.update_as_hardware(now, queue, size),
-        }
-    }
-
-    #[inline(never)]
-    fn update_as_hardware(&mut self, now: u64, queue: u64, size: u32) -> Load {
-        match self {
-            PortLoad::Exact(load) => Load::Share(load.update(now, queue, size)),
-            PortLoad::Tabled(load, key) => Load::Fixed(load.update(now, queue, size, key.word(now))),
-            PortLoad::Recirculated(load) => Load::Share(load.update(now, queue, size)),
-        }
-    }
-
-    #[inline(never)]
-    fn pass(&mut self, Time(now): Time, queue: u64, size: u32) {
-        match self {
-            PortLoad::Exact(load) => load.pass(now, queue, size),
-            PortLoad::Tabled(load, key) => load.pass(now, queue, size, key.word(now)),
-            PortLoad::Recirculated(load) => load.pass(now, queue, size),
         }
     }
 }

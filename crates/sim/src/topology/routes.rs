@@ -85,6 +85,7 @@ impl Routes {
 
     /// Ports of `node` that lead to the host on a shortest path; none where there is no path, or the node is
     /// the host. A slice, for those who do not ask for every packet.
+    #[inline]
     pub fn next_hops(&self, node: NodeId, dst: HostId) -> &[u32] {
         if self.host_of[node as usize] == dst {
             return &[];

@@ -8,6 +8,7 @@ pub mod fastpass;
 pub mod pfabric;
 pub mod phost;
 pub mod rdma;
+pub mod tcp;
 
 use crate::config::Compat;
 use crate::measure::FlowRecord;
@@ -17,6 +18,7 @@ use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
+use crate::topology::NextHops;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -72,23 +74,25 @@ impl HostContext<'_> {
         }
     }
 
+    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own: balancers choose by
+    /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
+    #[inline]
+    pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
+        let first = self.map.side(self.node, port - self.first_port).peer_node;
+        let routes = &self.map.routes;
+        if matches!(routes.hops_from(routes.row(first), dst), NextHops::Many(_)) {
+            *label = label.wrapping_add(1);
+        }
+        *label
+    }
+
     /// Puts a control packet (acknowledgement) into the queue of a port; it precedes data.
     pub fn enqueue_control(&mut self, port: PortId, id: PacketId) {
         use crate::queue::{QueueDiscipline, Verdict};
         let queue = &mut self.net.ports[port as usize].queue;
-        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets) {
+        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {
             self.net.drop_packet(port, dropped);
         }
-    }
-
-    /// What a packet to `dst` by this port is labelled with, for balancers that choose its path by it: the next value of
-    /// the host's counter where the first switch has a choice.
-    pub fn next_label(&self, counter: &mut u32, dst: u32, port: PortId) -> u32 {
-        let first = self.map.side(self.node, port - self.first_port).peer_node;
-        if self.map.routes.next_hops(first, dst).len() > 1 {
-            *counter = counter.wrapping_add(1);
-        }
-        *counter
     }
 
     pub fn record(&mut self, record: FlowRecord) {
@@ -148,6 +152,7 @@ pub enum TransportState {
     Phost(Box<phost::Phost>),
     Pfabric(Box<pfabric::Pfabric>),
     Fastpass(Box<fastpass::Fastpass>),
+    Tcp(Box<tcp::Tcp>),
 }
 
 /// Where a transport was published; none where its settings have a source of their own.
@@ -160,6 +165,10 @@ pub fn source(kind: &str) -> Option<&'static str> {
         "fastpass" => Some(
             "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
              the pHost authors",
+        ),
+        "tcp" => Some(
+            "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
+             results of Cebinae (SIGCOMM 2022)",
         ),
         _ => None,
     }
@@ -180,6 +189,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
     ),
     ("fastpass", "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)"),
+    (
+        "tcp",
+        "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
+    ),
 ];
 
 macro_rules! each {
@@ -189,6 +202,7 @@ macro_rules! each {
             TransportState::Phost($t) => $call,
             TransportState::Pfabric($t) => $call,
             TransportState::Fastpass($t) => $call,
+            TransportState::Tcp($t) => $call,
         }
     };
 }

@@ -165,6 +165,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
             lossy_alpha: 1.0,
             balancer: BalancerConfig::Ecmp { salt: 0 },
             queue: QueueConfig::Fifo,
+            port_queues: Vec::new(),
         },
         transports: vec![TransportConfig::Rdma(rdma(controller(name)))],
         telemetry: match name {

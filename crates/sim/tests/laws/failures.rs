@@ -1,8 +1,13 @@
 //! Links and switches that fail, come back or slow down while flows are on their way.
 
 use crate::common::*;
+use pint::plan::Plan;
+use pint::utilisation::Law;
+use pint::value::{Approximation, Rounding};
+use std::sync::Arc;
 use weftline_sim::config::{Change, Config, Failure, Failures, Recovery, Sampled, TelemetryConfig, Until};
 use weftline_sim::measure::{Entity, Outcome};
+use weftline_sim::telemetry::pint::{Computed, PintConfig};
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;
@@ -294,4 +299,62 @@ fn hpcc_with_path_ids_is_not_misled_by_a_path_change() {
         low < 0.8 || high > 1.2,
         "u between {low} and {high} without: records of two paths should disagree"
     );
+}
+
+/// What a switch with PINT records of every packet, under a plan with one query for loops: 30 bits of hash, none let pass.
+fn loops_looked_for() -> TelemetryConfig {
+    let text = "bits = 30\nhops = { expected = 5, maximal = 8 }\n[[query]]\nname = \"loops\"\nvalue = \"switch-id\"\n\
+                aggregation = \"loops\"\ntolerance = 0\nbits = 30\nfrequency = 1.0\n";
+    let plan = Plan::new(pint::plan::read(text, "queries.toml").unwrap()).unwrap();
+    TelemetryConfig::Pint(Arc::new(PintConfig::of_plan(plan, Law::Paper, Computed::Exact).unwrap()))
+}
+
+#[test]
+fn packets_that_a_new_route_turns_back_are_found_in_a_loop() {
+    let topology = leaf_spine();
+    let (spine, _) = spines_of(&topology, long_flow());
+    let leaf1 = node_named(&topology, "leaf1");
+    let down = (Time::from_us(100), Change::LinkDown(link_between(&topology, spine, leaf1)));
+    let mut config = failing(normal("none", topology.clone(), long_flow()), Time::from_us(20), &[down]);
+    config.telemetry = loops_looked_for();
+    let (kept, _) = run(config);
+    // leaf0, spine, leaf0 again, the other spine, leaf1: what was on the link into the spine when the routes changed.
+    let turned = kept.digests.iter().filter(|digest| digest.hops == 5).count();
+    assert!((10..=13).contains(&turned), "{turned} turned back");
+    assert!(kept.digests.iter().all(|digest| digest.hops == 5 || (digest.hops == 3 && !digest.looped)));
+    // The spine takes the place of leaf0's hash with probability 1/2.
+    let found = kept.digests.iter().filter(|digest| digest.looped).count();
+    assert!((2..=10).contains(&found), "{found} of {turned} found");
+}
+
+#[test]
+fn the_load_that_packets_bring_follows_a_change_of_their_ports_rate() {
+    let topology = Star { hosts: 2, host_link: link(RATE, Time::from_us(1)) }.build().unwrap();
+    let rate = |us, gbps| (Time::from_us(us), Change::LinkRate(1, Rate::from_gbps(gbps)));
+    let mut config = failing(
+        normal("none", topology, vec![flow(0, 1, 2_000_000, Time::ZERO)]),
+        Time::ZERO,
+        &[rate(1, 400), rate(100, 200)],
+    );
+    let load = PintConfig::of_load(Law::Paper, Computed::Exact, 1.02, 10, 1 << 16, 1).unwrap();
+    config.telemetry = TelemetryConfig::Pint(Arc::new(PintConfig { recorded: 1 << 32, ..load }));
+    let (kept, _) = run(config);
+    let grid = Approximation::from_base(1.02, 10, Rounding::Logarithm).unwrap();
+    let (mut before, mut after) = (0, 0);
+    for digest in &kept.digests {
+        let load = grid.decode(digest.digest) / 512.0;
+        match digest.time.ns() {
+            // A few times T after each change.
+            30_000..=100_000 => {
+                before += 1;
+                assert!((load / 0.25 - 1.0).abs() < 0.05, "{load} at {}", digest.time);
+            }
+            130_000..=160_000 => {
+                after += 1;
+                assert!((load / 0.5 - 1.0).abs() < 0.05, "{load} at {}", digest.time);
+            }
+            _ => {}
+        }
+    }
+    assert!(before > 700 && after > 300, "{before} and {after} digests");
 }

@@ -9,7 +9,7 @@ use crate::net::agenda::Action;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::queue::QueueDiscipline;
+use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 
@@ -125,8 +125,11 @@ impl Switch {
                 ..Packet::default()
             };
             let id = net.packets.insert(probe);
-            // Class 0: before all others, and never refused.
-            net.ports[port as usize].queue.enqueue(id, &mut net.packets);
+            // Class 0: before all others; only a queue with a buffer of its own refuses it.
+            let queue = &mut net.ports[port as usize].queue;
+            if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
+                net.drop_packet(port, dropped);
+            }
             self.kick(net, port);
         }
     }

@@ -20,11 +20,12 @@ fn through(limit: u64, offered: &[Packet]) -> (Vec<u64>, Vec<u64>) {
     let mut dropped = Vec::new();
     for packet in offered {
         let id = packets.insert(*packet);
-        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets) {
+        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
             dropped.push(packets[gone].seq);
         }
     }
-    let left = std::iter::from_fn(|| queue.dequeue(0, &mut packets).map(|id| packets[id].seq)).collect();
+    let left =
+        std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].seq)).collect();
     assert!(queue.is_empty() && queue.bytes() == 0);
     (dropped, left)
 }
@@ -70,10 +71,10 @@ fn pauses_are_neither_counted_nor_held_back_and_paused_classes_wait() {
     ];
     for packet in offered {
         let id = packets.insert(packet);
-        assert_eq!(queue.enqueue(id, &mut packets), Verdict::Queued);
+        assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);
     }
     assert_eq!((queue.bytes(), queue.class_bytes(0), queue.class_bytes(3)), (344, 64, 140));
-    let mut leave = |paused| queue.dequeue(paused, &mut packets).map(|id| packets[id].seq);
+    let mut leave = |paused| queue.dequeue(paused, &mut packets, Time::ZERO).map(|id| packets[id].seq);
     let paused = [leave(0b1001), leave(0b1001), leave(0b1001), leave(0b1001)];
     assert_eq!(paused, [Some(4), Some(3), Some(1), None]);
     assert_eq!([leave(0), leave(0), leave(0)], [Some(2), Some(0), None]);
@@ -82,42 +83,63 @@ fn pauses_are_neither_counted_nor_held_back_and_paused_classes_wait() {
 /// The same queue, said plainly: a list that is searched for everything.
 struct Model {
     limit: u64,
-    /// (priority, flow, size, name), in the order in which they came.
-    packets: Vec<(u32, u64, u64, u64)>,
+    /// In the order in which they came.
+    packets: Vec<Modelled>,
+}
+
+struct Modelled {
+    priority: u32,
+    flow: u64,
+    size: u64,
+    class: u8,
+    name: u64,
 }
 
 impl Model {
-    fn enqueue(&mut self, packet: (u32, u64, u64, u64)) -> Option<u64> {
-        self.packets.push(packet);
-        if self.packets.iter().map(|p| p.2).sum::<u64>() <= self.limit {
-            return None;
-        }
-        let largest = self.packets.iter().map(|p| p.0).max()?;
-        let at = self.packets.iter().rposition(|p| p.0 == largest)?;
-        Some(self.packets.remove(at).3)
+    fn bytes(&self) -> u64 {
+        self.packets.iter().map(|p| p.size).sum()
     }
 
-    fn dequeue(&mut self) -> Option<u64> {
-        let smallest = self.packets.iter().map(|p| p.0).min()?;
-        let flow = self.packets.iter().find(|p| p.0 == smallest)?.1;
-        let at = self.packets.iter().position(|p| p.1 == flow)?;
-        Some(self.packets.remove(at).3)
+    fn enqueue(&mut self, packet: Modelled) -> Option<u64> {
+        self.packets.push(packet);
+        if self.bytes() <= self.limit {
+            return None;
+        }
+        let largest = self.packets.iter().map(|p| p.priority).max()?;
+        let at = self.packets.iter().rposition(|p| p.priority == largest)?;
+        Some(self.packets.remove(at).name)
+    }
+
+    fn dequeue(&mut self, paused: u8) -> Option<u64> {
+        let mut order: Vec<usize> = (0..self.packets.len()).collect();
+        order.sort_by_key(|&at| self.packets[at].priority);
+        let head =
+            |at: usize| self.packets.iter().position(|p| p.flow == self.packets[at].flow).unwrap_or(at);
+        let may = |at: &usize| paused & (1 << self.packets[*at].class) == 0;
+        let at = order.into_iter().map(head).find(may)?;
+        Some(self.packets.remove(at).name)
     }
 }
 
 #[test]
 fn any_traffic_is_served_as_by_a_list_that_is_searched() {
     let mut random = RandomStream::new(5, "pfabric");
-    for round in 0..200u64 {
-        let limit = 100 + random.below(40_000);
+    let mut most = 0;
+    for round in 0..300u64 {
+        let limit = 100 + random.below(80_000);
         let mut packets = PacketSlab::new();
         let mut queue = Pfabric::new(Bytes(limit));
         let mut model = Model { limit, packets: Vec::new() };
-        for name in 0..400 {
-            if random.below(5) < 2 {
-                let left = queue.dequeue(0, &mut packets);
-                let left = left.map(|id| (packets[id].seq, packets.remove(id)).0);
-                assert_eq!(left, model.dequeue(), "round {round}");
+        for name in 0..600 {
+            // Now and then everything leaves, so that a port that held many packets holds few again.
+            let leave = if random.below(200) == 0 { model.packets.len() } else { 1 };
+            if leave > 1 || random.below(5) < 2 {
+                let paused = if leave == 1 && random.below(3) == 0 { 1 << (1 + random.below(3)) } else { 0 };
+                for _ in 0..leave {
+                    let left = queue.dequeue(paused, &mut packets, Time::ZERO);
+                    let left = left.map(|id| (packets[id].seq, packets.remove(id)).0);
+                    assert_eq!(left, model.dequeue(paused), "round {round}");
+                }
                 continue;
             }
             let flow = random.below(6) as u32;
@@ -126,22 +148,25 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
                 0 => Packet { flow, ..ack(name) },
                 _ => data(flow, 1 + random.below(5) as u32, name),
             };
-            let packet = Packet { size: (packet.size + random.below(1400) as u16).min(1500), ..packet };
+            let size = (packet.size + random.below(1400) as u16).min(1500);
+            let packet = Packet { size, class: 1 + random.below(3) as u8, ..packet };
             // A signal is a flow of its own in the model.
             let is_data = packet.kind == PacketKind::Data;
-            let (priority, flow) = if is_data { (packet.aux, u64::from(flow)) } else { (0, 100 + name) };
+            let (priority, flow) = if is_data { (packet.aux, u64::from(flow)) } else { (0, 1000 + name) };
             let id = packets.insert(packet);
-            let dropped = match queue.enqueue(id, &mut packets) {
+            let dropped = match queue.enqueue(id, &mut packets, Time::ZERO) {
                 Verdict::Queued => None,
                 Verdict::Dropped(gone) => Some((packets[gone].seq, packets.remove(gone)).0),
             };
-            let expected = model.enqueue((priority, flow, u64::from(packet.size), name));
-            assert_eq!(dropped, expected, "round {round}");
-            assert_eq!(queue.bytes(), model.packets.iter().map(|p| p.2).sum::<u64>());
+            let modelled = Modelled { priority, flow, size: u64::from(size), class: packet.class, name };
+            assert_eq!(dropped, model.enqueue(modelled), "round {round}");
+            assert_eq!(queue.bytes(), model.bytes());
+            most = most.max(model.packets.len());
         }
-        while let Some(expected) = model.dequeue() {
-            assert_eq!(queue.dequeue(0, &mut packets).map(|id| packets[id].seq), Some(expected));
+        while let Some(expected) = model.dequeue(0) {
+            assert_eq!(queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].seq), Some(expected));
         }
         assert!(queue.is_empty());
     }
+    assert!(most > 2 * few::MOST, "{most} packets at most: not enough for the index");
 }

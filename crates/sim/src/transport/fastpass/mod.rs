@@ -104,7 +104,7 @@ impl Fastpass {
     }
 
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
-        if spray { cx.next_label(&mut self.label, dst, port) } else { flow_hash }
+        if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
     }
 
     /// Sends a control packet that says what `packet` says: kind, code and content; the NIC that it leaves by.

@@ -108,10 +108,7 @@ impl Pfabric {
 
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, hash: u32, spray: bool, cx: &HostContext) -> u32 {
-        if !spray {
-            return hash;
-        }
-        cx.next_label(&mut self.label, dst, port)
+        if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
     }
 
     /// Hands all packets that the window allows to the NIC, which keeps those of the most urgent flows.

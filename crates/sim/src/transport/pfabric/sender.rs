@@ -133,7 +133,7 @@ impl Sender {
         if self.is_probing() {
             return None;
         }
-        let number = self.arrived.missing_from(self.next).filter(|&found| found >= self.next)?;
+        let number = self.arrived.search(self.next)?;
         let (first_byte, payload) = (self.first_byte(number), self.payload(number));
         let window = u64::from(self.cwnd) * self.mtu + self.beyond();
         if first_byte + payload > self.acknowledged() + window {

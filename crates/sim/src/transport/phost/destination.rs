@@ -5,6 +5,10 @@
 //! the last one, until data come again. When as many tokens were given as packets are needed, the flow is left alone for a
 //! while; what is missing then is asked for again. Loss needs no other treatment.
 //!
+//! Tokens go before data, so tokens that nothing answers could fill a slow fabric and keep the answers from coming. Where
+//! `downgrade` is shorter than four round trips it doubles up to them once [`PATIENCE`] tokens in a row brought nothing back; on
+//! the published network it is longer.
+//!
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
 use super::arrived::Arrived;
@@ -37,6 +41,8 @@ pub struct DestinationFlow {
     /// It is left alone until then.
     waits_until: Option<Time>,
     last_given: Time,
+    /// Tokens given to it while downgraded since data last came.
+    unanswered: u32,
     /// The next token is for the first packet from here on that is missing.
     next_packet: u32,
 }
@@ -52,25 +58,39 @@ pub enum Place {
     Gone,
 }
 
+/// Tokens of a downgraded flow that may go unanswered before they become rarer.
+const PATIENCE: u32 = 16;
+
 /// Times of the token clock on a network whose packets take `packet_time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
     pub interval: Time,
     pub retoken: Time,
     pub downgrade: Time,
+    /// What it grows to while nothing comes back.
+    pub longest_downgrade: Time,
     /// For every free token of a flow that has no others.
     pub first_wait: Time,
 }
 
 impl Pace {
-    pub fn new(config: &PhostConfig, packet_time: Time) -> Pace {
+    pub fn new(config: &PhostConfig, packet_time: Time, base_rtt: Time) -> Pace {
         let times = |factor: f64| scaled(packet_time, factor);
+        let downgrade = times(config.downgrade);
         Pace {
             interval: times(config.token_interval).max(Time(1)),
             retoken: times(config.retoken),
-            downgrade: times(config.downgrade),
+            downgrade,
+            longest_downgrade: downgrade.max(Time(base_rtt.0.saturating_mul(4))),
             first_wait: times(config.first_wait),
         }
+    }
+
+    /// From one token of a downgraded flow to the next, when so many have gone unanswered.
+    fn until_next_chance(&self, unanswered: u32) -> Time {
+        let doublings = unanswered.saturating_sub(PATIENCE).min(40);
+        Time(self.downgrade.0.max(1).saturating_mul(1 << doublings))
+            .clamp(self.downgrade, self.longest_downgrade)
     }
 }
 
@@ -111,6 +131,7 @@ impl DestinationFlow {
             returned: u64::from(returned),
             waits_until: all_free.then(|| now.saturating_add(wait)),
             last_given: Time::ZERO,
+            unanswered: 0,
             next_packet: free,
         }
     }
@@ -118,6 +139,7 @@ impl DestinationFlow {
     /// Takes in a data packet that a token brought; whether it is new.
     pub fn take(&mut self, packet: u32, token: u32) -> bool {
         self.returned = self.returned.max(u64::from(token) + 1);
+        self.unanswered = 0;
         self.arrived.take(packet)
     }
 
@@ -137,11 +159,12 @@ impl DestinationFlow {
             self.goal += u64::from(self.arrived.missing());
         }
         if !self.has_room(config) {
-            let until = self.last_given.saturating_add(pace.downgrade);
+            let until = self.last_given.saturating_add(pace.until_next_chance(self.unanswered));
             if now < until {
                 return Err(Place::Blocked { until, by_window: true });
             }
             self.returned = self.given + 1 - u64::from(config.window);
+            self.unanswered = self.unanswered.saturating_add(1);
         }
         Ok(())
     }
@@ -179,7 +202,7 @@ mod tests {
         let network = Network { base_rtt: &|_| Time::from_us(3), host_rate: Rate::from_gbps(10) };
         let config =
             PhostConfig { free_for, ..read(&mut Parameters::new(&mut Nothing::default()), &network) };
-        let pace = Pace::new(&config, T);
+        let pace = Pace::new(&config, T, Time::from_us(3));
         let rank = Rank::new(config.policy, Time::MAX, packets, 0);
         let flow = DestinationFlow::new(&Packet::default(), packets, &config, rank, Time::ZERO, &pace);
         (flow, config, pace)
@@ -211,6 +234,24 @@ mod tests {
         assert!(flow.take(9, 9));
         let more: Vec<u64> = ticks(&mut flow, &config, &pace, 60, 80).iter().map(|(tick, _)| *tick).collect();
         assert_eq!(more, (60..68).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn tokens_that_nothing_answers_become_as_rare_as_four_round_trips() {
+        let (mut flow, mut config, _) = flow(100, FreeTokens::Short);
+        config.downgrade = 2.0;
+        // Four round trips of 12 us are 40 packet times.
+        let pace = Pace::new(&config, T, Time(10 * T.0));
+        let given: Vec<u64> =
+            ticks(&mut flow, &config, &pace, 0, 300).iter().map(|(tick, _)| *tick).collect();
+        let gaps: Vec<u64> = given[7..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(gaps[..17], [2; 17]);
+        assert_eq!(gaps[17..23], [4, 8, 16, 32, 40, 40]);
+        // What comes brings the old pace back.
+        flow.take(given.len() as u32 - 1, given.len() as u32 - 1);
+        let more: Vec<u64> =
+            ticks(&mut flow, &config, &pace, 300, 320).iter().map(|(tick, _)| *tick).collect();
+        assert_eq!(more, [300, 301, 302, 303, 304, 305, 306, 307, 309, 311, 313, 315, 317, 319]);
     }
 
     #[test]

@@ -66,11 +66,20 @@ pub struct Phost {
     /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
     rate: Rate,
     paces: Vec<Pace>,
+    /// That of the token that came last, which is that of most.
+    life: TokenLife,
     /// Flows that began here, and flows that became known here.
     started: u32,
     announced: u32,
     /// The label of the next packet that has a choice of paths.
     label: u32,
+}
+
+/// How long tokens live, of flows with some settings by a link of some rate.
+#[derive(Debug, Clone, Copy, Default)]
+struct TokenLife {
+    of: (Rate, u16),
+    life: Time,
 }
 
 impl Phost {
@@ -88,6 +97,7 @@ impl Phost {
             clock: TokenClock::new(policy),
             rate: Rate(0),
             paces: Vec::new(),
+            life: TokenLife::default(),
             started: 0,
             announced: 0,
             label: random.next_u64() as u32,
@@ -96,10 +106,7 @@ impl Phost {
 
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
-        if !spray {
-            return flow_hash;
-        }
-        cx.next_label(&mut self.label, dst, port)
+        if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
     }
 
     /// Sends a control packet of the flow that `packet` describes: kind, code, addresses and what it says.

@@ -69,7 +69,15 @@ impl Ranking {
         self.policy
     }
 
+    #[inline]
     fn lane(&mut self, tenant: u16) -> &mut Lane {
+        // Without tenants there is one lane, for all of them.
+        let alone = !self.policy.has_tenants() && !self.lanes.is_empty();
+        if alone { &mut self.lanes[0] } else { self.lane_of(tenant) }
+    }
+
+    #[inline(never)]
+    fn lane_of(&mut self, tenant: u16) -> &mut Lane {
         let tenant = if self.policy.has_tenants() { tenant } else { 0 };
         let at = match self.lanes.binary_search_by_key(&tenant, |lane| lane.tenant) {
             Ok(at) => at,

@@ -64,10 +64,11 @@ impl Phost {
     pub(super) fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         cx.net.discard(id);
-        let known = self.slots.contains_key(&packet.flow);
+        let known = self.slots.len();
         let Some(slot) = self.flow_of(&packet, (packet.seq >> 32) as u32, cx) else {
             return self.acknowledge(&packet, true, cx);
         };
+        let is_new = self.slots.len() > known;
         let flow = &mut self.flows[slot as usize];
         let config = &cx.settings.phost(flow.profile).config;
         if flow.take(packet.seq as u32, packet.aux) {
@@ -85,7 +86,7 @@ impl Phost {
         if reopened {
             self.clock.rank(flow, slot);
         }
-        if !known || reopened && config.wake_on_data { self.wake_clock(cx) } else { None }
+        if is_new || reopened && config.wake_on_data { self.wake_clock(cx) } else { None }
     }
 
     /// Every packet of a flow has arrived.
@@ -185,7 +186,7 @@ impl Phost {
         let pace = |transport: &TransportSettings| match transport {
             TransportSettings::Phost(settings) => {
                 let config = &settings.config;
-                Pace::new(config, rate.transmission_time(u64::from(config.packet())))
+                Pace::new(config, rate.transmission_time(u64::from(config.packet())), settings.base_rtt)
             }
             _ => Pace::default(),
         };

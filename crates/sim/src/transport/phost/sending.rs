@@ -4,7 +4,7 @@ use super::super::{Ended, HostContext};
 use super::destination::scaled;
 use super::ranking::Rank;
 use super::source::{SourceFlow, Token, packets_of};
-use super::{Phost, code};
+use super::{Phost, TokenLife, code};
 use crate::balance::flow_hash;
 use crate::config::Compat;
 use crate::ideal::ideal_fct;
@@ -83,7 +83,12 @@ impl Phost {
         let now = cx.net.now;
         let config = &cx.settings.phost(flow.transport).config;
         let port = cx.first_port + u32::from(flow.nic);
-        let life = scaled(packet_time(port, config.packet(), cx), config.token_life);
+        let rate = cx.net.ports[port as usize].line.rate;
+        if self.life.of != (rate, flow.transport) {
+            let life = scaled(packet_time(port, config.packet(), cx), config.token_life);
+            self.life = TokenLife { of: (rate, flow.transport), life };
+        }
+        let life = self.life.life;
         flow.silence.broken(now, config.request_timeout);
         flow.take(Token {
             expires: now.saturating_add(life),

@@ -9,10 +9,12 @@
 //! Differs from the source outside the compat mode: a retransmission timeout; duplicates are acknowledged again;
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
-mod nic;
+pub(super) mod nic;
 mod pair;
 mod receiver;
 mod selective;
+
+pub use pair::MOST_BACKOFF;
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
@@ -222,6 +224,7 @@ impl Rdma {
         if negative {
             pair.missing(packet.seq);
         }
+        let load = settings.load.as_deref().and_then(|pint| path_load(pint, &packet, cx));
         let ack = Ack {
             now,
             acknowledged: packet.seq,
@@ -237,7 +240,7 @@ impl Rdma {
                 }
                 view
             }),
-            load: cx.settings.pint.as_deref().and_then(|pint| path_load(pint, &packet, cx)),
+            load,
         };
         let before = pair.control.rate;
         pair.controller.on_ack(&ack, &mut pair.control);
@@ -336,7 +339,7 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
     let stack = cx.net.stacks.insert();
     if let Some(pint) = &cx.settings.pint {
         let packet = packet_id(flow, first_byte);
-        cx.net.stacks.carry_digest(stack, packet, pint.set_of(packet));
+        cx.net.stacks.carried(stack).begin(packet, pint.set_of(packet));
     }
     stack
 }
@@ -347,7 +350,7 @@ fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partit
     if pint.recorded == 0 {
         return;
     }
-    let carried = net.stacks.digest(packet.telemetry);
+    let mut carried = net.stacks.carried(packet.telemetry);
     if !pint.records(seed, carried.packet()) {
         return;
     }
@@ -357,19 +360,20 @@ fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partit
         src: packet.src,
         dst: packet.dst,
         packet: carried.packet(),
-        digest: carried.digest(),
+        digest: pint.digest(&mut carried),
+        looped: carried.looped(),
         hops: carried.hops(),
-        plan_version: pint.version(),
+        plan_version: pint.version,
     });
 }
 
 /// The load that an acknowledgement brings back: its packet's id went with the digest.
 #[inline(never)]
-fn path_load(pint: &PintConfig, packet: &Packet, cx: &HostContext) -> Option<PathLoad> {
+fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option<PathLoad> {
     if packet.telemetry == NONE {
         return None;
     }
-    let load = pint.load_of(cx.net.stacks.digest(packet.telemetry))?;
+    let load = pint.load_of(&cx.net.stacks.carried(packet.telemetry))?;
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 

@@ -10,7 +10,7 @@ use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
 /// The timeout doubles with each expiry in a row, up to 2^6 times.
-const MOST_BACKOFF: u32 = 6;
+pub const MOST_BACKOFF: u32 = 6;
 
 pub struct QueuePair {
     pub flow: FlowId,

@@ -1,0 +1,164 @@
+//! What a flow over TCP runs under.
+
+use crate::congestion::window::WindowConfig;
+use crate::units::{Rate, Time};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TcpConfig {
+    pub controller: WindowConfig,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// Bytes of header on the wire of a data packet, of an acknowledgement, of a SYN.
+    pub header: u32,
+    pub ack_header: u32,
+    pub syn_header: u32,
+    /// Bytes that the first SACK block adds to an acknowledgement, beside its own eight.
+    pub sack_header: u32,
+    /// Traffic class of all its packets, 1 to 7.
+    pub class: u8,
+    pub send_buffer: u64,
+    pub receive_buffer: u64,
+    /// Segments.
+    pub initial_window: u32,
+    pub ack: AckConfig,
+    pub recovery: RecoveryConfig,
+    pub rtt: RttConfig,
+    pub rto: RtoConfig,
+    pub ecn: EcnEcho,
+    pub pacing: TcpPacing,
+    /// Segments that leave unpaced at the start of a connection.
+    pub unpaced: u32,
+    /// The window grows only while it is what limits the sender, and begins anew after idling.
+    pub window_validation: bool,
+    /// Timeouts in a row, or SYNs, after which a connection dies.
+    pub retries: u32,
+    pub application: ApplicationConfig,
+}
+
+impl TcpConfig {
+    /// Bytes of a full data packet.
+    pub fn packet(&self) -> u32 {
+        self.mss + self.header
+    }
+}
+
+/// When a receiver acknowledges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckConfig {
+    /// After so many segments in order.
+    pub every: u32,
+    /// At the latest so long after one.
+    pub delay: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryConfig {
+    pub window: RecoveryWindow,
+    /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
+    pub dup_threshold: u32,
+    pub limited_transmit: bool,
+    /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has arrived.
+    pub flight: Flight,
+    pub doubtful: Doubtful,
+    /// A partial acknowledgement restarts the timeout each time, not only the first time.
+    pub restart_each: bool,
+}
+
+/// The window during fast recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryWindow {
+    /// Proportional rate reduction (RFC 6937).
+    Prr(PrrConfig),
+    /// The threshold at once (RFC 6675).
+    Threshold,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrrConfig {
+    pub bound: PrrBound,
+    /// Products of byte counts are taken modulo 2^32.
+    pub wraps: bool,
+}
+
+/// When proportional rate reduction may add a segment to what was delivered, below the threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrrBound {
+    /// With every acknowledgement (RFC 6937, SSRB).
+    SlowStart,
+    /// Never (RFC 6937, CRB).
+    Conservative,
+    /// With those that move on and show no new loss (RFC 9937).
+    Progress,
+    /// With those of something that was sent again.
+    Retransmitted,
+}
+
+/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg rule 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubtful {
+    None,
+    /// Those below the highest that has arrived.
+    Below,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flight {
+    Outstanding,
+    Pipe,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RttConfig {
+    /// Ticks of the clock of timestamps; zero: exact.
+    pub clock: Time,
+    /// Controllers get the smoothed time, not the sample.
+    pub smoothed: bool,
+    /// The handshake gives the first sample.
+    pub handshake: bool,
+    /// An acknowledgement of something that was sent twice gives no sample (Karn), though timestamps could tell.
+    pub karn: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Before the first sample.
+    pub initial: Time,
+    /// Of the first SYN.
+    pub syn: Time,
+    pub least: Time,
+    pub most: Time,
+    /// Clock granularity G of RFC 6298: the least of 4 RTTVAR.
+    pub granularity: Time,
+    /// `least` bounds 4 RTTVAR and not the whole timeout (Linux).
+    pub least_variance: bool,
+}
+
+/// Explicit congestion notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnEcho {
+    Off,
+    /// Until the sender says that it has reduced its window (RFC 3168).
+    Classic,
+    /// The mark of every packet (RFC 8257).
+    Exact,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TcpPacing {
+    /// As the controller says.
+    Controller,
+    /// Every flow: by window over RTT, twice that in slow start and 1.2 times after it (Linux).
+    Window,
+    /// None, whatever the controller says.
+    Off,
+}
+
+/// What writes and what reads the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApplicationConfig {
+    /// Payload that the application writes per time; none: as fast as the buffer takes it.
+    pub rate: Option<Rate>,
+    /// Bytes of one write under a rate.
+    pub message: u32,
+}

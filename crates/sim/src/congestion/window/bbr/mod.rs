@@ -1,0 +1,392 @@
+//! BBR version 1: a model of the path (bottleneck bandwidth, least round-trip time) in place of losses.
+//!
+//! ```text
+//! pacing rate  pacing_gain BtlBw
+//! cwnd         cwnd_gain BtlBw RTprop + 3 send quanta
+//! Startup      both gains 2.89 until the bandwidth has grown by less than a quarter in three rounds
+//! Drain        pacing gain 1 / 2.89 until one BDP is in flight
+//! ProbeBW      cwnd gain 2; pacing gains 5/4, 3/4, 1, 1, 1, 1, 1, 1, for an RTprop each, from a random one on
+//! ProbeRTT     cwnd of four segments for 200 ms and a round, when RTprop is older than 10 s
+//! ```
+//!
+//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.2 (control parameters)
+//! and §4.3 (state machine), by its names; delivery rates from the transport (draft-cheng-iccrg-delivery-rate-estimation-00).
+//! Differs from the source: two segments more in the first phase of ProbeBW (Linux, ns-3.35); no allowance for aggregated
+//! acknowledgements and no long-term sampling for policers (Linux has both). Under the ns-3.35 profile RTprop comes from the
+//! smoothed time.
+//! Parameters: see [`BbrParameters::read`].
+
+mod model;
+
+use super::{
+    Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
+    WindowParameters,
+};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+use model::Model;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "bbr",
+    title: "BBR (v1): paces at the bandwidth that the path delivers",
+    text: "The sender measures the most that is delivered per time and the least round-trip time, paces at the one, and keeps two \
+           of their products in flight at the most. It probes for bandwidth with every eighth round trip and for the round-trip \
+           time every ten seconds. Losses do not count, but for one round of packet conservation.",
+    source: "draft-cardwell-iccrg-bbr-congestion-control-00 (Cardwell, Cheng, Hassas Yeganeh, Jacobson, 2017)",
+    equations: "pacing rate = pacing_gain BtlBw\n\
+                cwnd = cwnd_gain BtlBw RTprop + 3 quanta",
+    validation: "Startup, Drain, the cycle of ProbeBW and ProbeRTT alone on a link (tests/tcp.rs).",
+};
+
+/// Gains of ProbeBW's phases (§4.3.4).
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const CWND_GAIN: f64 = 2.0;
+/// §4.3.2: the pipe is full after three rounds that grew by less than a quarter.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// BBRMinPipeCwnd, segments.
+const LEAST_SEGMENTS: u64 = 4;
+
+/// How many bytes leave at one go (§4.2.2).
+const QUANTA: &[(&str, &str)] = &[
+    ("rate", "a segment below 1.2 Mb/s, two below 24 Mb/s, then a millisecond's worth up to 64 KB"),
+    ("segment", "a segment (ns-3.35)"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BbrParameters {
+    pub high_gain: f64,
+    pub rtprop_window: Time,
+    pub probe_rtt_time: Time,
+    pub quantum_is_segment: bool,
+    /// The pacing rate is never above this.
+    pub max_pacing: Rate,
+    /// The end of recovery sets the window to the threshold, as for other laws.
+    pub exits_to_threshold: bool,
+}
+
+impl WindowParameters for BbrParameters {
+    type State = Bbr;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, profile: Profile) -> BbrParameters {
+        let help = "gain of Startup (draft: 2 / ln 2 = 2.885; ns3-3.35: 2.89)";
+        let high_gain = p.number("high_gain", profile.pick(2.885, 2.89), (1.01, 100.0), help);
+        let help = "the least round-trip time is measured anew when it is older than this (10 s)";
+        let rtprop_window = p.time("rtprop_window", Time::from_ms(10_000), help);
+        let help = "time with four segments in flight in ProbeRTT (200 ms)";
+        let probe_rtt_time = p.time("probe_rtt_time", Time::from_ms(200), help);
+        let help = "bytes that leave at one go, three of which are added to the window";
+        let quantum_is_segment =
+            p.choice("quantum", profile.pick("rate", "segment"), QUANTA, help) == "segment";
+        let help = "most of the pacing rate (ns3-3.35: 4 Gb/s)";
+        let rate = Rate::from_gbps(profile.pick(100_000, 4));
+        let max_pacing = p.rate("max_pacing", rate, help);
+        if max_pacing == Rate(0) {
+            p.complain("max_pacing", "expected a rate above 0: a flow at 0 bit/s would never end".into());
+        }
+        let help = "the end of recovery sets the window to the threshold, a BDP from Drain on (ns3-3.35: true), not to the \
+                    one before";
+        let exits_to_threshold = p.flag("exits_to_threshold", profile.pick(false, true), help);
+        BbrParameters {
+            high_gain,
+            rtprop_window,
+            probe_rtt_time,
+            quantum_is_segment,
+            max_pacing: Rate(max_pacing.0.max(1)),
+            exits_to_threshold,
+        }
+    }
+
+    fn start(&self, flow: &WindowContext) -> Bbr {
+        Bbr {
+            p: *self,
+            model: Model::new(),
+            mode: Mode::Startup,
+            pacing_gain: self.high_gain,
+            cwnd_gain: self.high_gain,
+            filled: false,
+            full_bandwidth: 0,
+            full_rounds: 0,
+            phase: 0,
+            phase_start: Time::ZERO,
+            random: flow.random,
+            probe_rtt: None,
+            prior_cwnd: 0,
+            conserves: false,
+            rounds_anew: false,
+            initial: flow.initial,
+            packet: flow.packet,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The end of ProbeRTT: a time, and whether a round has passed.
+#[derive(Debug, Clone, Copy)]
+struct ProbeRttEnd {
+    at: Time,
+    round_done: bool,
+}
+
+/// State of one flow.
+pub struct Bbr {
+    p: BbrParameters,
+    model: Model,
+    mode: Mode,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    /// The pipe has been full: Startup is over for good.
+    filled: bool,
+    /// Bandwidth that Startup compares with, and rounds since it grew.
+    full_bandwidth: u64,
+    full_rounds: u32,
+    /// Of ProbeBW's cycle, and when it began.
+    phase: usize,
+    phase_start: Time,
+    random: u64,
+    /// None while ProbeRTT waits for what is in flight to come down.
+    probe_rtt: Option<ProbeRttEnd>,
+    /// Window before recovery or ProbeRTT.
+    prior_cwnd: u64,
+    /// Packet conservation: the first round of recovery.
+    conserves: bool,
+    /// The next acknowledgement begins a round: recovery has begun.
+    rounds_anew: bool,
+    initial: u64,
+    /// Bytes of a full segment on the wire.
+    packet: u64,
+}
+
+impl Bbr {
+    /// §4.3.4: begins with any phase but the second.
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.mode = Mode::ProbeBw;
+        self.cwnd_gain = CWND_GAIN;
+        self.phase = CYCLE.len() - 1 - (self.random % 7) as usize;
+        self.next_phase(now);
+    }
+
+    fn next_phase(&mut self, now: Time) {
+        self.phase_start = now;
+        self.phase = (self.phase + 1) % CYCLE.len();
+        self.pacing_gain = CYCLE[self.phase];
+    }
+
+    fn enter_startup(&mut self) {
+        self.mode = Mode::Startup;
+        self.pacing_gain = self.p.high_gain;
+        self.cwnd_gain = self.p.high_gain;
+    }
+
+    /// §4.3.4.3: whether the present phase has lasted long enough.
+    fn phase_is_over(&self, ack: &Acked, window: &CongestionWindow) -> bool {
+        let long = ack.now.saturating_sub(self.phase_start) > self.model.rtprop;
+        if self.pacing_gain == 1.0 {
+            long
+        } else if self.pacing_gain > 1.0 {
+            long && (ack.lost > 0 || ack.prior_in_flight >= self.inflight(self.pacing_gain, window))
+        } else {
+            long || ack.prior_in_flight <= self.inflight(1.0, window)
+        }
+    }
+
+    /// §4.3.2.
+    fn check_full_pipe(&mut self, ack: &Acked) {
+        if self.filled || !self.model.round_start || ack.rate.app_limited {
+            return;
+        }
+        let bandwidth = self.model.bandwidth.get();
+        if bandwidth as f64 >= self.full_bandwidth as f64 * FULL_GROWTH {
+            self.full_bandwidth = bandwidth;
+            self.full_rounds = 0;
+            return;
+        }
+        self.full_rounds += 1;
+        self.filled = self.full_rounds >= FULL_ROUNDS;
+    }
+
+    /// §4.3.3.
+    fn check_drain(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if self.mode == Mode::Startup && self.filled {
+            self.mode = Mode::Drain;
+            self.pacing_gain = 1.0 / self.p.high_gain;
+            self.cwnd_gain = self.p.high_gain;
+            window.ssthresh = self.inflight(1.0, window);
+        }
+        if self.mode == Mode::Drain && ack.in_flight <= self.inflight(1.0, window) {
+            self.enter_probe_bw(ack.now);
+        }
+    }
+
+    /// §4.3.5.
+    fn check_probe_rtt(&mut self, ack: &Acked, expired: bool, window: &mut CongestionWindow) {
+        if self.mode != Mode::ProbeRtt && expired {
+            self.mode = Mode::ProbeRtt;
+            (self.pacing_gain, self.cwnd_gain) = (1.0, 1.0);
+            self.save_cwnd(window, ack.state);
+            self.probe_rtt = None;
+        }
+        if self.mode != Mode::ProbeRtt {
+            return;
+        }
+        self.model.hold_back(ack);
+        match &mut self.probe_rtt {
+            None if ack.in_flight <= LEAST_SEGMENTS * window.mss => {
+                let at = ack.now.saturating_add(self.p.probe_rtt_time);
+                self.probe_rtt = Some(ProbeRttEnd { at, round_done: false });
+                self.model.begin_round(ack.delivered_ever);
+            }
+            None => {}
+            Some(end) => {
+                end.round_done |= self.model.round_start;
+                if end.round_done && ack.now > end.at {
+                    self.model.stamp = ack.now;
+                    window.cwnd = window.cwnd.max(self.prior_cwnd);
+                    match self.filled {
+                        true => self.enter_probe_bw(ack.now),
+                        false => self.enter_startup(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// §4.2.3.4.
+    fn save_cwnd(&mut self, window: &CongestionWindow, state: State) {
+        let undisturbed = !matches!(state, State::Recovery | State::Loss) && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if undisturbed { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
+    }
+
+    /// §4.2.1.
+    fn set_pacing_rate(&mut self, window: &mut CongestionWindow) {
+        let rate = (self.pacing_gain * self.model.bandwidth.get() as f64) as u64;
+        // The bandwidth counts payload, the pacer bytes on the wire.
+        let rate = (u128::from(rate) * u128::from(self.packet) / u128::from(window.mss)) as u64;
+        let rate = Rate(rate.clamp(1, self.p.max_pacing.0));
+        if self.filled || window.pacing.is_none_or(|now| rate > now) {
+            window.pacing = Some(rate);
+        }
+    }
+
+    /// §4.2.2.
+    fn quantum(&self, window: &CongestionWindow) -> u64 {
+        match window.pacing {
+            _ if self.p.quantum_is_segment => window.mss,
+            Some(Rate(rate)) if rate >= 24_000_000 => (rate / 8_000).min(64 << 10).max(2 * window.mss),
+            Some(Rate(rate)) if rate >= 1_200_000 => 2 * window.mss,
+            _ => window.mss,
+        }
+    }
+
+    /// §4.2.3.2: bytes in flight at a gain.
+    fn inflight(&self, gain: f64, window: &CongestionWindow) -> u64 {
+        let Some(bdp) = self.model.bdp(gain) else { return self.initial };
+        let probes = self.mode == Mode::ProbeBw && self.phase == 0;
+        bdp + 3 * self.quantum(window) + if probes { 2 * window.mss } else { 0 }
+    }
+
+    /// §4.2.3.
+    fn set_cwnd(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        let target = self.inflight(self.cwnd_gain, window);
+        if self.conserves && self.model.round_start && ack.state == State::Recovery {
+            self.conserves = false;
+        }
+        if matches!(ack.state, State::Recovery | State::Loss) {
+            window.cwnd = window.cwnd.saturating_sub(ack.lost).max(window.mss);
+        }
+        if self.conserves {
+            window.cwnd = window.cwnd.max(ack.in_flight + ack.delivered);
+        } else {
+            if self.filled {
+                window.cwnd = window.cwnd.saturating_add(ack.delivered).min(target);
+            } else if window.cwnd < target || ack.delivered_ever < self.initial {
+                window.cwnd += ack.delivered;
+            }
+            window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
+        }
+        if self.mode == Mode::ProbeRtt {
+            window.cwnd = window.cwnd.min(LEAST_SEGMENTS * window.mss);
+        }
+    }
+}
+
+impl WindowController for Bbr {
+    /// §4.2.1: the first rate is what the first window makes of the round-trip time; 1 ms before it is known.
+    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+        self.model.stamp = now;
+        let nominal = Rate(window.cwnd * 8_000);
+        window.pacing = Some(Rate((nominal.0 as f64 * self.p.high_gain) as u64).min(self.p.max_pacing));
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        self.model.update_bandwidth(ack);
+        if std::mem::take(&mut self.rounds_anew) {
+            self.model.begin_round(ack.delivered_ever);
+            self.model.round_start = false;
+        }
+        if self.mode == Mode::ProbeBw && self.phase_is_over(ack, window) {
+            self.next_phase(ack.now);
+        }
+        self.check_full_pipe(ack);
+        self.check_drain(ack, window);
+        self.model.update_rtprop(ack, self.p.rtprop_window);
+        self.check_probe_rtt(ack, self.model.expired, window);
+        self.set_pacing_rate(window);
+        self.set_cwnd(ack, window);
+    }
+
+    /// Losses do not count: the threshold stays.
+    fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        window.ssthresh
+    }
+
+    /// §4.2.3.3: the window in recovery.
+    fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
+        match change.to {
+            State::Recovery => {
+                self.save_cwnd(window, change.from);
+                window.cwnd = change.in_flight + window.mss;
+                self.conserves = true;
+                self.rounds_anew = true;
+            }
+            State::Loss => {
+                // The transport has set the window to a segment.
+                self.conserves = false;
+                self.full_bandwidth = 0;
+            }
+            _ if matches!(change.from, State::Recovery | State::Loss) => {
+                self.conserves = false;
+                window.cwnd = match self.p.exits_to_threshold {
+                    true => window.ssthresh.min(u64::from(u32::MAX)),
+                    false => window.cwnd.max(self.prior_cwnd),
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn steers_recovery(&self) -> bool {
+        true
+    }
+
+    fn needs_rate(&self) -> bool {
+        true
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        let rtprop = if self.model.rtprop == Time::MAX { 0.0 } else { self.model.rtprop.as_ns() };
+        out.push(("mode", self.mode as u8 as f64));
+        out.push(("btlbw_bps", self.model.bandwidth.get() as f64));
+        out.push(("rtprop_ns", rtprop));
+        out.push(("pacing_gain", self.pacing_gain));
+    }
+}

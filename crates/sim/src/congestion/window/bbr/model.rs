@@ -1,0 +1,150 @@
+//! BBR's model of the path: the most that was delivered per time in the last rounds, and the least round-trip time of the last
+//! seconds.
+//!
+//! Source: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, §4.1.1 (rounds), §4.1.2
+//! (BtlBw), §4.1.3 (RTprop).
+
+use crate::congestion::window::Acked;
+use crate::units::{Rate, Time};
+
+/// Rounds over which the bandwidth is the most (BtlBwFilterLen).
+const BANDWIDTH_ROUNDS: u64 = 10;
+
+/// The most of the last rounds: the best three samples, each later and lower than the one before.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MaxFilter {
+    /// (round, rate), the best first.
+    best: [(u64, u64); 3],
+}
+
+impl MaxFilter {
+    pub fn get(&self) -> u64 {
+        self.best[0].1
+    }
+
+    /// Takes in a sample of a round.
+    pub fn update(&mut self, round: u64, rate: u64) {
+        let sample = (round, rate);
+        if rate >= self.best[0].1 || round - self.best[2].0 > BANDWIDTH_ROUNDS {
+            self.best = [sample; 3];
+            return;
+        }
+        if rate >= self.best[1].1 {
+            (self.best[1], self.best[2]) = (sample, sample);
+        } else if rate >= self.best[2].1 {
+            self.best[2] = sample;
+        }
+        self.forget(sample);
+    }
+
+    /// What is too old gives way; a second best that is as old as a part of the window is renewed.
+    fn forget(&mut self, sample: (u64, u64)) {
+        let age = sample.0 - self.best[0].0;
+        if age > BANDWIDTH_ROUNDS {
+            self.best = [self.best[1], self.best[2], sample];
+            if sample.0 - self.best[0].0 > BANDWIDTH_ROUNDS {
+                self.best = [self.best[1], self.best[2], sample];
+            }
+        } else if self.best[1].0 == self.best[0].0 && age > BANDWIDTH_ROUNDS / 4 {
+            (self.best[1], self.best[2]) = (sample, sample);
+        } else if self.best[2].0 == self.best[1].0 && age > BANDWIDTH_ROUNDS / 2 {
+            self.best[2] = sample;
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Model {
+    pub bandwidth: MaxFilter,
+    /// Least round-trip time; [`Time::MAX`] before the first.
+    pub rtprop: Time,
+    /// When it was measured.
+    pub stamp: Time,
+    /// It is older than its window.
+    pub expired: bool,
+    pub rounds: u64,
+    /// A round ends when a packet is acknowledged that was sent after so much had been delivered.
+    pub round_end: u64,
+    /// The acknowledgement at work begins a round.
+    pub round_start: bool,
+    /// Packets sent before so much was delivered say nothing of the bandwidth: few were in flight.
+    held_back_until: u64,
+}
+
+impl Model {
+    pub fn new() -> Model {
+        Model {
+            bandwidth: MaxFilter::default(),
+            rtprop: Time::MAX,
+            stamp: Time::ZERO,
+            expired: false,
+            rounds: 0,
+            round_end: 0,
+            round_start: false,
+            held_back_until: 0,
+        }
+    }
+
+    /// §4.1.1.3 and §4.1.2.
+    pub fn update_bandwidth(&mut self, ack: &Acked) {
+        self.round_start = ack.delivered > 0 && ack.rate.prior_delivered >= self.round_end;
+        if self.round_start {
+            self.round_end = ack.delivered_ever;
+            self.rounds += 1;
+        }
+        let Some(rate) = ack.rate.rate() else { return };
+        let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
+        if rate.0 >= self.bandwidth.get() || !limited {
+            self.bandwidth.update(self.rounds, rate.0);
+        }
+    }
+
+    /// §4.1.3.
+    pub fn update_rtprop(&mut self, ack: &Acked, window: Time) {
+        self.expired = ack.now > self.stamp.saturating_add(window);
+        let Some(rtt) = ack.rtt else { return };
+        if rtt <= self.rtprop || self.expired {
+            self.rtprop = rtt;
+            self.stamp = ack.now;
+        }
+    }
+
+    /// Samples during ProbeRTT are low, and do not count (§4.3.5, the sender is as if limited by its application).
+    pub fn hold_back(&mut self, ack: &Acked) {
+        self.held_back_until = ack.delivered_ever + ack.in_flight;
+    }
+
+    /// Begins a round with what is delivered from now on.
+    pub fn begin_round(&mut self, ack_delivered: u64) {
+        self.round_end = ack_delivered;
+    }
+
+    /// Bytes in flight that fill the path `gain` times; none before the first measurement.
+    pub fn bdp(&self, gain: f64) -> Option<u64> {
+        let known = self.rtprop < Time::MAX && self.bandwidth.get() > 0;
+        known.then(|| (gain * Rate(self.bandwidth.get()).bytes_in(self.rtprop).0 as f64) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_keeps_the_most_of_ten_rounds() {
+        let mut filter = MaxFilter::default();
+        let rates = [10, 30, 20, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
+        let most: Vec<u64> = rates
+            .iter()
+            .enumerate()
+            .map(|(round, &rate)| {
+                filter.update(round as u64, rate);
+                filter.get()
+            })
+            .collect();
+        // 30 of round 1 counts up to round 11; 20 of round 2 was renewed by what came behind it.
+        assert_eq!(most[..12], [10, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]);
+        assert!(most[12] < 30);
+        assert_eq!(most[14], 5);
+    }
+}

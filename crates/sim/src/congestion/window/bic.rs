@@ -1,0 +1,203 @@
+//! BIC: after a loss the window returns to where it was by binary search, and then probes beyond it.
+//!
+//! ```text
+//! below Wmax   distance d = (Wmax - W) / B;  W += min(d, Smax) per round trip, slowly (over `smooth` round trips) near Wmax
+//! above Wmax   first slowly, then by (W - Wmax) / (B - 1), then by Smax per round trip
+//! loss         Wmax = W, or beta W if W < the Wmax before (fast convergence);  ssthresh = beta W
+//! low window   Reno below 14 segments
+//! ```
+//!
+//! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks", INFOCOM 2004, with the
+//! constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part 5, low window 14.
+//! Differs from the source: growth in whole segments, one for every `count` acknowledged (Linux, ns-3).
+//! Parameters: see [`BicParameters::read`].
+
+use super::newreno::Growth;
+use super::{
+    Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
+    WindowParameters,
+};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "bic",
+    title: "BIC: returns to the window that met loss by binary search",
+    text: "After a loss the window falls to 0.8 and closes half of the distance (a quarter, as built) to where the loss was \
+           with every round trip, then probes beyond it ever faster. Linux' default before Cubic.",
+    source: "Xu, Harfoush, Rhee, BIC, INFOCOM 2004; constants of Linux and ns-3",
+    equations: "W += min((Wmax - W) / B, Smax) per round trip below Wmax\n\
+                Wmax = W or beta W, ssthresh = beta W at a loss",
+    validation: "Hand-computed counts and windows through named situations (congestion/window).",
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BicParameters {
+    pub beta: f64,
+    pub fast_convergence: bool,
+    /// Most segments per round trip.
+    pub max_increment: u64,
+    pub low_window: u64,
+    pub smooth: u64,
+    /// Part of the distance that is closed in a round trip: 1 / this.
+    pub search: u64,
+    /// Before the first loss a segment is added for at most so many acknowledged.
+    pub clamp: u64,
+    pub growth: Growth,
+    /// A segment is added only when more than `count` were acknowledged, and counting begins anew (ns-3.35).
+    pub strict: bool,
+}
+
+impl WindowParameters for BicParameters {
+    type State = Bic;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, profile: Profile) -> BicParameters {
+        let whole =
+            |p: &mut Parameters, key, default, help| p.integer(key, default, (1, 1 << 20), help) as u64;
+        let beta = p.number("beta", 0.8, (0.01, 0.99), "what a loss leaves of the window (Linux, ns-3: 0.8)");
+        let help = "a loss below the last Wmax makes room for others: Wmax = beta W";
+        let fast_convergence = p.flag("fast_convergence", true, help);
+        let help = "segments by which the window grows per round trip at the most (16)";
+        let max_increment = whole(p, "max_increment", 16, help);
+        let low_window = whole(p, "low_window", 14, "segments below which the window grows like Reno's (14)");
+        let smooth = whole(p, "smooth_part", 5, "round trips in which the last segment to Wmax is made (5)");
+        let search = whole(p, "binary_search", 4, "the distance to Wmax is closed by one part in this (4)");
+        let clamp =
+            whole(p, "clamp", 20, "before the first loss, a segment for at most so many acknowledged (20)");
+        let help = "a segment is added when more than the count were acknowledged, and counting begins anew (ns3-3.35: true)";
+        let strict = p.flag("strict_count", profile.pick(false, true), help);
+        let growth = Growth::read(p, profile);
+        BicParameters {
+            beta,
+            fast_convergence,
+            max_increment,
+            low_window,
+            smooth,
+            search: search.max(2),
+            clamp,
+            growth,
+            strict,
+        }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Bic {
+        Bic { p: *self, w_max: 0, counted: 0 }
+    }
+}
+
+/// State of one flow.
+pub struct Bic {
+    p: BicParameters,
+    /// Window at the last loss, in segments; 0: there was none.
+    w_max: u64,
+    /// Segments acknowledged since the window grew.
+    counted: u64,
+}
+
+impl Bic {
+    /// Segments to be acknowledged for one more in the window.
+    fn count(&self, window: u64) -> u64 {
+        let BicParameters { max_increment, low_window, smooth, search, clamp, .. } = self.p;
+        let count = if window < low_window {
+            window
+        } else if window < self.w_max {
+            let distance = (self.w_max - window) / search;
+            match distance {
+                far if far > max_increment => window / max_increment,
+                0 | 1 => window * smooth / search,
+                near => window / near,
+            }
+        } else if window < self.w_max + search {
+            window * smooth / search
+        } else if window < self.w_max + max_increment * (search - 1) {
+            window * (search - 1) / (window - self.w_max)
+        } else {
+            window / max_increment
+        };
+        let count = if self.w_max == 0 { count.min(clamp) } else { count };
+        count.max(1)
+    }
+}
+
+impl WindowController for Bic {
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if !ack.window_limited {
+            return;
+        }
+        if window.in_slow_start() {
+            return self.p.growth.slow_start(ack, window);
+        }
+        if ack.segments == 0 {
+            return;
+        }
+        self.counted += ack.segments;
+        let count = self.count(window.segments());
+        if self.p.strict {
+            if self.counted > count {
+                window.cwnd += window.mss;
+                self.counted = 0;
+            }
+        } else if self.counted >= count {
+            window.cwnd += window.mss;
+            self.counted -= count;
+        }
+    }
+
+    fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        let segments = window.segments();
+        let kept = (segments as f64 * self.p.beta) as u64;
+        self.w_max = if segments < self.w_max && self.p.fast_convergence { kept } else { segments };
+        // Below the low window half, as Reno.
+        let threshold = if segments < self.p.low_window { segments / 2 } else { kept };
+        threshold.max(2) * window.mss
+    }
+
+    fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
+        if change.to == State::Loss {
+            self.w_max = 0;
+            self.counted = 0;
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("w_max_segments", self.w_max as f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::window::situations::{mss, published};
+
+    fn bic(w_max: u64) -> Bic {
+        Bic { p: published::<BicParameters>(), w_max, counted: 0 }
+    }
+
+    #[test]
+    fn the_search_is_fast_far_from_the_last_loss_and_slow_near_it() {
+        let at = |w_max, window| bic(w_max).count(window);
+        // A quarter of the distance of 100 is 25, more than 16: 16 segments a round trip.
+        assert_eq!(at(200, 100), 100 / 16);
+        // A quarter of 40 is 10.
+        assert_eq!(at(200, 160), 16);
+        // The last segments take five round trips for four.
+        assert_eq!((at(200, 196), at(200, 199), at(200, 203)), (245, 248, 253));
+        // Beyond: three for every one of distance, then 16 a round trip.
+        assert_eq!((at(200, 210), at(200, 300)), (63, 18));
+        assert_eq!((at(200, 10), at(0, 100)), (10, 6));
+    }
+
+    #[test]
+    fn a_loss_leaves_four_fifths_and_a_second_one_below_it_gives_way() {
+        let mut bic = bic(0);
+        let window =
+            |segments| CongestionWindow { cwnd: segments * mss(), ..super::super::situations::window() };
+        let loss = super::super::situations::loss(0);
+        assert_eq!(bic.on_congestion(&loss, &window(100)), 80 * mss());
+        assert_eq!(bic.w_max, 100);
+        assert_eq!(bic.on_congestion(&loss, &window(90)), 72 * mss());
+        assert_eq!(bic.w_max, 72);
+        assert_eq!(bic.on_congestion(&loss, &window(10)), 5 * mss());
+    }
+}

@@ -1,0 +1,245 @@
+//! Cubic: after a loss the window returns to where it was along a cubic in time, and goes on from there.
+//!
+//! ```text
+//! W(t)    = C (t - K)^3 + Wmax              segments; t since the epoch began, s
+//! K       = cbrt((Wmax - W0) / C)           W0: window when the epoch began
+//! cwnd   += MSS (W(t + RTT) - cwnd) / cwnd  per acknowledged segment; at the most one segment for two
+//! Reno    W_est += alpha acked / cwnd,      alpha = 3 (1 - beta) / (1 + beta); the window is at least W_est
+//! loss    Wmax = W, or W (1 + beta) / 2 if W < the Wmax before (fast convergence);  ssthresh = beta W
+//! ```
+//!
+//! States: an epoch begins with the first growth after a loss, and ends with the next loss.
+//!
+//! Source: Xu, Ha, Rhee, Goel, Eggert, RFC 9438 §4; HyStart as in hystart.rs. C = 0.4, beta = 0.7 (§4.6, §5.1).
+//! Differs from the source: the growth is made in whole segments, one for every `count` acknowledged, as Linux and ns-3 do.
+//! The form of ns-3.35 (keys below) has no Reno-friendly region and reckons in whole segments.
+//! Parameters: see [`CubicParameters::read`].
+
+use super::hystart::{Hystart, HystartParameters};
+use super::newreno::Growth;
+use super::{
+    Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
+    WindowParameters,
+};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::Time;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "cubic",
+    title: "Cubic: the window follows a cubic in time around the one that met loss",
+    text: "After a loss the window falls to 0.7 and grows along a cubic: fast, then flat around the window at which the loss \
+           was, then faster again. Growth depends on time, not on the round-trip time. HyStart ends slow start before it \
+           overruns the queue. The default of Linux, Windows and macOS.",
+    source: "RFC 9438 (Xu, Ha, Rhee, Goel, Eggert); HyStart: Ha and Rhee, Computer Networks 55(9), 2011",
+    equations: "W(t) = C (t - K)^3 + Wmax, K = cbrt((Wmax - W0) / C)\n\
+                W_est += 3 (1 - beta) / (1 + beta) acked / cwnd\n\
+                ssthresh = beta W, Wmax = W or W (1 + beta) / 2 at a loss",
+    validation: "Windows through named situations; the cubic and K against the formula (congestion/window/cubic.rs); per-flow \
+                 goodput of the Cebinae authors' runs under profile ns3-3.35 (docs/schemes/tcp.md).",
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CubicParameters {
+    pub c: f64,
+    pub beta: f64,
+    pub fast_convergence: bool,
+    pub reno_friendly: bool,
+    /// The cubic's distance from Wmax is cut to whole segments.
+    pub whole_segments: bool,
+    /// Samples are left out for so long after an epoch has begun.
+    pub settle: Time,
+    /// Before the first loss a segment is added for at most so many acknowledged; 0: no such rule.
+    pub clamp: u64,
+    /// Of slow start.
+    pub growth: Growth,
+    pub hystart: HystartParameters,
+}
+
+impl WindowParameters for CubicParameters {
+    type State = Cubic;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, profile: Profile) -> CubicParameters {
+        let help = "C: how steep the cubic is, in segments per s^3 (RFC 9438: 0.4)";
+        let c = p.number("c", 0.4, (1e-6, 1e6), help);
+        let help = "what a loss leaves of the window (RFC 9438: 0.7)";
+        let beta = p.number("beta", 0.7, (0.01, 0.99), help);
+        let help =
+            "a loss below the last Wmax makes room for others: Wmax = W (1 + beta) / 2 (RFC 9438 §4.7)";
+        let fast_convergence = p.flag("fast_convergence", true, help);
+        let help = "the window is at least what Reno's would be (RFC 9438 §4.3; ns3-3.35: false)";
+        let reno_friendly = p.flag("reno_friendly", profile.pick(true, false), help);
+        let help = "the distance from Wmax is cut to whole segments (ns3-3.35: true)";
+        let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
+        let help = "RTTs are left out for so long after an epoch has begun (ns3-3.35: 10 ms)";
+        let settle = p.time("settle", Time::from_ms(profile.pick(0, 10)), help);
+        let help =
+            "before the first loss, a segment is added for at most so many acknowledged (Linux, ns-3.35: 20)";
+        let clamp = p.integer("clamp", 20, (0, 1 << 20), help) as u64;
+        let help =
+            "segments that one acknowledgement may add in slow start (RFC 3465: 2; ns3-3.35: no limit)";
+        let limit = p.integer("slow_start_limit", profile.pick(2, 1 << 20), (1, 1 << 20), help) as u64;
+        CubicParameters {
+            c,
+            beta,
+            fast_convergence,
+            reno_friendly,
+            whole_segments,
+            settle,
+            clamp,
+            growth: Growth { by_bytes: true, limit },
+            hystart: HystartParameters::read(p, profile),
+        }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Cubic {
+        Cubic {
+            p: *self,
+            hystart: Hystart::new(self.hystart),
+            epoch: None,
+            w_max: 0.0,
+            k: 0.0,
+            origin: 0.0,
+            w_est: 0.0,
+            least_rtt: None,
+            counted: 0,
+            ssthresh_prior: 0,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Cubic {
+    p: CubicParameters,
+    hystart: Hystart,
+    /// When the epoch began; none between a loss and the first growth after it.
+    epoch: Option<Time>,
+    /// Window at the last loss, in segments; 0: there was none.
+    w_max: f64,
+    /// Time at which the cubic is flat, s.
+    k: f64,
+    /// Window at which it is flat, in segments.
+    origin: f64,
+    /// Reno's window, in segments.
+    w_est: f64,
+    least_rtt: Option<Time>,
+    /// Segments acknowledged since the window grew.
+    counted: u64,
+    ssthresh_prior: u64,
+}
+
+impl Cubic {
+    fn begin_epoch(&mut self, now: Time, segments: f64) {
+        self.epoch = Some(now);
+        self.w_est = segments;
+        if self.w_max <= segments {
+            (self.k, self.origin) = (0.0, segments);
+        } else {
+            self.k = ((self.w_max - segments) / self.p.c).cbrt();
+            self.origin = self.w_max;
+        }
+    }
+
+    /// Where the cubic is at a time since the epoch began, in segments.
+    fn target(&self, seconds: f64) -> f64 {
+        let distance = self.p.c * (seconds - self.k).powi(3);
+        self.origin + if self.p.whole_segments { distance.trunc() } else { distance }
+    }
+
+    /// Segments to be acknowledged for one more in the window.
+    fn count(&mut self, ack: &Acked, window: &CongestionWindow) -> u64 {
+        let segments = match self.p.whole_segments {
+            true => window.segments() as f64,
+            false => window.cwnd as f64 / window.mss as f64,
+        };
+        if self.epoch.is_none() {
+            self.begin_epoch(ack.now, segments);
+        }
+        let since = ack.now - self.epoch.unwrap_or(ack.now);
+        let ahead = self.least_rtt.unwrap_or(Time::ZERO);
+        let target = self.target((since + ahead).as_seconds());
+        let count = match target > segments {
+            true => (segments / (target - segments)) as u64,
+            false => 100 * segments as u64,
+        };
+        let count = if self.w_max == 0.0 && self.p.clamp > 0 { count.min(self.p.clamp) } else { count };
+        let friendly = if self.p.reno_friendly { self.reno(ack, window, segments) } else { u64::MAX };
+        count.min(friendly).max(2)
+    }
+
+    /// The same for Reno's window, where that is the larger one (RFC 9438 §4.3).
+    fn reno(&mut self, ack: &Acked, window: &CongestionWindow, segments: f64) -> u64 {
+        // Past Wmax Reno grows by a segment per round trip like everybody.
+        let alpha = match window.cwnd >= self.ssthresh_prior {
+            true => 1.0,
+            false => 3.0 * (1.0 - self.p.beta) / (1.0 + self.p.beta),
+        };
+        self.w_est += alpha * ack.bytes as f64 / window.cwnd as f64;
+        match self.w_est > segments {
+            true => (segments / (self.w_est - segments)) as u64,
+            false => u64::MAX,
+        }
+    }
+}
+
+impl WindowController for Cubic {
+    fn on_feedback(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        let Some(rtt) = ack.rtt else { return };
+        if self.epoch.is_some_and(|epoch| ack.now - epoch < self.p.settle) {
+            return;
+        }
+        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
+        self.least_rtt = Some(least);
+        self.hystart.on_rtt(ack.now, rtt, least, window);
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if !ack.window_limited {
+            // Time that the application wastes does not count (RFC 9438 §5.8).
+            self.epoch = None;
+            return;
+        }
+        if window.in_slow_start() {
+            self.hystart.on_slow_start(ack);
+            return self.p.growth.slow_start(ack, window);
+        }
+        if ack.segments == 0 {
+            return;
+        }
+        self.counted += ack.segments;
+        let count = self.count(ack, window);
+        if self.counted >= count {
+            window.cwnd += window.mss;
+            self.counted -= count;
+        }
+    }
+
+    fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        let segments = match self.p.whole_segments {
+            true => window.segments() as f64,
+            false => window.cwnd as f64 / window.mss as f64,
+        };
+        let converges = self.p.fast_convergence && segments < self.w_max;
+        let w_max = if converges { segments * (1.0 + self.p.beta) / 2.0 } else { segments };
+        self.w_max = if self.p.whole_segments { w_max.trunc() } else { w_max };
+        self.ssthresh_prior = window.cwnd;
+        self.epoch = None;
+        let kept = segments * self.p.beta;
+        let kept = if self.p.whole_segments { kept.trunc() } else { kept };
+        (kept.max(2.0) * window.mss as f64) as u64
+    }
+
+    fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
+        if change.to == State::Loss {
+            (self.w_max, self.k, self.origin) = (0.0, 0.0, 0.0);
+            self.least_rtt = None;
+            self.hystart.reset(change.now, change.next);
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("w_max_segments", self.w_max));
+        out.push(("k_seconds", self.k));
+    }
+}

@@ -1,0 +1,131 @@
+//! HyStart: leaves slow start before the first loss, when acknowledgements of a round trip show that a queue builds up.
+//!
+//! ```text
+//! train   acknowledgements that follow each other closely last longer than the least RTT (ns-3.35; half of it in Linux)
+//! delay   the least RTT of eight samples of a round exceeds the least RTT by eta
+//! eta     = clamp(least RTT / divisor, delay_min, delay_max)
+//! ```
+//!
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in Linux' Cubic and in
+//! ns-3.35, which differ in their constants.
+
+use super::{Acked, CongestionWindow, Profile};
+use crate::parameters::Parameters;
+use crate::units::Time;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HystartParameters {
+    pub on: bool,
+    /// Segments below which it does not look.
+    pub low_window: u64,
+    /// Acknowledgements this close are one train.
+    pub spacing: Time,
+    /// A train is long from the least RTT over this.
+    pub train_divisor: u64,
+    pub delay_divisor: u64,
+    pub delay_min: Time,
+    pub delay_max: Time,
+}
+
+/// Samples of a round whose least counts.
+const SAMPLES: u32 = 8;
+
+impl HystartParameters {
+    pub fn read(p: &mut Parameters, profile: Profile) -> HystartParameters {
+        let help = "HyStart ends slow start before the first loss, when RTTs grow or trains of acknowledgements get long";
+        let on = p.flag("hystart", true, help);
+        let help = "segments of the window from which HyStart looks (Linux, ns-3.35: 16)";
+        let low_window = p.integer("hystart_low_window", 16, (1, 1 << 20), help) as u64;
+        let help = "acknowledgements that follow each other this closely are a train (2 ms)";
+        let spacing = p.time("hystart_spacing", Time::from_ms(2), help);
+        let help = "a train ends slow start when it lasts the least RTT over this (Linux: 2; ns3-3.35: 1)";
+        let train_divisor = p.integer("hystart_train", profile.pick(2, 1), (1, 1000), help) as u64;
+        let help =
+            "RTTs end slow start when they exceed the least by the least over this (Linux: 8; ns3-3.35: 1)";
+        let delay_divisor = p.integer("hystart_delay", profile.pick(8, 1), (1, 1000), help) as u64;
+        let help = "the least of that excess (4 ms)";
+        let delay_min = p.time("hystart_delay_min", Time::from_ms(4), help);
+        let help = "the most of that excess (Linux: 16 ms; ns3-3.35: 1 s)";
+        let delay_max = p.time("hystart_delay_max", Time::from_ms(profile.pick(16, 1000)), help);
+        if delay_max < delay_min {
+            let message = format!("expected at least hystart_delay_min ({delay_min}), found {delay_max}");
+            p.complain("hystart_delay_max", message);
+        }
+        let delay_max = delay_max.max(delay_min);
+        HystartParameters { on, low_window, spacing, train_divisor, delay_divisor, delay_min, delay_max }
+    }
+}
+
+/// State of one flow.
+#[derive(Debug, Clone, Copy)]
+pub struct Hystart {
+    parameters: HystartParameters,
+    round_start: Time,
+    /// The last acknowledgement of the train.
+    last: Time,
+    /// The round ends when this byte is acknowledged.
+    round_end: u64,
+    /// Least RTT of the round's first samples; [`Time::MAX`] before the first.
+    round_rtt: Time,
+    samples: u32,
+    found: bool,
+}
+
+impl Hystart {
+    pub fn new(parameters: HystartParameters) -> Hystart {
+        Hystart {
+            parameters,
+            round_start: Time::ZERO,
+            last: Time::ZERO,
+            round_end: 0,
+            round_rtt: Time::MAX,
+            samples: 0,
+            found: false,
+        }
+    }
+
+    /// After a timeout it looks again.
+    pub fn reset(&mut self, now: Time, next: u64) {
+        self.found = false;
+        self.begin_round(now, next);
+    }
+
+    fn begin_round(&mut self, now: Time, next: u64) {
+        self.round_start = now;
+        self.last = now;
+        self.round_end = next;
+        self.round_rtt = Time::MAX;
+        self.samples = 0;
+    }
+
+    /// An acknowledgement in slow start, before the window grows.
+    pub fn on_slow_start(&mut self, ack: &Acked) {
+        if self.parameters.on && ack.acknowledged > self.round_end {
+            self.begin_round(ack.now, ack.next);
+        }
+    }
+
+    /// A sample of the RTT: sets the threshold to the window when slow start is to end.
+    pub fn on_rtt(&mut self, now: Time, rtt: Time, least: Time, window: &mut CongestionWindow) {
+        let p = &self.parameters;
+        let looks =
+            p.on && !self.found && window.cwnd <= window.ssthresh && window.segments() >= p.low_window;
+        if !looks {
+            return;
+        }
+        if now.saturating_sub(self.last) <= p.spacing {
+            self.last = now;
+            self.found |= now - self.round_start > Time(least.0 / p.train_divisor);
+        }
+        if self.samples < SAMPLES {
+            self.round_rtt = self.round_rtt.min(rtt);
+            self.samples += 1;
+        } else {
+            let excess = Time(least.0 / p.delay_divisor).clamp(p.delay_min, p.delay_max);
+            self.found |= self.round_rtt > least.saturating_add(excess);
+        }
+        if self.found {
+            window.ssthresh = window.cwnd;
+        }
+    }
+}

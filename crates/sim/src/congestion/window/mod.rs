@@ -1,0 +1,312 @@
+//! Window controllers, one file each: the laws by which TCP steers its congestion window, and the interface that they share.
+//!
+//! A law sees acknowledgements (what they took out of flight, round-trip times, a sample of the delivery rate) and the
+//! states of loss recovery. It steers the congestion window, the slow-start threshold and, if it paces, a rate. Recovery
+//! itself (what is lost, what is sent again, the window while that goes on) is the transport's; a law that wants all of it
+//! says so with [`WindowController::steers_recovery`].
+//!
+//! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
+
+pub mod bbr;
+pub mod bic;
+pub mod cubic;
+pub mod dctcp;
+pub mod hystart;
+pub mod newreno;
+pub mod vegas;
+
+#[cfg(test)]
+pub mod situations;
+
+use super::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+/// The threshold of a flow that has not met congestion.
+pub const NO_THRESHOLD: u64 = u64::MAX;
+
+/// Which behaviour defaults follow. A profile is a set of values for parameters, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Current RFCs, and Linux where they leave a choice.
+    #[default]
+    Rfc,
+    /// ns-3.35, on which the published Cebinae results were computed.
+    Ns3_35,
+}
+
+impl Profile {
+    /// The value of this profile.
+    pub fn pick<T>(self, rfc: T, ns3_35: T) -> T {
+        match self {
+            Profile::Rfc => rfc,
+            Profile::Ns3_35 => ns3_35,
+        }
+    }
+}
+
+/// The states of loss recovery, under their names in Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    #[default]
+    Open,
+    /// Something arrived out of order; nothing counts as lost yet.
+    Disorder,
+    /// The window is being reduced for an ECN echo.
+    Reduced,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// What a law steers, all in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CongestionWindow {
+    pub cwnd: u64,
+    /// Below it the window grows by slow start.
+    pub ssthresh: u64,
+    /// Packets leave at this rate at the most; none: as the window lets them.
+    pub pacing: Option<Rate>,
+    /// Payload of a full segment.
+    pub mss: u64,
+}
+
+impl CongestionWindow {
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whole segments in the window.
+    pub fn segments(&self) -> u64 {
+        self.cwnd / self.mss
+    }
+}
+
+/// How fast data are being delivered, from the packet that was acknowledged last.
+///
+/// Source: Cheng et al., draft-cheng-iccrg-delivery-rate-estimation-00, §3.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RateSample {
+    /// Bytes delivered over `interval`; zero interval: no valid sample.
+    pub delivered: u64,
+    pub interval: Time,
+    /// Delivered in all when the packet was sent.
+    pub prior_delivered: u64,
+    /// The sender had nothing more to send when it sent the packet.
+    pub app_limited: bool,
+}
+
+impl RateSample {
+    /// Bits per second; none where the sample is not valid.
+    pub fn rate(&self) -> Option<Rate> {
+        let bits = u128::from(self.delivered) * 8_000_000_000_000;
+        (self.interval > Time::ZERO).then(|| Rate((bits / u128::from(self.interval.0)) as u64))
+    }
+}
+
+/// An acknowledgement as a law sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Acked {
+    pub now: Time,
+    /// Bytes that the cumulative acknowledgement moved on.
+    pub bytes: u64,
+    /// The same in whole segments; what is left over counts with the next acknowledgement.
+    pub segments: u64,
+    /// Bytes that it says have arrived, selectively or cumulatively.
+    pub delivered: u64,
+    /// Bytes delivered since the flow began.
+    pub delivered_ever: u64,
+    /// Bytes that it shows to be lost.
+    pub lost: u64,
+    /// Bytes that were in flight before it, and are now (RFC 6675's pipe).
+    pub prior_in_flight: u64,
+    pub in_flight: u64,
+    /// Every byte below has been acknowledged.
+    pub acknowledged: u64,
+    /// Next byte that has never been sent.
+    pub next: u64,
+    /// A round-trip time, as the profile gives it: the sample, or the smoothed time.
+    pub rtt: Option<Time>,
+    /// The least of these so far; [`Time::MAX`] before the first.
+    pub min_rtt: Time,
+    pub rate: RateSample,
+    /// It echoes congestion (ECN).
+    pub marked: bool,
+    /// The window was what limited the sender.
+    pub window_limited: bool,
+    pub state: State,
+}
+
+/// The moment at which a flow meets congestion.
+#[derive(Debug, Clone, Copy)]
+pub struct Congestion {
+    pub now: Time,
+    /// Bytes in flight, as the transport's `flight` parameter counts them.
+    pub in_flight: u64,
+    /// What told so.
+    pub by: Signal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    Loss,
+    Timeout,
+    /// An ECN echo.
+    Mark,
+}
+
+/// The transport moves to another state of recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    pub now: Time,
+    pub from: State,
+    pub to: State,
+    /// Next byte that has never been sent.
+    pub next: u64,
+    pub in_flight: u64,
+}
+
+/// What is fixed for a flow when it starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowContext {
+    /// The first window in bytes.
+    pub initial: u64,
+    /// Payload of a full segment.
+    pub mss: u64,
+    /// Bytes of a full segment on the wire.
+    pub packet: u64,
+    /// Drawn from a stream of the flow's own.
+    pub random: u64,
+}
+
+/// The law of one flow.
+pub trait WindowController {
+    /// The connection is established.
+    fn on_start(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// Every acknowledgement, in every state, before anything else.
+    fn on_feedback(&mut self, _ack: &Acked, _window: &mut CongestionWindow) {}
+    /// An acknowledgement that moves on while the window may grow (open, or after a timeout); with
+    /// [`WindowController::steers_recovery`] every acknowledgement, last of all.
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow);
+    /// The threshold to fall to.
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64;
+    fn on_state(&mut self, _change: &Change, _window: &mut CongestionWindow) {}
+    /// It sets the window in recovery too: the transport leaves it alone.
+    fn steers_recovery(&self) -> bool {
+        false
+    }
+    /// It needs delivery rates.
+    fn needs_rate(&self) -> bool {
+        false
+    }
+    /// A packet leaves, with nothing else in flight before it, after idling.
+    fn on_restart(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// Internals worth watching, as (name with unit, value).
+    fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
+}
+
+/// Parameters of a law: read from a scenario once, then the mould of every flow's state.
+pub trait WindowParameters: Sized {
+    type State: WindowController;
+    const DOC: SchemeDoc;
+    fn read(p: &mut Parameters, profile: Profile) -> Self;
+    fn start(&self, flow: &WindowContext) -> Self::State;
+}
+
+/// One line a law: variant = file::parameters.
+macro_rules! registry {
+    ($($variant:ident = $file:ident :: $parameters:ident;)*) => {
+        /// A law by its parameters: what `[transport] kind = "tcp", controller = { kind = ... }` resolves to.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum WindowConfig {
+            $($variant($file::$parameters),)*
+        }
+
+        /// The state of one flow's law.
+        pub enum WindowLaw {
+            $($variant(<$file::$parameters as WindowParameters>::State),)*
+        }
+
+        /// Every law's text.
+        pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)*];
+
+        /// Names of the laws, each with one line.
+        pub const KINDS: &[(&str, &str)] = &[$(($file::DOC.name, $file::DOC.title),)*];
+
+        impl WindowConfig {
+            /// Reads the parameters of the law named `kind`; none where [`KINDS`] has no such name.
+            pub fn read(kind: &str, p: &mut Parameters, profile: Profile) -> Option<WindowConfig> {
+                $(if kind == $file::DOC.name {
+                    return Some(WindowConfig::$variant(WindowParameters::read(p, profile)));
+                })*
+                None
+            }
+
+            /// The name in scenarios and results.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(WindowConfig::$variant(_) => $file::DOC.name,)*
+                }
+            }
+
+            /// The law of a new flow.
+            pub fn start(&self, flow: &WindowContext) -> WindowLaw {
+                match self {
+                    $(WindowConfig::$variant(parameters) => WindowLaw::$variant(parameters.start(flow)),)*
+                }
+            }
+        }
+
+        /// Calls the same method of whichever law it is.
+        macro_rules! each {
+            ($self:ident, $law:ident => $call:expr) => {
+                match $self {
+                    $(WindowLaw::$variant($law) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+registry! {
+    Bbr = bbr::BbrParameters;
+    Bic = bic::BicParameters;
+    Cubic = cubic::CubicParameters;
+    Dctcp = dctcp::DctcpParameters;
+    NewReno = newreno::NewRenoParameters;
+    Vegas = vegas::VegasParameters;
+}
+
+impl WindowController for WindowLaw {
+    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+        each!(self, law => law.on_start(now, window))
+    }
+    #[inline]
+    fn on_feedback(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        each!(self, law => law.on_feedback(ack, window))
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        each!(self, law => law.on_ack(ack, window))
+    }
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        each!(self, law => law.on_congestion(congestion, window))
+    }
+    fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
+        each!(self, law => law.on_state(change, window))
+    }
+    #[inline]
+    fn steers_recovery(&self) -> bool {
+        each!(self, law => law.steers_recovery())
+    }
+    fn needs_rate(&self) -> bool {
+        each!(self, law => law.needs_rate())
+    }
+    fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
+        each!(self, law => law.on_restart(now, window))
+    }
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        each!(self, law => law.internals(out))
+    }
+}

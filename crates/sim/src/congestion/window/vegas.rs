@@ -1,0 +1,181 @@
+//! Vegas: keeps a few packets of its own in the queue, by the difference between expected and actual rate.
+//!
+//! ```text
+//! once per round trip, with at least three samples:
+//! diff = cwnd - cwnd base / RTT             segments in queues; base: least RTT ever, RTT: least of the round
+//! slow start   doubles every round;  diff > gamma: cwnd = min(cwnd, cwnd base / RTT + 1), and slow start ends
+//! avoidance    cwnd + 1 if diff < alpha,  cwnd - 1 if diff > beta
+//! ```
+//!
+//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8), 1995, in
+//! the form that Linux and ns-3 have: no pacing, no check of its own for losses; slow start in every round.
+//! Differs from the source: alpha = 2, beta = 4 segments as in Linux (the paper's are buffers of 1 to 3). What a loss does is
+//! a parameter: half of the window as in Linux (`loss = "half"`), or next to nothing as in ns-3.35 (`loss = "threshold"`).
+//! Parameters: see [`VegasParameters::read`].
+
+use super::newreno::{Growth, Reno, half};
+use super::{
+    Acked, Change, Congestion, CongestionWindow, Profile, Signal, State, WindowContext, WindowController,
+    WindowParameters,
+};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::Time;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "vegas",
+    title: "Vegas: keeps two to four packets of its own in the queue",
+    text: "Once per round trip the sender compares its window with what fits the path at the least round-trip time: the rest \
+           waits in queues. Below alpha segments it adds one, above beta it takes one away. It meets no loss among its \
+           like, and starves beside flows that fill queues.",
+    source: "Brakmo and Peterson, TCP Vegas, IEEE JSAC 13(8), 1995; constants and form of Linux and ns-3",
+    equations: "diff = cwnd (1 - base / RTT)\n\
+                cwnd + 1 if diff < alpha, - 1 if diff > beta, once per round trip",
+    validation: "Windows through named situations; alone on a link it holds 2 to 4 packets of queue (tests/tcp.rs).",
+};
+
+/// What a loss leaves.
+const LOSSES: &[(&str, &str)] = &[
+    ("half", "half of what is in flight, as NewReno (Linux)"),
+    ("threshold", "the threshold, at most one segment below the window (ns-3.35)"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VegasParameters {
+    pub alpha: u64,
+    pub beta: u64,
+    pub gamma: u64,
+    pub halves: bool,
+    pub growth: Growth,
+}
+
+impl WindowParameters for VegasParameters {
+    type State = Vegas;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, profile: Profile) -> VegasParameters {
+        let alpha =
+            p.integer("alpha", 2, (1, 1 << 20), "fewer segments in queues: one more (Linux: 2)") as u64;
+        let beta = p.integer("beta", 4, (1, 1 << 20), "more segments in queues: one less (Linux: 4)") as u64;
+        let help = "more segments in queues: slow start ends (Linux: 1)";
+        let gamma = p.integer("gamma", 1, (0, 1 << 20), help) as u64;
+        if beta < alpha {
+            p.complain("beta", format!("expected at least alpha ({alpha}), found {beta}"));
+        }
+        let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
+        VegasParameters { alpha, beta, gamma, halves: loss == "half", growth: Growth::read(p, profile) }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Vegas {
+        Vegas {
+            p: *self,
+            reno: Reno::new(self.growth),
+            base: Time::MAX,
+            least: Time::MAX,
+            samples: 0,
+            round_end: 0,
+            active: true,
+            diff: 0,
+        }
+    }
+}
+
+/// State of one flow.
+pub struct Vegas {
+    p: VegasParameters,
+    reno: Reno,
+    /// The least RTT ever.
+    base: Time,
+    /// Of the round.
+    least: Time,
+    samples: u32,
+    /// The round ends when this byte is acknowledged.
+    round_end: u64,
+    /// Open: elsewhere it grows like NewReno.
+    active: bool,
+    /// Segments in queues, as computed last.
+    diff: u64,
+}
+
+/// Samples of a round below which it may be that all were delayed acknowledgements.
+const FEWEST_SAMPLES: u32 = 3;
+
+impl Vegas {
+    /// What a segment less, or the threshold if that is less, makes the threshold.
+    fn lowered(window: &CongestionWindow) -> u64 {
+        window.ssthresh.min(window.cwnd.saturating_sub(window.mss)).max(2 * window.mss)
+    }
+
+    /// The decision of a round.
+    fn decide(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        let segments = window.segments();
+        let fits = (segments as f64 * (self.base.as_seconds() / self.least.as_seconds())) as u64;
+        self.diff = segments - fits.min(segments);
+        if window.in_slow_start() {
+            if self.diff > self.p.gamma {
+                window.cwnd = segments.min(fits + 1).max(2) * window.mss;
+                window.ssthresh = Vegas::lowered(window);
+            } else {
+                self.reno.slow_start(ack, window);
+            }
+        } else if self.diff > self.p.beta {
+            window.cwnd = (segments - 1).max(2) * window.mss;
+            window.ssthresh = Vegas::lowered(window);
+        } else if self.diff < self.p.alpha {
+            window.cwnd = (segments + 1) * window.mss;
+        }
+        window.ssthresh = window.ssthresh.max(window.cwnd * 3 / 4);
+    }
+}
+
+impl WindowController for Vegas {
+    #[inline]
+    fn on_feedback(&mut self, ack: &Acked, _window: &mut CongestionWindow) {
+        let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Time::ZERO) else { return };
+        self.base = self.base.min(rtt);
+        self.least = self.least.min(rtt);
+        self.samples += 1;
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if !self.active {
+            return self.reno.grow(ack, window);
+        }
+        if ack.acknowledged < self.round_end {
+            if window.in_slow_start() {
+                self.reno.slow_start(ack, window);
+            }
+            return;
+        }
+        self.round_end = ack.next;
+        if self.samples < FEWEST_SAMPLES {
+            self.reno.grow(ack, window);
+        } else if ack.window_limited {
+            self.decide(ack, window);
+        }
+        self.samples = 0;
+        self.least = Time::MAX;
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        match self.p.halves || congestion.by == Signal::Mark {
+            true => half(congestion.in_flight, window.mss),
+            false => Vegas::lowered(window),
+        }
+    }
+
+    fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
+        self.active = change.to == State::Open;
+        if self.active {
+            self.round_end = change.next;
+            self.samples = 0;
+            self.least = Time::MAX;
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        let base = if self.base == Time::MAX { 0.0 } else { self.base.as_ns() };
+        out.push(("base_rtt_ns", base));
+        out.push(("queued_segments", self.diff as f64));
+    }
+}

@@ -1,0 +1,141 @@
+//! AFQ: approximate fair queueing with as many queues as a switch has, and bytes of flows in a sketch.
+//!
+//! Queues are rounds, used in turn. A flow may send so many bytes a round; its next packet is bid for the round in which
+//! its bytes so far end, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
+//! that has been emptied ends its round. Bytes of flows are kept in a count-min sketch: of a flow's counters, one a row, the
+//! least holds, and the new bid raises those below it.
+//!
+//! Source: Sharma, Liu, Atreya, Krishnamurthy, "Approximating Fair Queueing on Reconfigurable Switches", NSDI 2018, §3, Figure 3.
+//! Differs from the source: a hash of our own; the round moves on when the next packet is asked for.
+//! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
+//! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
+
+use super::managed::{Bench, Discipline, List, Queued};
+use crate::config::AfqConfig;
+use crate::engine::random::mix64;
+
+#[derive(Debug, Clone)]
+pub struct Afq {
+    round_bytes: u64,
+    round: u64,
+    queues: Vec<List>,
+    slots: u64,
+    sketch: Vec<Vec<u64>>,
+}
+
+impl Afq {
+    pub fn new(config: &AfqConfig) -> Afq {
+        Afq {
+            round_bytes: u64::from(config.round_bytes.max(1)),
+            round: 0,
+            queues: vec![List::default(); config.rounds.max(1) as usize],
+            slots: u64::from(config.sketch_slots.max(1)),
+            sketch: vec![vec![0; config.sketch_slots.max(1) as usize]; config.sketch_rows.max(1) as usize],
+        }
+    }
+
+    fn slot(&self, row: usize, key: u64) -> usize {
+        (mix64(key ^ mix64(row as u64 + 1)) % self.slots) as usize
+    }
+
+    /// Bytes after which the flow's next packet is bid.
+    fn bid(&self, key: u64) -> u64 {
+        let rows = self.sketch.iter().enumerate();
+        let least = rows.map(|(row, counters)| counters[self.slot(row, key)]).min().unwrap_or(0);
+        least.max(self.round * self.round_bytes)
+    }
+
+    fn raise(&mut self, key: u64, bid: u64) {
+        for row in 0..self.sketch.len() {
+            let slot = self.slot(row, key);
+            self.sketch[row][slot] = self.sketch[row][slot].max(bid);
+        }
+    }
+}
+
+impl Discipline for Afq {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        let bid = self.bid(packet.key);
+        let round = bid / self.round_bytes;
+        let rounds = self.queues.len() as u64;
+        if round - self.round >= rounds || cx.is_full_for(packet.size) {
+            return cx.drop(packet);
+        }
+        self.raise(packet.key, bid + u64::from(packet.size));
+        cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        if cx.waiting.is_empty() {
+            return None;
+        }
+        let rounds = self.queues.len() as u64;
+        // What waits is within the next rounds.
+        while self.queues[(self.round % rounds) as usize].packets == 0 {
+            self.round += 1;
+        }
+        cx.waiting.pop(&mut self.queues[(self.round % rounds) as usize])
+    }
+
+    fn forget(&mut self) {
+        self.queues.fill(List::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::{Port, config as managed};
+    use super::*;
+    use crate::config::DisciplineConfig;
+    use crate::units::{Rate, Time};
+
+    fn afq(rounds: u32, round_bytes: u32) -> Port {
+        let config = AfqConfig { rounds, round_bytes, sketch_rows: 2, sketch_slots: 16_384 };
+        Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000))
+    }
+
+    #[test]
+    fn a_flow_spreads_over_rounds_and_is_dropped_beyond_the_last() {
+        let mut port = afq(4, 3000);
+        // Two packets of 1500 a round, four rounds.
+        let dropped: Vec<u64> = (0..10).flat_map(|name| port.offer(Time::ZERO, 0, name, 1500)).collect();
+        assert_eq!(dropped, [8, 9]);
+        // Another flow's first packets belong to the first round.
+        assert!(port.offer(Time::ZERO, 1, 100, 1500).is_empty());
+        let order: Vec<u64> = (0..4).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect();
+        assert_eq!(order, [0, 1, 100, 2]);
+        // A round has ended: there is room for two more of flow 0.
+        let dropped: Vec<u64> = (10..13).flat_map(|name| port.offer(Time::ZERO, 0, name, 1500)).collect();
+        assert_eq!(dropped, [12]);
+    }
+
+    #[test]
+    fn backlogged_flows_are_never_apart_by_more_than_two_rounds() {
+        let mut port = afq(64, 3000);
+        let (mut bytes, mut name) = ([0i64; 3], 0);
+        for _ in 0..20_000 {
+            for (flow, size) in [(0u32, 1500), (1, 300), (2, 700)] {
+                name += 1;
+                port.offer(Time::ZERO, flow, name, size);
+            }
+            let packet = port.serve(Time::ZERO).0.unwrap();
+            bytes[packet.flow as usize] += i64::from(packet.size);
+            let apart = bytes.iter().max().unwrap() - bytes.iter().min().unwrap();
+            // All of a round, and what lies over its end, before the others have theirs.
+            assert!(apart <= 3000 + 2 * 1500, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_that_was_silent_begins_in_the_present_round() {
+        let mut port = afq(8, 1500);
+        for name in 0..100 {
+            port.offer(Time::ZERO, 0, name, 1500);
+            port.serve(Time::ZERO);
+        }
+        (0..4).for_each(|name| assert!(port.offer(Time::ZERO, 0, 200 + name, 1500).is_empty()));
+        port.offer(Time::ZERO, 1, 300, 1500);
+        let order: Vec<u64> = (0..3).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect();
+        assert_eq!(order[..2], [300, 200]);
+    }
+}

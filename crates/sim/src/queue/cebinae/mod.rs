@@ -1,0 +1,238 @@
+//! Cebinae: a link that is full taxes its largest flows and leaves what they give up to the others.
+//!
+//! Two queues take turns as *head*, which is being sent, and *tail*, the next round's. At arrival the [`filter`] puts a
+//! packet into the head, the tail or nowhere, by what its group (top or bottom) may send. At departure the port's bytes and
+//! each flow's are counted ([`cache`]). The control [`agent`] judges them once per period.
+//!
+//! The clock: rounds of length dT; rotation number k at k dT + vdT + L; reconfiguration at (k+1) dT + vdT, that is L before
+//! the next rotation. Nothing else is timed, and neither of the two sends anything: so they are made up for when the next
+//! packet comes or leaves, before it, which is as if each had its event.
+//!
+//! Source: Yu, Sonchack and Liu, "Cebinae: Scalable In-network Fairness Augmentation", SIGCOMM 2022, as the authors' ns-3.35
+//! code has it (their commit cebcbdb); options of their Tofino prototype.
+//! Differs from the source: the hash of the flow cache ([`cache`]). The prototype's products by lookup tables are not there.
+//! *Parameters*: see `weftline explain cebinae`.
+//! Validated by: the hand-worked sequence and clock below; the authors' stored control traces of three rows, replayed bit for
+//! bit (`tests.rs`).
+
+mod agent;
+mod cache;
+mod filter;
+mod read;
+
+use super::managed::{Bench, Discipline, List, PortPlace, Queued};
+use crate::config::{CebinaeConfig, Limit};
+use crate::units::{Rate, Time};
+use agent::{Agent, Decision, WHOLE};
+use cache::FlowCache;
+#[cfg(test)]
+use cache::Slot;
+use filter::{Filter, Group, Passage};
+pub use read::read;
+
+#[derive(Debug, Clone)]
+pub struct Cebinae {
+    config: CebinaeConfig,
+    round: u64,
+    queues: [List; 2],
+    /// The queue that is served first.
+    first: usize,
+    filter: Filter,
+    agent: Agent,
+    cache: FlowCache,
+    /// What the agent decided last; its rates are for the next queue that becomes the tail.
+    decision: Decision,
+    port_bytes: u64,
+    /// Rounds since the last recomputation.
+    rounds: u32,
+    next: Step,
+    /// When that is, in nanoseconds.
+    due: u64,
+    tally: Tally,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Rotate,
+    Reconfigure,
+}
+
+/// What happened at the port.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Recomputations, those of them that found the link saturated, and the flows that they made top.
+    pub windows: u64,
+    pub saturated: u64,
+    pub top_flows: u64,
+    pub to_head: u64,
+    pub to_tail: u64,
+    pub dropped_by_filter: u64,
+    pub dropped_by_buffer: u64,
+    /// Packets that the flow cache had no slot for.
+    pub missed_by_cache: u64,
+}
+
+impl Cebinae {
+    pub fn new(config: &CebinaeConfig, limit: Limit, place: &PortPlace) -> Cebinae {
+        let rate = place.rate.0;
+        let round = config.round_at(place.rate, limit).max(1);
+        let tick = config.virtual_round.ns().max(1);
+        let agent = Agent::new(config, rate, round);
+        let decision = Decision { saturated: false, top: Vec::new(), rates: agent.idle_rates() };
+        Cebinae {
+            config: *config,
+            round,
+            queues: [List::default(); 2],
+            first: 1,
+            filter: Filter::new(round, tick, config.counts_itself, rate),
+            agent,
+            cache: FlowCache::new(config.cache, config.cache_stages, config.cache_slots),
+            decision,
+            port_bytes: 0,
+            rounds: 1,
+            next: Step::Rotate,
+            due: round + tick + config.deadline.ns(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// What happened until now.
+    pub fn tally(&mut self, now: Time) -> Tally {
+        self.keep_time(now.ns());
+        Tally { missed_by_cache: self.cache.missed, ..self.tally }
+    }
+
+    /// Makes up for what control did until now. At the same moment control goes before packets.
+    #[inline]
+    fn keep_time(&mut self, now: u64) {
+        if now >= self.due {
+            self.catch_up(now);
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&mut self, now: u64) {
+        while self.due <= now {
+            let deadline = self.config.deadline.ns();
+            match self.next {
+                Step::Rotate => {
+                    self.filter.rotate(self.decision.rates);
+                    (self.next, self.due) = (Step::Reconfigure, self.due + self.round - deadline);
+                    self.skip_idle(now);
+                }
+                Step::Reconfigure => {
+                    self.reconfigure();
+                    (self.next, self.due) = (Step::Rotate, self.due + deadline);
+                }
+            }
+        }
+    }
+
+    /// Rounds without packets and without anything to forget change nothing but the time.
+    fn skip_idle(&mut self, now: u64) {
+        let idle = self.agent.idle_rates();
+        let rests = self.port_bytes == 0
+            && self.agent.rests()
+            && self.decision.top.is_empty()
+            && self.decision.rates == idle
+            && self.filter.rests_at(idle);
+        // Whole pairs of rounds, and whole periods, are as if they had been gone through.
+        let unit = 2 * u64::from(self.config.period);
+        let units = now.saturating_sub(self.due) / self.round / unit;
+        if rests && units > 1 {
+            let rounds = (units - 1) * unit;
+            self.filter.skip(rounds);
+            self.due += rounds * self.round;
+            self.tally.windows += rounds / u64::from(self.config.period);
+        }
+    }
+
+    fn reconfigure(&mut self) {
+        self.first = 1 - self.filter.head;
+        self.rounds += 1;
+        if self.rounds % self.config.period == 0 {
+            self.rounds = 0;
+            self.decision = self.agent.decide(self.port_bytes, self.cache.counts());
+            self.cache.clear();
+            self.port_bytes = 0;
+            self.tally.windows += 1;
+            self.tally.saturated += u64::from(self.decision.saturated);
+            self.tally.top_flows += self.decision.top.len() as u64;
+        }
+        self.filter.note_rates();
+    }
+
+    /// Who the packet counts for.
+    fn flow_of(&self, packet: &Queued, cx: &Bench) -> u64 {
+        if self.config.by_hosts { cx.hosts_of(packet) } else { u64::from(packet.flow) }
+    }
+
+    fn group_of(&self, packet: &Queued, cx: &Bench) -> Group {
+        let top = &self.decision.top;
+        let is_top = packet.data && !top.is_empty() && top.binary_search(&self.flow_of(packet, cx)).is_ok();
+        if is_top { Group::Top } else { Group::Bottom }
+    }
+
+    fn has_room(&self, queue: usize, size: u32, cx: &Bench) -> bool {
+        if self.config.shared {
+            return !cx.is_full_for(size);
+        }
+        let (list, limit) = (&self.queues[queue], cx.limit());
+        list.packets < limit.packets / 2 && list.bytes + u64::from(size) <= limit.bytes.0 / 2
+    }
+}
+
+impl Discipline for Cebinae {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        let now = cx.now.ns();
+        self.keep_time(now);
+        let group = self.group_of(&packet, cx);
+        let passage = match self.config.only_saturated && !self.decision.saturated {
+            true => Passage::Head,
+            false => self.filter.pass(group, u64::from(packet.size), now),
+        };
+        let queue = match passage {
+            Passage::Head => self.filter.head,
+            Passage::Tail => 1 - self.filter.head,
+            Passage::Drop => {
+                self.tally.dropped_by_filter += 1;
+                return cx.drop(packet);
+            }
+        };
+        if !self.has_room(queue, packet.size, cx) {
+            self.tally.dropped_by_buffer += 1;
+            return cx.drop(packet);
+        }
+        match passage {
+            Passage::Head => self.tally.to_head += 1,
+            _ => self.tally.to_tail += 1,
+        }
+        cx.waiting.push(&mut self.queues[queue], packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        self.keep_time(cx.now.ns());
+        let queue = if self.queues[self.first].packets > 0 { self.first } else { 1 - self.first };
+        let packet = cx.waiting.pop(&mut self.queues[queue])?;
+        self.port_bytes += u64::from(packet.size);
+        if packet.data {
+            let bytes = packet.size.saturating_sub(self.config.cache_header);
+            self.cache.add(self.flow_of(&packet, cx), u64::from(bytes));
+        }
+        Some(packet)
+    }
+
+    fn forget(&mut self) {
+        self.queues = [List::default(); 2];
+    }
+
+    /// Rates in force stay until the agent decides anew.
+    fn set_rate(&mut self, rate: Rate) {
+        self.agent.set_rate(rate.0);
+        self.decision.rates[Group::Bottom as usize] =
+            rate.0.saturating_sub(self.decision.rates[Group::Top as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

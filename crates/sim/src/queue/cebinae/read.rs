@@ -1,0 +1,119 @@
+//! Cebinae's keys.
+
+use super::WHOLE;
+use crate::config::{CacheKind, CebinaeConfig};
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
+
+const BUFFERS: &[(&str, &str)] = &[("pool", "both rounds share it"), ("split", "each round has half of it")];
+
+const CACHES: &[(&str, &str)] = &[
+    ("first-come", "a flow that finds its slots taken is not counted in this window"),
+    ("overwrite", "a flow that finds its slots taken takes over that of the last stage"),
+    ("exact", "every flow is counted"),
+];
+
+const FLOWS: &[(&str, &str)] = &[("flow", "each by itself"), ("hosts", "by source and destination only")];
+
+const FILTERS: &[(&str, &str)] = &[
+    ("always", "every packet is judged (the authors' ns-3 code)"),
+    ("saturated", "only while the port is saturated (the Tofino prototype)"),
+];
+
+const JUDGED: &[(&str, &str)] = &[
+    ("before", "a packet is judged by what its group had sent before it (the authors' ns-3 code)"),
+    ("after", "by that with itself counted (the Tofino prototype)"),
+];
+
+pub fn read(p: &mut Parameters) -> CebinaeConfig {
+    let help = "length of a round, in which a full buffer must drain; auto: the next power of two in nanoseconds in \
+                which it does (the rule of all published rows)";
+    let round = p.time_or_auto("round", help);
+    let help = "granularity of time within a round (published runs: 1ns)";
+    let virtual_round = p.time("virtual_round", Time::from_ns(1), help);
+    let help = "time of the control plane for its work before every rotation (published runs: 100us)";
+    let deadline = p.time("deadline", Time::from_us(100), help);
+    check_times(p, round, virtual_round, deadline);
+    let period = p.integer("period", 1, (1, 1_000_000), "rounds between recomputations (published runs: 1)");
+    let help = "share of what they sent that a full link takes from its largest flows (published runs: 0.01)";
+    let tax = share(p, "tax", help);
+    let help = "a link is full that sends more than 1 less this share of its rate (published runs: 0.01)";
+    let port_slack = share(p, "port_slack", help);
+    let help = "flows within this share of the largest are limited with it (published runs: 0.01)";
+    let flow_slack = share(p, "flow_slack", help);
+    let shared = p.choice("buffer", "pool", BUFFERS, "how the two rounds use the port's buffer") == "pool";
+    let cache = match p.choice("cache", "first-come", CACHES, "how flows are counted") {
+        "overwrite" => CacheKind::Overwrite,
+        "exact" => CacheKind::Exact,
+        _ => CacheKind::FirstCome,
+    };
+    let help = "stages of the flow cache, each with its own hash (published: 2)";
+    let cache_stages = p.integer("cache_stages", 2, (1, 16), help) as u32;
+    let help = "slots of a stage of the flow cache (published: 2048)";
+    let cache_slots = p.integer("cache_slots", 2048, (1, 1 << 24), help) as u32;
+    let help = "bytes of every packet that the flow cache does not count though the port does (the authors' ns-3 code: \
+                the IP header, 20B)";
+    let cache_header = p.bytes("cache_header", Bytes(0), help);
+    if cache_header.0 > 1000 {
+        p.complain("cache_header", format!("{cache_header} is no header: expected at most 1000B"));
+    }
+    let by_hosts = p.choice("cache_key", "flow", FLOWS, "what the flow cache tells apart") == "hosts";
+    let only_saturated = p.choice("filter", "always", FILTERS, "when packets are judged") == "saturated";
+    let counts_itself = p.choice("filter_counts", "before", JUDGED, "by what packets are judged") == "after";
+    let help = "judge flows by the mean of their last two windows (the Tofino prototype)";
+    let smooth = p.flag("smooth", false, help);
+    let help = "windows for which a port stays saturated after it was (the Tofino prototype: 5)";
+    let hold = p.integer("hold", 0, (0, 1_000_000), help) as u32;
+    CebinaeConfig {
+        round,
+        virtual_round,
+        deadline,
+        period: period as u32,
+        tax,
+        port_slack,
+        flow_slack,
+        shared,
+        cache,
+        cache_stages,
+        cache_slots,
+        cache_header: cache_header.0.min(1000) as u32,
+        by_hosts,
+        only_saturated,
+        counts_itself,
+        smooth,
+        hold,
+    }
+}
+
+/// A round must be longer than what control takes of it, with the virtual round that it is waited for.
+fn check_times(p: &mut Parameters, round: Option<Time>, virtual_round: Time, deadline: Time) {
+    const LONGEST: Time = Time::from_us(1_000_000_000);
+    for (key, time) in [("virtual_round", virtual_round), ("deadline", deadline)] {
+        if time < Time::from_ns(1) || time > LONGEST {
+            p.complain(key, format!("{time} is not between 1ns and 1000s"));
+            return;
+        }
+    }
+    let Some(round) = round else { return };
+    if round > LONGEST || round.ns() <= deadline.ns().saturating_add(virtual_round.ns()) {
+        let message = format!(
+            "{round} is shorter than control needs, {deadline} (deadline) and {virtual_round} (virtual_round), or longer \
+             than 1000s: set a longer round, or a shorter deadline"
+        );
+        p.complain("round", message);
+    }
+}
+
+/// A share in (0, 1], in parts of 10^9.
+fn share(p: &mut Parameters, key: &'static str, help: &'static str) -> u64 {
+    let value = p.number(key, 0.01, (0.0, 1.0), help);
+    let parts = (value * WHOLE as f64).round() as u64;
+    if parts == 0 {
+        let message = format!(
+            "{value} is not in (0, 1]: a share of 0 can never be met or changes nothing (where a published run has it, \
+             0.000000001 stands for it)"
+        );
+        p.complain(key, message);
+    }
+    parts.clamp(1, WHOLE)
+}

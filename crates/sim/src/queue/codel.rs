@@ -1,0 +1,273 @@
+//! CoDel: drops at departure once packets have waited longer than a target for a whole interval, then ever faster while
+//! they still do: the n-th drop comes `interval / sqrt(n)` after the one before.
+//!
+//! States: *below* (the time of waiting was below the target within the last interval) and *dropping*. A queue that comes
+//! back to dropping soon after it left begins with the rate of drops that controlled it then.
+//!
+//! Source: Nichols, Jacobson, McGregor, Iyengar, RFC 8289 (2018), §5.3 to §5.5. With `arithmetic = "fixed-point"` as Linux and
+//! ns-3 compute it: ticks of 1024 ns, 16 bits of 1/sqrt(n) improved by one Newton step per drop.
+//! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
+//! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
+
+use super::managed::{Bench, Discipline, List, Queued};
+use crate::config::CodelConfig;
+use crate::units::Time;
+
+/// When the next drop is due, and in which time.
+#[derive(Debug, Clone, Copy)]
+pub struct Law {
+    fixed_point: bool,
+    /// In ticks.
+    target: u64,
+    interval: u64,
+    least: u64,
+    ecn: bool,
+}
+
+impl Law {
+    pub fn new(config: &CodelConfig) -> Law {
+        let ticks = |time| ticks(time, config.fixed_point);
+        Law {
+            fixed_point: config.fixed_point,
+            target: ticks(config.target),
+            interval: ticks(config.interval),
+            least: u64::from(config.least),
+            ecn: config.ecn,
+        }
+    }
+
+    fn ticks(&self, time: Time) -> u64 {
+        ticks(time, self.fixed_point)
+    }
+}
+
+/// Picoseconds, or units of 1024 ns.
+fn ticks(time: Time, fixed_point: bool) -> u64 {
+    if fixed_point { time.ns() >> 10 } else { time.0 }
+}
+
+/// CoDel's memory of one queue. Times are ticks; 0 stands for never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Codel {
+    /// When the packets will have waited too long for an interval.
+    above_until: u64,
+    drop_next: u64,
+    /// Drops since dropping began, and what they began with.
+    count: u32,
+    last_count: u32,
+    /// 1/sqrt(count) in parts of 2^16.
+    inverse: u16,
+    dropping: bool,
+}
+
+impl Codel {
+    /// Takes the next packet that shall leave out of the list.
+    pub fn dequeue(&mut self, law: &Law, list: &mut List, cx: &mut Bench) -> Option<Queued> {
+        let now = law.ticks(cx.now);
+        let (mut packet, mut too_late) = self.take(law, list, cx, now);
+        if self.dropping {
+            self.dropping = too_late;
+            while self.dropping && now >= self.drop_next {
+                self.count = self.count.saturating_add(1);
+                self.improve();
+                if law.ecn && packet.is_some_and(|packet| cx.mark(&packet)) {
+                    self.drop_next = self.after(self.drop_next, law);
+                    return packet;
+                }
+                packet.into_iter().for_each(|packet| cx.drop(packet));
+                (packet, too_late) = self.take(law, list, cx, now);
+                self.dropping = too_late;
+                if too_late {
+                    self.drop_next = self.after(self.drop_next, law);
+                }
+            }
+        } else if too_late {
+            if !(law.ecn && packet.is_some_and(|packet| cx.mark(&packet))) {
+                packet.into_iter().for_each(|packet| cx.drop(packet));
+                (packet, _) = self.take(law, list, cx, now);
+            }
+            self.begin(law, now);
+        }
+        packet
+    }
+
+    /// The next packet, and whether packets have waited too long for an interval by now (RFC 8289 §5.4).
+    fn take(&mut self, law: &Law, list: &mut List, cx: &mut Bench, now: u64) -> (Option<Queued>, bool) {
+        let Some(packet) = cx.waiting.pop(list) else {
+            self.above_until = 0;
+            return (None, false);
+        };
+        let waited = now - law.ticks(packet.came);
+        if waited < law.target || list.bytes < law.least {
+            self.above_until = 0;
+            return (Some(packet), false);
+        }
+        if self.above_until == 0 {
+            self.above_until = now + law.interval;
+            return (Some(packet), false);
+        }
+        // ns-3 and Linux compare strictly in their ticks.
+        (Some(packet), now >= self.above_until + u64::from(law.fixed_point))
+    }
+
+    /// Enters the dropping state (RFC 8289 §5.5).
+    fn begin(&mut self, law: &Law, now: u64) {
+        self.dropping = true;
+        let before = self.count.saturating_sub(self.last_count);
+        if before > 1 && now.saturating_sub(self.drop_next) < 16 * law.interval {
+            self.count = before;
+            self.improve();
+        } else {
+            self.count = 1;
+            self.inverse = u16::MAX;
+        }
+        self.last_count = self.count;
+        self.drop_next = self.after(now, law);
+    }
+
+    fn after(&self, time: u64, law: &Law) -> u64 {
+        if law.fixed_point {
+            return time + ((law.interval * (u64::from(self.inverse) << 16)) >> 32);
+        }
+        // Root and quotient are rounded the same on every platform.
+        time + (law.interval as f64 / f64::from(self.count).sqrt()).round() as u64
+    }
+
+    /// One step of Newton's method for 1/sqrt(count): x (3 - count x^2) / 2, in parts of 2^32.
+    fn improve(&mut self) {
+        let x = u64::from(self.inverse) << 16;
+        let square = (x * x) >> 32;
+        let factor = (3u64 << 32).saturating_sub(u64::from(self.count) * square) >> 2;
+        self.inverse = ((factor * x) >> 31 >> 16) as u16;
+    }
+}
+
+/// One queue under CoDel; a full port drops the packet that comes.
+#[derive(Debug, Clone)]
+pub struct CodelQueue {
+    law: Law,
+    state: Codel,
+    list: List,
+}
+
+impl CodelQueue {
+    pub fn new(config: &CodelConfig) -> CodelQueue {
+        CodelQueue { law: Law::new(config), state: Codel::default(), list: List::default() }
+    }
+}
+
+impl Discipline for CodelQueue {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet);
+        }
+        cx.waiting.push(&mut self.list, packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        self.state.dequeue(&self.law, &mut self.list, cx)
+    }
+
+    fn forget(&mut self) {
+        (self.state, self.list) = (Codel::default(), List::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::{Port, config as managed};
+    use super::*;
+    use crate::config::DisciplineConfig;
+    use crate::packet::{Packet, flag};
+    use crate::units::Rate;
+
+    fn codel(fixed_point: bool, ecn: bool) -> CodelConfig {
+        let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
+        CodelConfig { target, interval, least: 1500, fixed_point, ecn }
+    }
+
+    fn port(config: CodelConfig) -> Port {
+        Port::new(managed(DisciplineConfig::Codel(config), 100_000), Rate(100_000_000))
+    }
+
+    /// A queue that was filled at once and is served a packet a millisecond: when packets were dropped, in microseconds.
+    fn drop_times(port: &mut Port, served: u64) -> Vec<u64> {
+        (0..5000).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
+        let dropped = |ms| vec![ms * 1000; port.serve(Time::from_ms(ms)).1.len()];
+        (0..served).flat_map(dropped).collect()
+    }
+
+    #[test]
+    fn drops_come_an_interval_after_the_target_is_passed_and_then_by_the_inverse_root() {
+        // Above target from 5 ms on, first drop 100 ms later; then 100, 70.7, 57.7, 50, 44.7, 40.8, 37.8 ms later each, at
+        // the next departure.
+        let exact = [105.0, 205.0, 275.71, 333.45, 383.45, 428.17, 468.99, 506.79];
+        let expected: Vec<u64> = exact.iter().map(|ms: &f64| ms.ceil() as u64 * 1000).collect();
+        assert_eq!(drop_times(&mut port(codel(false, false)), 520), expected);
+    }
+
+    #[test]
+    fn in_fixed_point_the_first_steps_are_shorter_and_the_rest_alike() {
+        // One Newton step from 1 gives 1/2 for 1/sqrt(2), then 0.5625 and 0.4878: 50, 56.3 and 48.8 ms where the law has 70.7,
+        // 57.7 and 50.
+        let exact = drop_times(&mut port(codel(false, false)), 2000);
+        let fixed = drop_times(&mut port(codel(true, false)), 2000);
+        assert_eq!(fixed[..5], [105_000, 205_000, 255_000, 312_000, 361_000]);
+        assert!(
+            exact.len() > 90 && exact.len().abs_diff(fixed.len()) <= 4,
+            "{} {}",
+            exact.len(),
+            fixed.len()
+        );
+    }
+
+    #[test]
+    fn newtons_step_follows_the_inverse_root() {
+        let mut state = Codel { count: 1, inverse: u16::MAX, ..Codel::default() };
+        for count in 2..200 {
+            state.count = count;
+            state.improve();
+            let exact = 65_536.0 / f64::from(count).sqrt();
+            let off = (f64::from(state.inverse) - exact).abs() / exact;
+            assert!(off < if count == 2 { 0.3 } else { 0.03 }, "{count}: {} {exact}", state.inverse);
+        }
+    }
+
+    #[test]
+    fn a_queue_below_the_target_is_left_alone_and_the_last_packet_is_never_dropped() {
+        let mut queue = port(codel(false, false));
+        for ms in 0..500 {
+            assert_eq!(queue.offer(Time::from_ms(ms), 0, ms, 1500), [0u64; 0]);
+            assert!(queue.serve(Time::from_ms(ms + 4)).1.is_empty());
+        }
+        // One packet at a time waits for very long.
+        for second in 1..20 {
+            queue.offer(Time::from_ms(1000 * second), 0, second, 1500);
+            assert!(queue.serve(Time::from_ms(1000 * second + 999)).1.is_empty());
+        }
+    }
+
+    #[test]
+    fn senders_that_react_are_marked_and_the_others_dropped() {
+        let mut queue = port(codel(false, true));
+        for name in 0..1000 {
+            // Every second one cannot be marked.
+            let flags = if name % 2 == 0 { 0 } else { flag::NOT_CAPABLE };
+            queue.offer_packet(
+                Time::ZERO,
+                Packet { seq: name, size: 1500, class: 1, flags, ..Packet::default() },
+            );
+        }
+        let (mut marked, mut dropped) = (Vec::new(), Vec::new());
+        for ms in 0..400 {
+            let (packet, gone) = queue.serve(Time::from_ms(ms));
+            marked.extend(packet.filter(Packet::marked).map(|packet| packet.seq));
+            dropped.extend(gone);
+        }
+        // Of the five that are due by then (105, 205, 276, 334, 384 ms) those with an odd name are dropped; what leaves
+        // after them has the next name.
+        assert_eq!(marked.len() + dropped.len(), 5, "{marked:?} {dropped:?}");
+        assert!(marked.iter().all(|name| name % 2 == 0) && dropped.iter().all(|name| name % 2 == 1));
+        assert_eq!(queue.queue.take_marks(), marked.len() as u64);
+    }
+}

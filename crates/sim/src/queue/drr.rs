@@ -1,0 +1,186 @@
+//! Deficit round robin over flows, each with a queue of its own: fair queueing without hashing and without a law of drops.
+//!
+//! Flows with packets take turns. Each turn adds a quantum to what the flow may send; it sends while its next packet fits,
+//! and keeps the rest for its next turn unless it has nothing left. A full port drops from the head of the longest queue.
+//!
+//! Source: Shreedhar, Varghese, "Efficient Fair Queueing using Deficit Round Robin", SIGCOMM 1995, §3; the longest queue
+//! pays: McKenney, "Stochastic Fairness Queueing", INFOCOM 1990.
+//! *Parameters*: `quantum` 1500 B (at least the largest packet, or a turn may send nothing: SIGCOMM 1995, §3.2).
+
+use super::managed::{Bench, Discipline, List, Queued};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone, Default)]
+pub struct Drr {
+    quantum: u64,
+    /// Flows with packets, and the queue of each.
+    places: FxHashMap<u64, u32>,
+    queues: Vec<FlowQueue>,
+    free: Vec<u32>,
+    /// Queues with packets; the first has its turn.
+    turns: VecDeque<u32>,
+    /// The first has had its quantum for this turn.
+    begun: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct FlowQueue {
+    list: List,
+    key: u64,
+    deficit: u64,
+}
+
+impl Drr {
+    pub fn new(quantum: u32) -> Drr {
+        Drr { quantum: u64::from(quantum), ..Drr::default() }
+    }
+
+    fn place_of(&mut self, key: u64) -> u32 {
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = self.free.pop().unwrap_or(self.queues.len() as u32);
+        let queue = FlowQueue { key, ..FlowQueue::default() };
+        match self.queues.get_mut(place as usize) {
+            Some(free) => *free = queue,
+            None => self.queues.push(queue),
+        }
+        self.places.insert(key, place);
+        self.turns.push_back(place);
+        place
+    }
+
+    /// The turn of the first goes to the next.
+    fn pass_on(&mut self) {
+        self.begun = false;
+        self.turns.rotate_left(1);
+    }
+
+    /// A queue has nothing left: its flow is forgotten, and with it what it might still have sent.
+    fn close(&mut self, at: usize) {
+        self.begun &= at != 0;
+        let Some(place) = self.turns.remove(at) else { return };
+        self.places.remove(&self.queues[place as usize].key);
+        self.free.push(place);
+    }
+
+    #[cold]
+    fn drop_from_longest(&mut self, cx: &mut Bench) {
+        let bytes = |at: &usize| self.queues[self.turns[*at] as usize].list.bytes;
+        let Some(longest) = (0..self.turns.len()).rev().max_by_key(bytes) else { return };
+        let queue = &mut self.queues[self.turns[longest] as usize];
+        if let Some(packet) = cx.waiting.pop(&mut queue.list) {
+            cx.drop(packet);
+        }
+        if queue.list.packets == 0 {
+            self.close(longest);
+        }
+    }
+}
+
+impl Discipline for Drr {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        let place = self.place_of(packet.key);
+        cx.waiting.push(&mut self.queues[place as usize].list, packet);
+        while cx.overflows() {
+            self.drop_from_longest(cx);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        loop {
+            let queue = &mut self.queues[*self.turns.front()? as usize];
+            if !self.begun {
+                queue.deficit += self.quantum;
+                self.begun = true;
+            }
+            let size = cx.waiting.first(&queue.list).map_or(0, |packet| u64::from(packet.size));
+            if size > queue.deficit {
+                self.pass_on();
+                continue;
+            }
+            queue.deficit -= size;
+            let packet = cx.waiting.pop(&mut queue.list);
+            if queue.list.packets == 0 {
+                self.close(0);
+            }
+            return packet;
+        }
+    }
+
+    fn forget(&mut self) {
+        *self = Drr { quantum: self.quantum, ..Drr::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::{Port, config as managed};
+    use crate::config::{DisciplineConfig, Limit, ManagedConfig};
+    use crate::engine::random::RandomStream;
+    use crate::units::{Bytes, Rate, Time};
+
+    fn drr(quantum: u32, packets: u32) -> Port {
+        Port::new(managed(DisciplineConfig::Drr { quantum }, packets), Rate(100_000_000))
+    }
+
+    #[test]
+    fn turns_follow_the_example_of_the_paper() {
+        // SIGCOMM 1995, Figures 2 and 3: quantum 500; queue 1 holds 200, 750, 20; queue 2 500, 500; 3 100, 700; 4 50, 200.
+        let mut port = drr(500, 100);
+        let queues: [&[u16]; 4] = [&[200, 750, 20], &[500, 500], &[100, 700], &[50, 200]];
+        for (flow, sizes) in queues.iter().enumerate() {
+            sizes
+                .iter()
+                .for_each(|&size| assert_eq!(port.offer(Time::ZERO, flow as u32, 0, size), [0u64; 0]));
+        }
+        let order: Vec<(u32, u16)> =
+            std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| (p.flow, p.size)).collect();
+        // First turns leave 300 to queue 1, 0 to queue 2, 400 to queue 3; queue 4 is done.
+        let first = [(0, 200), (1, 500), (2, 100), (3, 50), (3, 200)];
+        let second = [(0, 750), (0, 20), (1, 500), (2, 700)];
+        assert_eq!(order, [&first[..], &second[..]].concat());
+    }
+
+    #[test]
+    fn backlogged_flows_are_never_apart_by_more_than_a_quantum_and_two_packets() {
+        // Shreedhar and Varghese, Lemma 2: less than quantum + 2 max.
+        let mut port = drr(1500, 100_000);
+        let mut random = RandomStream::new(1, "sizes");
+        for name in 0..4000 {
+            for flow in 0..5 {
+                port.offer(Time::ZERO, flow, name, 64 + random.below(1436) as u16);
+            }
+        }
+        let mut bytes = [0i64; 5];
+        for _ in 0..10_000 {
+            let packet = port.serve(Time::ZERO).0.unwrap();
+            bytes[packet.flow as usize] += i64::from(packet.size);
+            let apart = bytes.iter().max().unwrap() - bytes.iter().min().unwrap();
+            assert!(apart < 1500 + 2 * 1500, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_queue_pays_for_a_full_port() {
+        let mut port = drr(1500, 4);
+        for (flow, name) in [(0, 0), (0, 1), (0, 2), (1, 10)] {
+            assert_eq!(port.offer(Time::ZERO, flow, name, 1000), [0u64; 0]);
+        }
+        assert_eq!(port.offer(Time::ZERO, 2, 20, 1000), [0]);
+        assert_eq!(port.offer(Time::ZERO, 2, 21, 1000), [1]);
+        let left: Vec<u64> =
+            std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|packet| packet.seq).collect();
+        assert_eq!(left, [2, 10, 20, 21]);
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_whole_buffer_is_dropped_itself() {
+        let limit = Limit { bytes: Bytes(500), ..Limit::NONE };
+        let discipline = DisciplineConfig::Drr { quantum: 1500 };
+        let mut port = Port::new(ManagedConfig { limit, ..managed(discipline, 0) }, Rate(1_000_000));
+        assert_eq!(port.offer(Time::ZERO, 0, 0, 1000), [0]);
+        assert_eq!(port.serve(Time::ZERO).0.map(|packet| packet.seq), None);
+    }
+}

@@ -1,0 +1,272 @@
+//! DualPI2: two queues whose marks are coupled, so that scalable senders (DCTCP's kind) have a short queue of their own and
+//! classic ones still get their share.
+//!
+//! A PI controller turns the time that classic packets wait (C) into a probability p' at every update:
+//!
+//! ```text
+//! p' := p' + alpha (C - target) + beta (C - C at the last update)
+//! p_C  = p'^2     classic packets are dropped or marked
+//! p_CL = k p'     low-latency packets are marked, or by a ramp over their own time of waiting where that gives more
+//! ```
+//!
+//! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
+//! has waited at most `shift` less than the classic head (time-shifted FIFO). Once p_C reaches 1 / k^2 the low-latency
+//! marks are all but certain and both queues drop with p_C.
+//!
+//! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A.
+//! Differs from the source: what is low latency says the packet's class, or that it may be marked at all, as packets here have no
+//! ECT(0) and ECT(1); `shift` is our choice, the RFC leaves the scheduler's weight open.
+//! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
+//! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
+
+use super::managed::{Bench, Discipline, List, Queued};
+use crate::config::Dualpi2Config;
+use crate::units::Time;
+
+#[derive(Debug, Clone)]
+pub struct Dualpi2 {
+    config: Dualpi2Config,
+    classic: List,
+    low: List,
+    /// p', and the time that classic packets waited at the last update, in seconds.
+    base: f64,
+    waited: f64,
+    next_update: Time,
+    /// What probabilities have added up to, of either queue.
+    classic_sum: f64,
+    low_sum: f64,
+}
+
+/// Adds up a probability; whether it makes one.
+fn recurs(sum: &mut f64, probability: f64) -> bool {
+    *sum += probability;
+    let full = *sum > 1.0;
+    *sum -= f64::from(u8::from(full));
+    full
+}
+
+impl Dualpi2 {
+    pub fn new(config: &Dualpi2Config) -> Dualpi2 {
+        Dualpi2 {
+            config: *config,
+            classic: List::default(),
+            low: List::default(),
+            base: 0.0,
+            waited: 0.0,
+            next_update: config.update,
+            classic_sum: 0.0,
+            low_sum: 0.0,
+        }
+    }
+
+    fn is_low(&self, packet: &Queued) -> bool {
+        match self.config.l4s_class {
+            0 => packet.capable,
+            class => packet.class == class,
+        }
+    }
+
+    /// Makes up for the updates until now: between packets nothing changes but the time that the first has waited.
+    fn keep_time(&mut self, cx: &Bench) {
+        while self.next_update <= cx.now {
+            let at = self.next_update;
+            let first = cx.waiting.first(&self.classic);
+            let waited = first.map_or(0.0, |packet| at.saturating_sub(packet.came).as_seconds());
+            self.update(waited);
+            if self.base == 0.0 && self.waited == 0.0 && first.is_none() {
+                // Nothing changes any more.
+                let missed = (cx.now - at).0 / self.config.update.0;
+                self.next_update += Time(missed * self.config.update.0);
+            }
+            self.next_update += self.config.update;
+        }
+    }
+
+    /// One step of the PI controller; `waited` in seconds.
+    fn update(&mut self, waited: f64) {
+        let Dualpi2Config { alpha, beta, target, .. } = self.config;
+        let change = alpha * (waited - target.as_seconds()) + beta * (waited - self.waited);
+        self.base = (self.base + change).clamp(0.0, 1.0);
+        self.waited = waited;
+    }
+
+    fn classic_probability(&self) -> f64 {
+        self.base * self.base
+    }
+
+    fn coupled_probability(&self) -> f64 {
+        (self.config.coupling * self.base).min(1.0)
+    }
+
+    fn overloaded(&self) -> bool {
+        self.classic_probability() >= (1.0 / (self.config.coupling * self.config.coupling)).min(1.0)
+    }
+
+    /// The low-latency queue's own: a ramp over what the packet has waited, unless it was alone.
+    fn ramp(&self, waited: Time) -> f64 {
+        let Dualpi2Config { ramp_from, ramp, .. } = self.config;
+        if self.low.packets == 0 || waited < ramp_from {
+            return 0.0;
+        }
+        ((waited - ramp_from).as_seconds() / ramp.as_seconds()).min(1.0)
+    }
+
+    fn low_is_next(&self, cx: &Bench) -> bool {
+        match (cx.waiting.first(&self.low), cx.waiting.first(&self.classic)) {
+            (Some(low), Some(classic)) => low.came <= classic.came + self.config.shift,
+            (low, _) => low.is_some(),
+        }
+    }
+
+    /// What becomes of a packet of the low-latency queue; none: it was dropped.
+    fn signal_low(&mut self, packet: Queued, cx: &mut Bench) -> Option<Queued> {
+        let coupled = self.coupled_probability();
+        let probability = if self.overloaded() {
+            let classic = self.classic_probability();
+            if recurs(&mut self.low_sum, classic) {
+                cx.drop(packet);
+                return None;
+            }
+            coupled
+        } else {
+            coupled.max(self.ramp(cx.now - packet.came))
+        };
+        if recurs(&mut self.low_sum, probability) {
+            cx.mark(&packet);
+        }
+        Some(packet)
+    }
+
+    /// The same for the classic queue.
+    fn signal_classic(&mut self, packet: Queued, cx: &mut Bench) -> Option<Queued> {
+        let probability = self.classic_probability();
+        if recurs(&mut self.classic_sum, probability)
+            && (self.overloaded() || !(self.config.ecn && cx.mark(&packet)))
+        {
+            cx.drop(packet);
+            return None;
+        }
+        Some(packet)
+    }
+}
+
+impl Discipline for Dualpi2 {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        self.keep_time(cx);
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet);
+        }
+        let list = if self.is_low(&packet) { &mut self.low } else { &mut self.classic };
+        cx.waiting.push(list, packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        self.keep_time(cx);
+        loop {
+            let next = if self.low_is_next(cx) {
+                let packet = cx.waiting.pop(&mut self.low)?;
+                self.signal_low(packet, cx)
+            } else {
+                let packet = cx.waiting.pop(&mut self.classic)?;
+                self.signal_classic(packet, cx)
+            };
+            if next.is_some() {
+                return next;
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.classic, self.low) = (List::default(), List::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::{Port, config as managed};
+    use super::*;
+    use crate::config::DisciplineConfig;
+    use crate::packet::{Packet, flag};
+    use crate::units::Rate;
+
+    fn config() -> Dualpi2Config {
+        Dualpi2Config {
+            target: Time::from_ms(15),
+            update: Time::from_ms(15),
+            alpha: 0.15,
+            beta: 3.0,
+            coupling: 2.0,
+            ramp_from: Time::from_us(800),
+            ramp: Time::from_us(400),
+            shift: Time::from_ms(30),
+            l4s_class: 0,
+            ecn: true,
+        }
+    }
+
+    #[test]
+    fn the_controller_and_the_coupling_follow_the_equations() {
+        let mut pi = Dualpi2::new(&config());
+        // 0.15 * (35 - 15) ms + 3 * 35 ms = 0.003 + 0.105.
+        pi.update(0.035);
+        assert!((pi.base - 0.108).abs() < 1e-12);
+        assert!((pi.classic_probability() - 0.108 * 0.108).abs() < 1e-12);
+        assert!((pi.coupled_probability() - 0.216).abs() < 1e-12);
+        // The square: p_C = (p_CL / k)^2, whatever the base.
+        for step in 1..10 {
+            pi.update(0.035 + 0.01 * f64::from(step % 3));
+            let expected = (pi.coupled_probability() / 2.0).powi(2);
+            assert!((pi.classic_probability() - expected).abs() < 1e-12);
+        }
+        // At the target nothing changes.
+        pi.update(0.015);
+        let before = pi.base;
+        pi.update(0.015);
+        assert_eq!(pi.base, before);
+    }
+
+    #[test]
+    fn signals_are_spread_evenly() {
+        let mut sum = 0.0;
+        let signals: Vec<usize> = (0..40).filter(|_| recurs(&mut sum, 0.125)).collect();
+        assert_eq!(signals.len(), 4);
+        assert!(signals.windows(2).all(|pair| pair[1] - pair[0] == 8), "{signals:?}");
+    }
+
+    #[test]
+    fn the_ramp_begins_and_ends_where_it_should_and_spares_a_lone_packet() {
+        let mut pi = Dualpi2::new(&config());
+        assert_eq!(pi.ramp(Time::from_ms(5)), 0.0);
+        pi.low.packets = 3;
+        let at = |us| pi.ramp(Time::from_us(us));
+        assert_eq!((at(799), at(800), at(1000), at(1200), at(5000)), (0.0, 0.0, 0.5, 1.0, 1.0));
+    }
+
+    #[test]
+    fn updates_that_were_missed_are_made_up_for() {
+        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 100_000), Rate(100_000_000));
+        let classic =
+            |name| Packet { seq: name, size: 1500, class: 1, flags: flag::NOT_CAPABLE, ..Packet::default() };
+        (0..3000).for_each(|name| assert!(port.offer_packet(Time::ZERO, classic(name)).is_empty()));
+        // After four updates of a head that has waited 15, 30, 45, 60 ms: 0.045 + (0.00225 + 0.045) + (0.0045 + 0.045) + ...
+        let (_, dropped) = port.serve(Time::from_ms(60));
+        assert!(dropped.is_empty());
+        let expected: f64 = (0..4).map(|n| 0.15 * 0.015 * f64::from(n) + 3.0 * 0.015).sum();
+        assert!((expected - 0.1935).abs() < 1e-9);
+        // p_C = 0.0374: until the next update one in 26.7 is dropped of those that come up, 801 / (1 - p_C) of them.
+        let dropped: usize = (0..800).map(|_| port.serve(Time::from_ms(61)).1.len()).sum();
+        let probability = expected * expected;
+        assert_eq!(dropped, (801.0 / (1.0 - probability) * probability) as usize);
+    }
+
+    #[test]
+    fn low_latency_packets_go_first_unless_classic_ones_have_waited_much_longer() {
+        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 1000), Rate(100_000_000));
+        let packet = |name, flags| Packet { seq: name, size: 1500, class: 1, flags, ..Packet::default() };
+        port.offer_packet(Time::ZERO, packet(0, flag::NOT_CAPABLE));
+        port.offer_packet(Time::from_ms(30), packet(1, 0));
+        port.offer_packet(Time::from_ms(31), packet(2, 0));
+        let order: Vec<u64> = (0..3).map(|_| port.serve(Time::from_ms(31)).0.unwrap().seq).collect();
+        assert_eq!(order, [1, 0, 2]);
+    }
+}

@@ -1,0 +1,131 @@
+//! A managed port alone: packets by name, and what becomes of them.
+
+use super::*;
+use crate::packet::Packet;
+use crate::units::Bytes;
+
+/// A port with its packets, without a network.
+pub struct Port {
+    pub queue: Managed,
+    pub packets: PacketSlab,
+}
+
+impl Port {
+    pub fn new(config: ManagedConfig, rate: Rate) -> Port {
+        let place = PortPlace { seed: 1, node: "s0", local: 0, rate };
+        Port { queue: Managed::new(&config, &place), packets: PacketSlab::new() }
+    }
+
+    /// Offers a data packet at `now`; the names (`seq`) of those that were dropped for it or are it.
+    pub fn offer(&mut self, now: Time, flow: u32, name: u64, size: u16) -> Vec<u64> {
+        self.offer_packet(now, Packet { flow, seq: name, size, class: 1, ..Packet::default() })
+    }
+
+    pub fn offer_packet(&mut self, now: Time, packet: Packet) -> Vec<u64> {
+        let id = self.packets.insert(packet);
+        assert_eq!(self.queue.enqueue(id, &mut self.packets, now), Verdict::Queued);
+        self.dropped()
+    }
+
+    /// The next packet, and the names of those dropped on the way.
+    pub fn serve(&mut self, now: Time) -> (Option<Packet>, Vec<u64>) {
+        let next = self.queue.dequeue(0, &mut self.packets, now).map(|id| {
+            let packet = self.packets[id];
+            self.packets.remove(id);
+            packet
+        });
+        (next, self.dropped())
+    }
+
+    fn dropped(&mut self) -> Vec<u64> {
+        let mut names = Vec::new();
+        while let Some(id) = self.queue.take_dropped(&self.packets) {
+            names.push(self.packets[id].seq);
+            self.packets.remove(id);
+        }
+        names.reverse();
+        assert_eq!(self.queue.account.packets as usize, self.packets.live());
+        names
+    }
+}
+
+pub fn config(discipline: DisciplineConfig, packets: u32) -> ManagedConfig {
+    ManagedConfig { discipline, limit: Limit::of_packets(packets), nic_packets: 0, link_header: 0 }
+}
+
+const RATE: Rate = Rate(100_000_000);
+
+fn names(port: &mut Port) -> Vec<u64> {
+    std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|packet| packet.seq).collect()
+}
+
+#[test]
+fn a_fifo_of_three_packets_drops_the_fourth() {
+    let mut port = Port::new(config(DisciplineConfig::Fifo, 3), RATE);
+    let dropped: Vec<Vec<u64>> = (0..4).map(|name| port.offer(Time::ZERO, 0, name, 100)).collect();
+    assert_eq!(dropped, [vec![], vec![], vec![], vec![3]]);
+    assert_eq!((port.queue.bytes(), port.queue.class_bytes(1)), (300, 300));
+    assert_eq!(names(&mut port), [0, 1, 2]);
+    assert!(port.queue.is_empty() && port.queue.bytes() == 0);
+}
+
+#[test]
+fn a_fifo_of_bytes_takes_a_small_packet_where_a_large_one_no_longer_fits() {
+    let limit = Limit { bytes: Bytes(250), ..Limit::NONE };
+    let mut port = Port::new(ManagedConfig { limit, ..config(DisciplineConfig::Fifo, 0) }, RATE);
+    assert_eq!(port.offer(Time::ZERO, 0, 0, 200), [0u64; 0]);
+    assert_eq!(port.offer(Time::ZERO, 0, 1, 51), [1]);
+    assert_eq!(port.offer(Time::ZERO, 0, 2, 50), [0u64; 0]);
+    assert_eq!(names(&mut port), [0, 2]);
+}
+
+#[test]
+fn the_nic_behind_the_discipline_holds_its_packets_beside_the_limit() {
+    let nic = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 2) };
+    let mut port = Port::new(nic, RATE);
+    let dropped: Vec<Vec<u64>> = (0..4).map(|name| port.offer(Time::ZERO, 0, name, 100)).collect();
+    assert_eq!(dropped, [vec![], vec![], vec![], vec![3]]);
+    // One leaves, the NIC takes the next, and there is room for one more.
+    assert_eq!(port.serve(Time::ZERO).0.unwrap().seq, 0);
+    assert_eq!(port.offer(Time::ZERO, 0, 4, 100), [0u64; 0]);
+    assert_eq!(names(&mut port), [1, 2, 4]);
+}
+
+#[test]
+fn the_link_header_is_on_the_wire_but_not_in_the_limit() {
+    let limit = Limit { bytes: Bytes(200), ..Limit::NONE };
+    let mut port =
+        Port::new(ManagedConfig { limit, link_header: 2, ..config(DisciplineConfig::Fifo, 0) }, RATE);
+    assert_eq!(port.offer(Time::ZERO, 0, 0, 102), [0u64; 0]);
+    assert_eq!(port.offer(Time::ZERO, 0, 1, 102), [0u64; 0]);
+    assert_eq!(port.queue.bytes(), 204);
+    assert_eq!(port.offer(Time::ZERO, 0, 2, 3), [2]);
+}
+
+#[test]
+fn pauses_pass_by_all_data_and_a_paused_class_holds_them() {
+    let mut port = Port::new(config(DisciplineConfig::Fifo, 1), RATE);
+    port.offer(Time::ZERO, 0, 0, 100);
+    assert_eq!(port.offer_packet(Time::ZERO, Packet { seq: 9, size: 64, ..Packet::default() }), [0u64; 0]);
+    let mut serve = |paused| port.queue.dequeue(paused, &mut port.packets, Time::ZERO);
+    let first = serve(0b10);
+    assert_eq!(serve(0b10), None);
+    let second = serve(0);
+    assert_eq!([first, second].map(|id| port.packets[id.unwrap()].seq), [9, 0]);
+}
+
+#[test]
+fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
+    let nic = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 5) };
+    let mut port = Port::new(nic, RATE);
+    for name in 0..4 {
+        port.offer(Time::ZERO, 0, name, 100);
+    }
+    let mut gone = Vec::new();
+    while let Some(id) = port.queue.evict(&mut port.packets) {
+        gone.push(port.packets[id].seq);
+    }
+    gone.sort_unstable();
+    assert_eq!((gone, port.queue.bytes(), port.queue.is_empty()), (vec![0, 1, 2, 3], 0, true));
+    assert_eq!(port.queue.evict(&mut port.packets), None);
+}

@@ -1,0 +1,219 @@
+//! RED: drops or marks arriving packets with a probability that grows with the average queue.
+//!
+//! ```text
+//! avg := (1 - w) avg + w q                        at every arrival; over idle time as if packets had come to nothing
+//! pb  := p (avg - min) / (max - min)              between min and max
+//! pb  := p + (1 - p) (avg - max) / max            gentle: between max and 2 max
+//! pa  := pb / (1 - n pb)                          n packets since the last one, so that gaps are uniform
+//! ```
+//!
+//! Above max (gentle: 2 max) every packet is dropped, below min none.
+//!
+//! Source: Floyd, Jacobson, "Random Early Detection Gateways for Congestion Avoidance", ToN 1993, §4; gentle: Floyd,
+//! "Recommendation on using the gentle_ variant of RED", 2000; marks instead of drops below the upper end: RFC 3168 §7.
+//! Queues are bytes; a packet's probability does not depend on its size.
+//! *Parameters*: `min_queue`, `max_queue`, `weight` 0.002, `probability` 0.1 (the values that Floyd recommends with gentle),
+//! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
+
+use super::managed::{Bench, Discipline, List, PortPlace, Queued};
+use crate::config::RedConfig;
+use crate::engine::random::RandomStream;
+use crate::units::{Rate, Time};
+
+#[derive(Debug, Clone)]
+pub struct Red {
+    config: RedConfig,
+    random: RandomStream,
+    list: List,
+    /// Average queue in bytes.
+    average: f64,
+    /// Packets since the last one that was marked or dropped, while the average was above min; none: below.
+    since: Option<u32>,
+    /// When the queue became empty.
+    idle_since: Option<Time>,
+    /// Time of an average packet on the link.
+    packet_time: Time,
+}
+
+/// What becomes of an arriving packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Queue,
+    Signal,
+    Drop,
+}
+
+impl Red {
+    pub fn new(config: &RedConfig, place: &PortPlace) -> Red {
+        let name = format!("switch.{}.p{}.red", place.node, place.local);
+        Red {
+            config: *config,
+            random: RandomStream::new(place.seed, &name),
+            list: List::default(),
+            average: 0.0,
+            since: None,
+            idle_since: Some(Time::ZERO),
+            packet_time: place.rate.transmission_time(config.mean_packet.0),
+        }
+    }
+
+    fn average_over(&mut self, queue: u64, now: Time) {
+        let weight = self.config.weight;
+        if let Some(since) = self.idle_since.take() {
+            let packets = (now - since).0 / self.packet_time.0.max(1);
+            self.average *= libm::pow(1.0 - weight, packets as f64);
+        }
+        self.average += weight * (queue as f64 - self.average);
+    }
+
+    /// The probability before gaps are made uniform; none: every packet is dropped.
+    fn base_probability(&self) -> Option<f64> {
+        let (least, most) = (self.config.least.0 as f64, self.config.most.0 as f64);
+        let p = self.config.probability;
+        match self.average {
+            average if average < most => Some(p * (average - least) / (most - least)),
+            average if self.config.gentle && average < 2.0 * most => {
+                Some(p + (1.0 - p) * (average - most) / most)
+            }
+            _ => None,
+        }
+    }
+
+    fn fate(&mut self) -> Fate {
+        if self.average < self.config.least.0 as f64 {
+            self.since = None;
+            return Fate::Queue;
+        }
+        let since = self.since.map_or(0, |since| since.saturating_add(1));
+        self.since = Some(since);
+        let Some(base) = self.base_probability() else {
+            self.since = Some(0);
+            return Fate::Drop;
+        };
+        let spread = 1.0 - f64::from(since) * base;
+        if spread > 0.0 && self.random.uniform() >= base / spread {
+            return Fate::Queue;
+        }
+        self.since = Some(0);
+        Fate::Signal
+    }
+}
+
+impl Discipline for Red {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        self.average_over(self.list.bytes, cx.now);
+        let dropped = match self.fate() {
+            Fate::Queue => false,
+            Fate::Signal => !(self.config.ecn && cx.mark(&packet)),
+            Fate::Drop => true,
+        };
+        if dropped || cx.is_full_for(packet.size) {
+            self.idle_since = (self.list.packets == 0).then_some(cx.now);
+            return cx.drop(packet);
+        }
+        cx.waiting.push(&mut self.list, packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        let packet = cx.waiting.pop(&mut self.list);
+        if self.list.packets == 0 && packet.is_some() {
+            self.idle_since = Some(cx.now);
+        }
+        packet
+    }
+
+    fn forget(&mut self) {
+        (self.list, self.average, self.since) = (List::default(), 0.0, None);
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.packet_time = rate.transmission_time(self.config.mean_packet.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::{Port, config as managed};
+    use super::*;
+    use crate::config::DisciplineConfig;
+    use crate::packet::{Packet, flag};
+    use crate::units::Bytes;
+
+    fn config(weight: f64) -> RedConfig {
+        RedConfig {
+            least: Bytes(10_000),
+            most: Bytes(30_000),
+            weight,
+            probability: 0.1,
+            gentle: true,
+            mean_packet: Bytes(1000),
+            ecn: false,
+        }
+    }
+
+    fn red(config: RedConfig) -> Red {
+        Red::new(&config, &PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(8_000_000) })
+    }
+
+    #[test]
+    fn the_average_follows_the_queue_and_decays_over_idle_time() {
+        let mut red = red(config(0.25));
+        red.idle_since = None;
+        red.average_over(1000, Time::ZERO);
+        red.average_over(1000, Time::ZERO);
+        assert_eq!(red.average, 437.5);
+        // Three packets of 1000 B could have passed at 8 Mbps in 3.9 ms.
+        red.idle_since = Some(Time::ZERO);
+        red.average_over(0, Time::from_us(3_900));
+        assert!((red.average - 437.5 * 0.75f64.powi(4)).abs() < 1e-9, "{}", red.average);
+    }
+
+    #[test]
+    fn the_probability_has_the_published_shape() {
+        let mut red = red(config(1.0));
+        let mut at = |average| {
+            red.average = average;
+            red.base_probability()
+        };
+        assert_eq!([10_000.0, 20_000.0].map(&mut at), [Some(0.0), Some(0.05)]);
+        assert!((at(30_000.0).unwrap() - 0.1).abs() < 1e-12);
+        assert!((at(45_000.0).unwrap() - 0.55).abs() < 1e-12);
+        assert_eq!(at(60_000.0), None);
+    }
+
+    #[test]
+    fn gaps_between_signals_are_uniform_up_to_the_inverse_of_the_probability() {
+        let mut red = red(config(1.0));
+        red.average = 20_000.0;
+        let (mut gap, mut gaps) = (0usize, vec![0u32; 22]);
+        for _ in 0..42_000 {
+            gap += 1;
+            if red.fate() == Fate::Signal {
+                gaps[gap] += 1;
+                gap = 0;
+            }
+        }
+        // pb = 0.05, counted from the signal itself: gaps of 1 to 20 packets (Floyd and Jacobson, §7: uniform).
+        let total: u32 = gaps.iter().sum();
+        assert_eq!(gaps[0] + gaps[21], 0, "{gaps:?}");
+        assert!(gaps[1..20].iter().all(|&n| n.abs_diff(total / 20) < total / 60), "{gaps:?}");
+    }
+
+    #[test]
+    fn senders_that_react_are_marked_until_the_upper_end_is_reached() {
+        let certain = RedConfig { probability: 1.0, ecn: true, ..config(1.0) };
+        let mut port = Port::new(managed(DisciplineConfig::Red(certain), 1000), Rate(8_000_000));
+        let mut offer = |name, flags| {
+            let packet = Packet { seq: name, size: 1000, class: 1, flags, ..Packet::default() };
+            port.offer_packet(Time::ZERO, packet).len()
+        };
+        // Between min and max with p = 1: some are signalled; those that cannot be marked are dropped.
+        let dropped: usize = (0..30).map(|name| offer(name, 0)).sum();
+        assert_eq!(dropped, 0);
+        assert!((0..30).map(|name| offer(100 + name, flag::NOT_CAPABLE)).sum::<usize>() > 20);
+        // Up to 2 max all are marked, above all are dropped.
+        let dropped: usize = (0..60).map(|name| offer(200 + name, 0)).sum();
+        assert!((29..=31).contains(&dropped), "{dropped}");
+        assert!(port.queue.take_marks() > 20);
+    }
+}

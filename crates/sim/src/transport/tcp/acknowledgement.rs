@@ -1,0 +1,301 @@
+//! What an acknowledgement, or a timeout, does to a connection: loss detection, fast recovery, growth of the window.
+//!
+//! States and their changes, by what comes:
+//!
+//! ```text
+//! Open      -> Disorder   a SACK of something beyond a hole
+//! Disorder  -> Recovery   the third, or the first hole has three segments beyond it (RFC 6675 §5 steps 1, 2)
+//! Disorder  -> Open       the hole is filled
+//! Recovery  -> Open       everything that was out when it began is acknowledged (RFC 6675 §5 step A)
+//! Open      -> Reduced    an ECN echo; -> Open when what was out then is acknowledged (RFC 3168 §6.1.2)
+//! any       -> Loss       a timeout (RFC 5681 §3.1); -> Open as from Recovery
+//! ```
+//!
+//! Source: RFC 5681, RFC 6675 §5, RFC 6582 (the recovery point), RFC 6937, RFC 3168, RFC 6298 §5.
+//! Differs from the source: neither RACK nor TLP (RFC 8985) nor F-RTO (RFC 5682).
+
+use super::connection::{Connection, Phase};
+use super::prr::{Prr, Step};
+use super::rto::RoundTrips;
+use super::scoreboard::{BLOCKS, Block, Update};
+use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
+use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
+use crate::units::Time;
+
+/// An acknowledgement as it comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Acknowledgement {
+    pub expected: u64,
+    pub blocks: [Block; BLOCKS],
+    /// Blocks that it has.
+    pub count: usize,
+    pub echo: Time,
+    /// Bytes that the receiver takes beyond `expected`.
+    pub window: u64,
+    pub marked: bool,
+}
+
+/// A sender's part of explicit congestion notification.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ecn {
+    /// Echoes mean the congestion that was answered, until everything below is acknowledged.
+    until: u64,
+    /// The next new packet says that the window was reduced.
+    pub tell: bool,
+}
+
+impl Connection {
+    /// Takes in an acknowledgement.
+    pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        // Messages that found the buffer full before this made room are left out.
+        self.source.written(self.board.acknowledged(), now);
+        let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
+        let rates = &mut self.rates;
+        let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
+            if let Some(rates) = rates {
+                rates.arrived(number, segment, now);
+            }
+        });
+        self.receivable = self.receivable.max(ack.expected + ack.window);
+        let sampled = self.measure(&update, ack, now, config);
+        let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
+        self.law.on_feedback(&acked, &mut self.window);
+        self.react(&update, &acked, now, config);
+        if self.law.steers_recovery() {
+            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
+            self.law.on_ack(&acked, &mut self.window);
+        }
+        self.after(&update, now, config);
+    }
+
+    /// Takes a sample of the round-trip time; whether there was one.
+    fn measure(&mut self, update: &Update, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> bool {
+        let fits = if config.rtt.karn { update.timed_once == Some(true) } else { true };
+        let sampled = update.acknowledged > 0 && fits;
+        if sampled {
+            let sample = RoundTrips::sample(ack.echo, now, config.rtt.clock);
+            self.trips.take(sample, &config.rtt, &config.rto);
+        }
+        sampled
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn describe(
+        &mut self,
+        update: &Update,
+        ack: &Acknowledgement,
+        prior_in_flight: u64,
+        prior_lost: u64,
+        sampled: bool,
+        now: Time,
+        config: &TcpConfig,
+    ) -> Acked {
+        let mss = self.window.mss;
+        let counted = self.carry + update.acknowledged;
+        self.carry = counted % mss;
+        let given = self.trips.given(&config.rtt).filter(|_| sampled || config.rtt.smoothed);
+        let first = self.board.next_number() - self.board.segments() as u64;
+        let rate = self
+            .rates
+            .as_mut()
+            .map_or(RateSample::default(), |rates| rates.sample(first, now, self.trips.least()));
+        Acked {
+            now,
+            bytes: update.acknowledged,
+            segments: counted / mss,
+            delivered: update.delivered,
+            delivered_ever: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
+            lost: self.board.lost().saturating_sub(prior_lost),
+            prior_in_flight,
+            in_flight: self.board.pipe(),
+            acknowledged: self.board.acknowledged(),
+            next: self.board.next(),
+            rtt: given,
+            min_rtt: self.trips.least(),
+            rate,
+            marked: ack.marked && config.ecn != EcnEcho::Off,
+            window_limited: !config.window_validation || self.is_window_limited(),
+            state: self.state,
+        }
+    }
+
+    /// The window was full at some moment of the last round; in slow start, more than half full (RFC 7661 in Linux' form).
+    fn is_window_limited(&self) -> bool {
+        let peak = self.peak.0;
+        match self.window.in_slow_start() {
+            true => self.window.cwnd < 2 * peak + self.window.mss,
+            false => self.window.cwnd < peak + self.window.mss,
+        }
+    }
+
+    /// Changes states, and the window with them.
+    fn react(&mut self, update: &Update, acked: &Acked, now: Time, config: &TcpConfig) {
+        let mut entered = false;
+        if update.sacked > 0 && !matches!(self.state, State::Loss | State::Recovery) {
+            self.duplicates += 1;
+            if self.state == State::Open {
+                self.change(State::Disorder, now);
+            }
+            if self.duplicates >= config.recovery.dup_threshold || self.board.front_is_lost() {
+                self.enter_recovery(update, now, config);
+                entered = true;
+            }
+        }
+        if update.acknowledged > 0 && update.sacked == 0 {
+            self.duplicates = 0;
+        }
+        if acked.marked && update.acknowledged > 0 && !entered {
+            self.answer_mark(now, config);
+        }
+        match self.state {
+            State::Recovery if acked.acknowledged >= self.recover => self.leave_recovery(acked, now),
+            State::Recovery if !entered && update.delivered > 0 => {
+                self.recover_on(update, acked.lost, config)
+            }
+            State::Recovery => {}
+            State::Reduced if acked.acknowledged >= self.ecn.until => {
+                self.change(State::Open, now);
+                self.grow(acked);
+            }
+            State::Reduced => {}
+            _ if update.acknowledged == 0 => {}
+            // What arrived out of order was only late.
+            State::Disorder if update.sacked == 0 => {
+                self.change(State::Open, now);
+                self.grow(acked);
+            }
+            State::Disorder => {}
+            State::Loss => {
+                if acked.acknowledged >= self.recover {
+                    self.first_partial = true;
+                    self.change(State::Open, now);
+                }
+                self.grow(acked);
+            }
+            State::Open => self.grow(acked),
+        }
+    }
+
+    fn grow(&mut self, acked: &Acked) {
+        if !self.law.steers_recovery() && acked.bytes > 0 {
+            let acked = Acked { state: self.state, in_flight: self.board.pipe(), ..*acked };
+            self.law.on_ack(&acked, &mut self.window);
+        }
+    }
+
+    /// What is in flight, as thresholds are computed from it.
+    fn flight(&self, config: &TcpConfig) -> u64 {
+        match config.recovery.flight {
+            Flight::Pipe => self.board.pipe(),
+            // What limited transmit sent does not count (RFC 5681 §3.2).
+            Flight::Outstanding => self.board.outstanding().min(self.window.cwnd),
+        }
+    }
+
+    /// RFC 6675 §5 step 4.
+    fn enter_recovery(&mut self, update: &Update, now: Time, config: &TcpConfig) {
+        let in_flight = self.flight(config);
+        self.recover = self.board.next();
+        let answered = self.state == State::Reduced;
+        self.change(State::Recovery, now);
+        if !answered {
+            let congestion = Congestion { now, in_flight, by: Signal::Loss };
+            self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
+        }
+        self.board.lose_front();
+        self.prr = Prr::new(in_flight);
+        self.recover_on(update, 0, config);
+    }
+
+    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost.
+    fn recover_on(&mut self, update: &Update, lost: u64, config: &TcpConfig) {
+        if self.law.steers_recovery() {
+            return;
+        }
+        let (pipe, ssthresh) = (self.board.pipe(), self.window.ssthresh);
+        self.window.cwnd = match config.recovery.window {
+            RecoveryWindow::Prr(prr) => {
+                let slow_start = match prr.bound {
+                    PrrBound::SlowStart => true,
+                    PrrBound::Conservative => false,
+                    PrrBound::Progress => update.acknowledged > 0 && lost == 0,
+                    PrrBound::Retransmitted => update.again,
+                };
+                let step = Step { delivered: update.delivered, pipe, ssthresh, slow_start };
+                self.prr.window(&step, self.window.mss, prr.wraps)
+            }
+            RecoveryWindow::Threshold => ssthresh,
+        };
+    }
+
+    fn leave_recovery(&mut self, acked: &Acked, now: Time) {
+        self.duplicates = 0;
+        self.first_partial = true;
+        if !self.law.steers_recovery() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.change(State::Open, now);
+        self.grow(acked);
+    }
+
+    /// An ECN echo: the window is reduced once per window of data.
+    fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
+        let anew = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
+        if !anew || !matches!(self.state, State::Open | State::Disorder) {
+            return;
+        }
+        let congestion = Congestion { now, in_flight: self.flight(config), by: Signal::Mark };
+        self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
+        if !self.law.steers_recovery() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        self.ecn.until = self.board.next();
+        self.ecn.tell = true;
+        self.change(State::Reduced, now);
+    }
+
+    /// Restarts the timeout, or stops it (RFC 6298 §5.2, §5.3).
+    fn after(&mut self, update: &Update, now: Time, config: &TcpConfig) {
+        if self.board.acknowledged() == self.source.size() {
+            self.phase = Phase::Done;
+        }
+        if update.acknowledged == 0 {
+            return;
+        }
+        self.timeouts = 0;
+        if self.board.outstanding() == 0 {
+            self.alarm.deadline = Time::MAX;
+            return;
+        }
+        let partial = self.state == State::Recovery;
+        if config.recovery.restart_each || !partial || self.first_partial {
+            self.trips.progress(&config.rto);
+            self.alarm.deadline = now.saturating_add(self.trips.rto());
+        }
+        if partial {
+            self.first_partial = false;
+        }
+    }
+
+    /// The timeout has expired: everything counts as lost, and the window is one segment (RFC 5681 §3.1).
+    pub fn time_out(&mut self, now: Time, config: &TcpConfig) {
+        self.timeouts += 1;
+        if self.timeouts > config.retries {
+            self.phase = Phase::Dead;
+            return;
+        }
+        self.trips.back_off(&config.rto);
+        // Once for what is lost: not when the same segment is lost again.
+        if self.state != State::Loss || !self.board.front_was_sent_again() {
+            let congestion = Congestion { now, in_flight: self.flight(config), by: Signal::Timeout };
+            self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
+        }
+        self.recover = self.board.next();
+        self.duplicates = 0;
+        self.board.lose_all();
+        self.window.cwnd = self.window.mss;
+        self.due = now;
+        self.change(State::Loss, now);
+        self.alarm.deadline = now.saturating_add(self.trips.rto());
+    }
+}

@@ -1,0 +1,326 @@
+//! A connection at its sender: handshake, what to send next, timers.
+
+use super::acknowledgement::Ecn;
+use super::prr::Prr;
+use super::rate_sample::RateEstimator;
+use super::rto::RoundTrips;
+use super::scoreboard::Scoreboard;
+use super::source::Source;
+use crate::config::{TcpConfig, TcpPacing};
+use crate::congestion::window::{
+    Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
+};
+use crate::measure::FlowRecord;
+use crate::transport::rdma::nic::Nic;
+use crate::units::{Rate, Time};
+use crate::workload::{FlowId, FlowSpec};
+
+/// Where a connection stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// A SYN is on its way.
+    Opening,
+    Established,
+    /// Everything is acknowledged.
+    Done,
+    /// Given up: nothing was heard for too long.
+    Dead,
+}
+
+/// What a connection would send now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Nothing,
+    /// Nothing before this time, when the application will have written more.
+    At(Time),
+    New(u16),
+    /// The segment of this number.
+    Again(u64),
+}
+
+/// A data packet to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sending {
+    pub first: u64,
+    pub payload: u16,
+    /// Its sender has reduced its window for an ECN echo (CWR).
+    pub reduced: bool,
+}
+
+/// The retransmission timeout: one event at a time is on its way, and looks when it comes whether it came too early.
+#[derive(Debug, Clone, Copy)]
+pub struct Alarm {
+    /// When it expires; [`Time::MAX`]: not running.
+    pub deadline: Time,
+    /// Of the event in force.
+    pub event: Time,
+}
+
+pub struct Connection {
+    pub flow: FlowId,
+    pub spec: FlowSpec,
+    pub hash: u32,
+    /// The NIC that it leaves by, and its number among that one's gates.
+    pub nic: u16,
+    pub gate: u32,
+    pub start: Time,
+    pub ideal: Time,
+    pub phase: Phase,
+    pub board: Scoreboard,
+    pub source: Source,
+    pub trips: RoundTrips,
+    pub window: CongestionWindow,
+    pub law: WindowLaw,
+    pub state: State,
+    pub prr: Prr,
+    pub rates: Option<Box<RateEstimator>>,
+    /// Duplicate acknowledgements in a row.
+    pub duplicates: u32,
+    /// Recovery ends when everything below is acknowledged.
+    pub recover: u64,
+    /// No partial acknowledgement has come in this recovery.
+    pub first_partial: bool,
+    /// Bytes acknowledged beyond whole segments.
+    pub carry: u64,
+    /// The receiver takes bytes below.
+    pub receivable: u64,
+    pub ecn: Ecn,
+    pub alarm: Alarm,
+    /// Timeouts in a row, of SYNs or of data.
+    pub timeouts: u32,
+    /// The most that was in flight in the round that ends at the second.
+    pub peak: (u64, u64),
+    /// Pacing lets the next packet leave from then on.
+    pub due: Time,
+    pub last_sent: Time,
+    pub packets_sent: u64,
+    pub packets_retransmitted: u64,
+}
+
+impl Connection {
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &TcpConfig, random: u64, now: Time) -> Connection {
+        let mss = u64::from(config.mss);
+        let initial = mss * u64::from(config.initial_window);
+        let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
+        let law = config.controller.start(&context);
+        let rates = law.needs_rate().then(Box::default);
+        let application = config.application;
+        Connection {
+            flow,
+            spec: *spec,
+            hash: 0,
+            nic: 0,
+            gate: 0,
+            start: now,
+            ideal: Time::ZERO,
+            phase: Phase::Opening,
+            board: Scoreboard::new(config.mss, config.recovery.dup_threshold),
+            source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
+            trips: RoundTrips::new(&config.rto),
+            window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
+            law,
+            state: State::Open,
+            prr: Prr::default(),
+            rates,
+            duplicates: 0,
+            recover: 0,
+            first_partial: true,
+            carry: 0,
+            receivable: 0,
+            ecn: Ecn::default(),
+            alarm: Alarm { deadline: Time::MAX, event: Time::MAX },
+            timeouts: 0,
+            peak: (0, 0),
+            due: Time::ZERO,
+            last_sent: now,
+            packets_sent: 0,
+            packets_retransmitted: 0,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Done | Phase::Dead)
+    }
+
+    /// The answer to the SYN has come; `window`: what the receiver takes.
+    pub fn establish(&mut self, echo: Time, window: u64, now: Time, config: &TcpConfig) {
+        self.phase = Phase::Established;
+        self.receivable = window;
+        if config.rtt.handshake {
+            self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
+        }
+        if self.timeouts > 0 {
+            // RFC 5681 §3.1: a SYN was lost.
+            self.window.cwnd = self.window.mss;
+        }
+        self.timeouts = 0;
+        self.alarm.deadline = Time::MAX;
+        self.law.on_start(now, &mut self.window);
+    }
+
+    /// What the window, the receiver and the application let go now.
+    pub fn next(&mut self, now: Time, config: &TcpConfig) -> Next {
+        if self.phase != Phase::Established {
+            return Next::Nothing;
+        }
+        let held = !config.recovery.limited_transmit && self.state == State::Disorder;
+        let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
+        let room = self.window.cwnd.saturating_sub(in_flight);
+        // NextSeg rule 1: what is lost.
+        if self.board.has_lost() {
+            return match self.board.next_lost() {
+                Some(number) if room >= self.window.mss || in_flight == 0 => Next::Again(number),
+                _ => Next::Nothing,
+            };
+        }
+        match self.new_data(in_flight, now) {
+            Next::New(payload) if u64::from(payload) <= room || in_flight == 0 => Next::New(payload),
+            Next::New(_) => Next::Nothing,
+            other if self.state == State::Recovery && room >= self.window.mss => {
+                // NextSeg rule 3: what may be lost.
+                self.board.next_doubtful(config.recovery.doubtful).map_or(other, Next::Again)
+            }
+            other => other,
+        }
+    }
+
+    /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
+    fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+        let next = self.board.next();
+        let left = self.source.size() - next;
+        if left == 0 {
+            return Next::Nothing;
+        }
+        let acknowledged = self.board.acknowledged();
+        let written = self.source.written(acknowledged, now) - next;
+        let whole = left.min(self.window.mss);
+        // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
+        if written < whole && (written == 0 || in_flight > 0) {
+            let at = self.source.when_more_than(next + whole - 1, acknowledged);
+            return at.map_or(Next::Nothing, Next::At);
+        }
+        let payload = written.min(whole);
+        match next + payload <= self.receivable {
+            true => Next::New(payload as u16),
+            false => Next::Nothing,
+        }
+    }
+
+    /// Takes the next packet to be sent.
+    pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        let next = self.next(now, config);
+        let idle = self.board.pipe() == 0;
+        let (number, first, payload) = match next {
+            Next::Nothing | Next::At(_) => return None,
+            Next::Again(number) => {
+                let (first, payload) = self.board.send_again(number, now);
+                self.packets_retransmitted += 1;
+                (number, first, payload)
+            }
+            Next::New(payload) => {
+                self.restart_after_idling(now, config, idle);
+                let number = self.board.next_number();
+                (number, self.board.send_new(payload, now), payload)
+            }
+        };
+        if let Some(rates) = &mut self.rates {
+            rates.send(number, now, idle);
+        }
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        self.packets_sent += 1;
+        self.last_sent = now;
+        self.prr.sent(u64::from(payload));
+        self.remember_peak();
+        self.pace(u64::from(payload), now, config);
+        Some(Sending { first, payload, reduced })
+    }
+
+    /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
+    fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
+        let long_ago = idle && now.saturating_sub(self.last_sent) > self.trips.rto();
+        if long_ago && config.window_validation {
+            let initial = self.window.mss * u64::from(config.initial_window);
+            if !self.law.steers_recovery() {
+                self.window.cwnd = self.window.cwnd.min(initial);
+            }
+            self.law.on_restart(now, &mut self.window);
+        }
+    }
+
+    fn remember_peak(&mut self) {
+        let pipe = self.board.pipe();
+        match self.board.acknowledged() >= self.peak.1 {
+            true => self.peak = (pipe, self.board.next()),
+            false => self.peak.0 = self.peak.0.max(pipe),
+        }
+    }
+
+    /// When the next packet may leave.
+    fn pace(&mut self, payload: u64, now: Time, config: &TcpConfig) {
+        let Some(rate) = self.pacing_rate(config) else { return };
+        if self.packets_sent > u64::from(config.unpaced) {
+            let bytes = payload + u64::from(config.header);
+            self.due = now.saturating_add(Rate(rate.0.max(1)).transmission_time(bytes));
+        }
+    }
+
+    pub fn pacing_rate(&self, config: &TcpConfig) -> Option<Rate> {
+        match config.pacing {
+            TcpPacing::Off => None,
+            TcpPacing::Controller => self.window.pacing,
+            TcpPacing::Window => self.window.pacing.or_else(|| {
+                // Linux: 200 % of window over RTT in slow start, 120 % after it.
+                let percent = if self.window.cwnd < self.window.ssthresh / 2 { 200 } else { 120 };
+                let bits = u128::from(self.window.cwnd) * percent * 80_000_000_000;
+                let rtt = self.trips.smoothed()?;
+                Some(Rate(u64::try_from(bits / u128::from(rtt.0.max(1))).unwrap_or(u64::MAX)))
+            }),
+        }
+    }
+
+    /// Tells the NIC whether and when this connection may send.
+    pub fn update_gate(&mut self, nic: &mut Nic, now: Time, config: &TcpConfig) {
+        let next = self.next(now, config);
+        let open = next != Next::Nothing;
+        let ready = if let Next::At(at) = next { at } else { Time::ZERO };
+        nic.set_due(self.gate, self.due.max(ready));
+        nic.update(self.gate, open, open, self.is_over());
+        self.notice_application(next);
+    }
+
+    /// The delivery rate says nothing of the network while the application has nothing to send.
+    fn notice_application(&mut self, next: Next) {
+        let Some(rates) = &mut self.rates else { return };
+        let pipe = self.board.pipe();
+        let idles = matches!(next, Next::At(_)) || next == Next::Nothing && self.source.is_paced();
+        if idles && pipe < self.window.cwnd && !self.board.has_lost() {
+            rates.limited_by_application(pipe);
+        }
+    }
+
+    /// Moves to another state of recovery.
+    pub fn change(&mut self, to: State, now: Time) {
+        let from = std::mem::replace(&mut self.state, to);
+        if from != to {
+            let change = Change { now, from, to, next: self.board.next(), in_flight: self.board.pipe() };
+            self.law.on_state(&change, &mut self.window);
+        }
+    }
+
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            flow: self.flow,
+            src,
+            dst: self.spec.dst,
+            size: self.spec.size,
+            start: self.start,
+            finish,
+            ideal: self.ideal,
+            packets_sent: self.packets_sent,
+            packets_retransmitted: self.packets_retransmitted,
+            group: self.spec.group,
+            transport: self.spec.transport,
+            deadline: self.spec.deadline,
+        }
+    }
+}

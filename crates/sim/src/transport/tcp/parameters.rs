@@ -1,0 +1,290 @@
+//! The keys of `transport.kind = "tcp"`. A profile is a set of defaults: each of its values is a key that may be set alone.
+//!
+//! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`: the models and
+//! settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35 with an acknowledgement per
+//! segment, over links that add 2 bytes to a packet.
+
+use crate::config::{
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RecoveryConfig,
+    RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
+};
+use crate::congestion::window::{Profile, WindowConfig};
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Rate, Time};
+
+pub const PROFILES: &[(&str, &str)] = &[
+    ("rfc", "current RFCs, and Linux where they leave a choice"),
+    ("ns3-3.35", "ns-3.35 as it was set for the Cebinae paper (SIGCOMM 2022)"),
+];
+const RECOVERIES: &[(&str, &str)] =
+    &[("prr", "proportional rate reduction (RFC 6937)"), ("threshold", "the threshold at once (RFC 6675)")];
+const BOUNDS: &[(&str, &str)] = &[
+    ("progress", "a segment more per acknowledgement that moves on and shows no new loss (RFC 9937)"),
+    ("slow-start", "a segment more per acknowledgement (RFC 6937, SSRB)"),
+    ("conservative", "what was delivered (RFC 6937, CRB)"),
+    ("retransmitted", "a segment more per acknowledgement of something sent again (ns-3.35)"),
+];
+const DOUBTFULS: &[(&str, &str)] = &[
+    ("below", "those below the highest that has arrived (RFC 6675)"),
+    ("none", "none (Linux)"),
+    ("any", "any (ns-3.35)"),
+];
+const FLIGHTS: &[(&str, &str)] = &[
+    ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
+    ("pipe", "without what is lost or has arrived out of order (ns-3.35)"),
+];
+const RESTARTS: &[(&str, &str)] = &[
+    ("each", "each partial acknowledgement (RFC 6582, slow-but-steady)"),
+    ("first", "only the first one (RFC 6582, impatient; ns-3.35)"),
+];
+const RTTS: &[(&str, &str)] =
+    &[("sample", "the sample"), ("smoothed", "the smoothed time, with every acknowledgement (ns-3.35)")];
+const LEASTS: &[(&str, &str)] = &[
+    ("spread", "the part beyond the smoothed time: SRTT + max(rto_min, 4 RTTVAR) (Linux)"),
+    ("whole", "the whole timeout: max(rto_min, SRTT + 4 RTTVAR) (RFC 6298)"),
+];
+const ECHOES: &[(&str, &str)] = &[
+    ("auto", "\"exact\" with DCTCP, else \"off\""),
+    ("off", "packets are not ECN-capable"),
+    ("classic", "a mark is echoed until the sender says that it has reduced its window (RFC 3168)"),
+    ("exact", "the mark of every packet is echoed (RFC 8257)"),
+];
+const PACINGS: &[(&str, &str)] = &[
+    ("controller", "as the controller says: BBR paces, others do not"),
+    ("window", "every flow: window over RTT, twice that in slow start and 1.2 times after it (Linux)"),
+    ("off", "none"),
+];
+
+/// Shorter ones end before any answer can come, and everything is sent again for ever.
+const LEAST_RTO: Time = Time::from_us(1);
+const MOST_RTO: Time = Time::from_ms(1_000_000);
+const MOST_BUFFER: Bytes = Bytes((1 << 30) - 1);
+
+/// Which profile the keys of TCP and of its controller follow.
+pub fn profile(p: &mut Parameters) -> Profile {
+    let help = "whose behaviour the defaults follow; every difference is a key of its own";
+    match p.choice("profile", "rfc", PROFILES, help) {
+        "ns3-3.35" => Profile::Ns3_35,
+        _ => Profile::Rfc,
+    }
+}
+
+/// Reads the settings of TCP, once the profile and the controller are known.
+pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> TcpConfig {
+    let wire = wire(p, profile);
+    let help = "traffic class of all its packets, for pauses and for queues of classes";
+    let class = p.integer("class", 1, (1, 7), help) as u8;
+    let help =
+        "bytes that the application may write beyond what is acknowledged (Linux: 4 MiB; ns3-3.35: 2 MiB)";
+    let send_buffer = buffer(p, "send_buffer", profile.pick(4 << 20, 2 << 20), wire.mss, help);
+    let help = "bytes that the receiver takes beyond the last one in order: its window (Linux: 6 MiB; ns3-3.35: 2 MiB)";
+    let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
+    let help = "segments of the first window (RFC 6928: 10)";
+    let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
+    let ack = acknowledgements(p, profile);
+    let recovery = recovery(p, profile);
+    let rtt = round_trips(p, profile);
+    let rto = timeouts(p, profile);
+    let ecn = echo(p, &controller);
+    let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
+        "window" => TcpPacing::Window,
+        "off" => TcpPacing::Off,
+        _ => TcpPacing::Controller,
+    };
+    let help = "segments that leave unpaced at the start of a connection (ns3-3.35: 10)";
+    let unpaced = p.integer("unpaced", profile.pick(0, 10), (0, 1 << 20), help) as u32;
+    let help = "the window grows only while it is what limits the sender, and begins anew after idling for a timeout (RFC 7661 \
+                and RFC 5681 §4.1, as in Linux; ns3-3.35: false)";
+    let window_validation = p.flag("window_validation", profile.pick(true, false), help);
+    let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
+    let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
+    TcpConfig {
+        application: application(p, wire.mss),
+        controller,
+        mss: wire.mss,
+        header: wire.header,
+        ack_header: wire.ack_header,
+        syn_header: wire.syn_header,
+        sack_header: wire.sack_header,
+        class,
+        send_buffer,
+        receive_buffer,
+        initial_window,
+        ack,
+        recovery,
+        rtt,
+        rto,
+        ecn,
+        pacing,
+        unpaced,
+        window_validation,
+        retries,
+    }
+}
+
+/// Bytes of packets.
+struct Wire {
+    mss: u32,
+    header: u32,
+    ack_header: u32,
+    syn_header: u32,
+    sack_header: u32,
+}
+
+fn wire(p: &mut Parameters, profile: Profile) -> Wire {
+    let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B)";
+    let mss = size(p, "mss", (profile.pick(1448, 1440), 64, 9000), help);
+    let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14)";
+    let header = size(p, "header", (profile.pick(66, 54), 0, 1000), help);
+    let help = "bytes of an acknowledgement without SACK blocks (the same headers)";
+    let ack_header = size(p, "ack_header", (profile.pick(66, 54), 1, 1000), help);
+    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58)";
+    let syn_header = size(p, "syn_header", (profile.pick(74, 58), 1, 1000), help);
+    let help = "bytes that SACK blocks add to an acknowledgement beside 8 for each (rfc: 4; ns3-3.35: 0, for they fill the \
+                padding of the timestamps)";
+    let sack_header = size(p, "sack_header", (profile.pick(4, 0), 0, 40), help);
+    Wire { mss, header, ack_header, syn_header, sack_header }
+}
+
+fn size(
+    p: &mut Parameters,
+    key: &'static str,
+    (default, least, most): (u32, u32, u32),
+    help: &'static str,
+) -> u32 {
+    let bytes = p.bytes(key, Bytes(u64::from(default)), help);
+    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
+        return bytes.0 as u32;
+    }
+    p.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
+    default
+}
+
+fn buffer(p: &mut Parameters, key: &'static str, default: u64, mss: u32, help: &'static str) -> u64 {
+    let given = p.bytes(key, Bytes(default), help);
+    let least = Bytes(2 * u64::from(mss));
+    if (least..=MOST_BUFFER).contains(&given) {
+        return given.0;
+    }
+    let message = format!("{given} is out of range: expected two segments, {least}, to {MOST_BUFFER}");
+    p.complain(key, message);
+    default
+}
+
+fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
+    let help = "segments in order that one acknowledgement answers (RFC 5681: 2; ns3-3.35 as it was set: 1)";
+    let every = p.integer("ack_every", profile.pick(2, 1), (1, 1000), help) as u32;
+    let help = "an acknowledgement waits no longer than this (Linux: 40 ms; ns3-3.35: 200 ms; RFC 9293: below 500 ms)";
+    let delay = p.time("ack_delay", Time::from_ms(profile.pick(40, 200)), help);
+    if delay > Time::from_ms(10_000) {
+        p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
+    }
+    AckConfig { every, delay }
+}
+
+fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
+    let window = p.choice("recovery", "prr", RECOVERIES, "the window during fast recovery");
+    let help = "with recovery = \"prr\": what may be sent once the pipe is below the threshold (RFC 6937 §3)";
+    let bound = p.choice("prr_bound", profile.pick("progress", "retransmitted"), BOUNDS, help);
+    let help = "with recovery = \"prr\": products of byte counts wrap at 32 bits, which holds windows above some 64 KB back until \
+                the pipe is at the threshold (ns3-3.35: true)";
+    let wraps = p.flag("prr_wraps", profile.pick(false, true), help);
+    let help = "which segments recovery sends again when nothing counts as lost and nothing new can be sent (NextSeg rule 3)";
+    let doubtful = p.choice("doubtful", profile.pick("below", "any"), DOUBTFULS, help);
+    let bound = match bound {
+        "slow-start" => PrrBound::SlowStart,
+        "conservative" => PrrBound::Conservative,
+        "retransmitted" => PrrBound::Retransmitted,
+        _ => PrrBound::Progress,
+    };
+    let help = "segments that must have arrived beyond a hole before it counts as lost (RFC 6675: 3)";
+    let dup_threshold = p.integer("dup_threshold", 3, (1, 1 << 20), help) as u32;
+    let help = "the first duplicate acknowledgements let new segments out (RFC 3042)";
+    let limited_transmit = p.flag("limited_transmit", true, help);
+    let help = "the bytes in flight from which the threshold is computed";
+    let flight = p.choice("flight", profile.pick("outstanding", "pipe"), FLIGHTS, help);
+    let help = "which partial acknowledgements restart the timeout during recovery";
+    let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
+    RecoveryConfig {
+        window: match window {
+            "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
+            _ => RecoveryWindow::Threshold,
+        },
+        dup_threshold,
+        limited_transmit,
+        doubtful: match doubtful {
+            "none" => Doubtful::None,
+            "any" => Doubtful::Any,
+            _ => Doubtful::Below,
+        },
+        flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
+        restart_each: restart == "each",
+    }
+}
+
+fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {
+    let help = "ticks of the clock of timestamps, in which round-trip times are counted; 0us: exact (ns3-3.35: 1 ms)";
+    let clock = p.time("rtt_clock", Time::from_ms(profile.pick(0, 1)), help);
+    let help = "the round-trip time that controllers see";
+    let smoothed = p.choice("rtt", profile.pick("sample", "smoothed"), RTTS, help) == "smoothed";
+    let help = "the handshake gives the first sample";
+    let handshake = p.flag("handshake_rtt", true, help);
+    let help =
+        "what was sent twice gives no sample, though timestamps tell which one was answered (ns3-3.35: true)";
+    let karn = p.flag("karn", profile.pick(false, true), help);
+    RttConfig { clock, smoothed, handshake, karn }
+}
+
+fn timeouts(p: &mut Parameters, profile: Profile) -> RtoConfig {
+    let second = Time::from_ms(1000);
+    let initial = timeout(p, "rto_initial", second, "before the first sample (RFC 6298: 1 s)");
+    let help = "of the first SYN (RFC 6298: 1 s; ns3-3.35: 3 s)";
+    let syn = timeout(p, "rto_syn", Time::from_ms(profile.pick(1000, 3000)), help);
+    let help = "least retransmission timeout (Linux: 200 ms; ns3-3.35: 1 s)";
+    let least = timeout(p, "rto_min", Time::from_ms(profile.pick(200, 1000)), help);
+    let bounds = p.choice("rto_min_of", profile.pick("spread", "whole"), LEASTS, "what rto_min bounds");
+    let help = "most, however often it is doubled (RFC 6298: 60 s)";
+    let most = timeout(p, "rto_max", Time::from_ms(profile.pick(120_000, 60_000)), help);
+    if most < least {
+        p.complain("rto_max", format!("expected at least rto_min ({least}), found {most}"));
+    }
+    let help = "clock granularity G: the least of 4 RTTVAR (ns3-3.35: 1 ms)";
+    let granularity = p.time("rto_granularity", Time::from_us(profile.pick(1, 1000)), help);
+    RtoConfig { initial, syn, least, most, granularity, least_variance: bounds == "spread" }
+}
+
+fn timeout(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
+    let time = p.time(key, default, help);
+    if (LEAST_RTO..=MOST_RTO).contains(&time) {
+        return time;
+    }
+    p.complain(key, format!("expected a time from {LEAST_RTO} to {MOST_RTO}, found {time}"));
+    default
+}
+
+fn echo(p: &mut Parameters, controller: &WindowConfig) -> EcnEcho {
+    match p.choice("ecn", "auto", ECHOES, "explicit congestion notification") {
+        "classic" => EcnEcho::Classic,
+        "exact" => EcnEcho::Exact,
+        "auto" if controller.name() == "dctcp" => EcnEcho::Exact,
+        _ => EcnEcho::Off,
+    }
+}
+
+fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
+    let help = "payload that the application writes per time, in messages that are left out when the send buffer is full; \
+                auto: all at once, as the buffer takes it";
+    let rate = p.rate_or_auto("app_rate", help);
+    if rate == Some(Rate(0)) {
+        p.complain(
+            "app_rate",
+            "an application that writes nothing would never end: expected a rate above 0".into(),
+        );
+    }
+    let help = "with app_rate: bytes of a message; auto: a segment";
+    let message = p.bytes_or_auto("app_message", help).unwrap_or(Bytes(u64::from(mss)));
+    if !(1..=1 << 20).contains(&message.0) {
+        p.complain("app_message", format!("expected 1B to 1MiB, found {message}"));
+    }
+    ApplicationConfig { rate: rate.filter(|rate| rate.0 > 0), message: message.0.clamp(1, 1 << 20) as u32 }
+}

@@ -1,0 +1,103 @@
+//! Samples of the delivery rate: bytes delivered between the sending of a packet and its acknowledgement, over the longer of
+//! the times in which they were sent and acknowledged.
+//!
+//! Source: Cheng, Cardwell, Hassas Yeganeh, Jacobson, draft-cheng-iccrg-delivery-rate-estimation-00, §3.2 (sending), §3.3
+//! (acknowledgement), §3.4 (limited by the application).
+
+use super::scoreboard::Segment;
+use crate::congestion::window::RateSample;
+use crate::units::Time;
+use std::collections::VecDeque;
+
+/// How things stood when a segment was sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Departure {
+    delivered: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    app_limited: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct RateEstimator {
+    /// Of every unacknowledged segment.
+    departures: VecDeque<Departure>,
+    /// Number of the first of them.
+    first: u64,
+    delivered: u64,
+    delivered_at: Time,
+    /// When the packet was sent that begins the interval in which bytes were sent.
+    first_sent: Time,
+    /// The application has nothing more until so much has been delivered; 0: it has.
+    app_limited_until: u64,
+    /// Of the acknowledgement at work: what it will sample.
+    found: Option<Found>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    departure: Departure,
+    sent: Time,
+}
+
+impl RateEstimator {
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// A segment leaves: `number` among all of the flow, with nothing else in flight if `idle`.
+    pub fn send(&mut self, number: u64, now: Time, idle: bool) {
+        if idle {
+            self.first_sent = now;
+            self.delivered_at = now;
+        }
+        let departure = Departure {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            app_limited: self.app_limited_until > 0,
+        };
+        let place = (number - self.first) as usize;
+        match self.departures.get_mut(place) {
+            Some(old) => *old = departure,
+            None => self.departures.push_back(departure),
+        }
+    }
+
+    /// A segment has been delivered.
+    pub fn arrived(&mut self, number: u64, segment: &Segment, now: Time) {
+        self.delivered += u64::from(segment.payload);
+        self.delivered_at = now;
+        let departure = self.departures[(number - self.first) as usize];
+        if self.found.is_none_or(|found| departure.delivered >= found.departure.delivered) {
+            self.found = Some(Found { departure, sent: segment.sent });
+            self.first_sent = segment.sent;
+        }
+    }
+
+    /// The sample of an acknowledgement after which segments from `first` on are unacknowledged. Intervals shorter than the
+    /// least round-trip time are not valid (§3.3).
+    pub fn sample(&mut self, first: u64, now: Time, min_rtt: Time) -> RateSample {
+        let gone = (first - self.first).min(self.departures.len() as u64);
+        self.departures.drain(..gone as usize);
+        self.first = first;
+        if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
+        }
+        let Some(Found { departure, sent }) = self.found.take() else { return RateSample::default() };
+        let sending = sent.saturating_sub(departure.first_sent);
+        let interval = sending.max(now.saturating_sub(departure.delivered_at));
+        let valid = min_rtt == Time::MAX || interval >= min_rtt;
+        RateSample {
+            delivered: self.delivered - departure.delivered,
+            interval: if valid { interval } else { Time::ZERO },
+            prior_delivered: departure.delivered,
+            app_limited: departure.app_limited,
+        }
+    }
+
+    /// The application has nothing to send while so much is in flight.
+    pub fn limited_by_application(&mut self, in_flight: u64) {
+        self.app_limited_until = (self.delivered + in_flight).max(1);
+    }
+}

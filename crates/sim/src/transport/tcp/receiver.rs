@@ -1,0 +1,173 @@
+//! A receiver: puts the stream together and says what has come.
+//!
+//! Segments in order are acknowledged after every second one or a delay; anything else at once: a segment beyond a hole, one
+//! that fills a hole, one that came before, and the last of the flow (whose FIN would be). An acknowledgement reports the
+//! block that changed last first, then others by when they changed. The time that is echoed is that of the segment that
+//! moved the stream on first since the last acknowledgement.
+//!
+//! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
+//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark).
+//! Differs from the source: no reneging, no D-SACK, no FIN of its own; the application reads at once, so that the window
+//! is the buffer beyond the last byte in order.
+
+use super::scoreboard::{BLOCKS, Block};
+use crate::config::{AckConfig, EcnEcho};
+use crate::units::Time;
+
+/// A segment as it comes.
+#[derive(Debug, Clone, Copy)]
+pub struct Incoming {
+    pub first: u64,
+    pub payload: u16,
+    pub sent: Time,
+    pub last: bool,
+    pub marked: bool,
+    /// The sender has reduced its window (CWR).
+    pub reduced: bool,
+}
+
+/// What the receiver answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing yet: at the latest when the delay is over.
+    Later,
+    Now,
+}
+
+/// The content of an acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// Every byte below has come.
+    pub expected: u64,
+    pub blocks: [Block; BLOCKS],
+    pub echo: Time,
+    /// ECN echo.
+    pub marked: bool,
+}
+
+impl Answer {
+    pub fn blocks(&self) -> usize {
+        self.blocks.iter().filter(|block| block.0 < block.1).count()
+    }
+}
+
+#[derive(Debug)]
+pub struct Receiver {
+    expected: u64,
+    /// What has come beyond the first hole, the block that changed last first.
+    beyond: Vec<Block>,
+    end: Option<u64>,
+    /// Segments since the last acknowledgement.
+    unanswered: u32,
+    /// Of the segment to be echoed.
+    echo: Time,
+    /// `expected` of the last acknowledgement.
+    answered: u64,
+    /// Classic: a mark came and no CWR since. Exact: the last packet was marked.
+    congested: bool,
+    echoing: EcnEcho,
+}
+
+impl Receiver {
+    pub fn new(echoing: EcnEcho) -> Receiver {
+        Receiver {
+            expected: 0,
+            beyond: Vec::new(),
+            end: None,
+            unanswered: 0,
+            echo: Time::ZERO,
+            answered: 0,
+            congested: false,
+            echoing,
+        }
+    }
+
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.end == Some(self.expected)
+    }
+
+    /// Something waits to be acknowledged.
+    pub fn owes(&self) -> bool {
+        self.unanswered > 0
+    }
+
+    /// Before a segment is taken in: whether what came before must be acknowledged without it, because it says otherwise
+    /// about congestion (RFC 8257 §3.2).
+    pub fn must_answer_before(&mut self, segment: &Incoming) -> bool {
+        self.echoing == EcnEcho::Exact && segment.marked != self.congested && self.owes()
+    }
+
+    /// Takes in a segment.
+    pub fn take(&mut self, segment: &Incoming, config: &AckConfig) -> Reply {
+        match self.echoing {
+            EcnEcho::Off => {}
+            EcnEcho::Exact => self.congested = segment.marked,
+            EcnEcho::Classic => self.congested = segment.marked || self.congested && !segment.reduced,
+        }
+        let end = segment.first + u64::from(segment.payload);
+        if segment.last {
+            self.end = Some(end);
+        }
+        if segment.first <= self.answered && self.answered < end {
+            self.echo = segment.sent;
+        }
+        self.unanswered += 1;
+        if segment.first > self.expected {
+            self.keep((segment.first, end));
+            return Reply::Now;
+        }
+        if end <= self.expected {
+            return Reply::Now;
+        }
+        self.expected = end;
+        let filled = !self.beyond.is_empty();
+        if filled {
+            self.join();
+        }
+        let now = filled || self.is_complete() || self.unanswered >= config.every;
+        if now { Reply::Now } else { Reply::Later }
+    }
+
+    /// Keeps a block beyond a hole, in front of all others.
+    fn keep(&mut self, (mut from, mut to): Block) {
+        let mut touched = false;
+        if let Some(first) = self.beyond.first_mut() {
+            if first.1 == from && !self.beyond[1..].iter().any(|block| block.0 <= to && from < block.1) {
+                self.beyond[0].1 = to;
+                return;
+            }
+        }
+        self.beyond.retain(|&(start, end)| {
+            let touches = start <= to && from <= end;
+            if touches {
+                (from, to) = (from.min(start), to.max(end));
+                touched = true;
+            }
+            !touches
+        });
+        self.beyond.insert(0, (from, to));
+    }
+
+    /// The hole was filled up to `expected`: moves on over what lies behind it.
+    fn join(&mut self) {
+        while let Some(at) = self.beyond.iter().position(|block| block.0 <= self.expected) {
+            let (_, end) = self.beyond.remove(at);
+            self.expected = self.expected.max(end);
+        }
+    }
+
+    /// The acknowledgement of everything that has come.
+    pub fn answer(&mut self) -> Answer {
+        let mut blocks = [(0, 0); BLOCKS];
+        for (place, block) in blocks.iter_mut().zip(&self.beyond) {
+            *place = *block;
+        }
+        self.unanswered = 0;
+        self.answered = self.expected;
+        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested }
+    }
+}

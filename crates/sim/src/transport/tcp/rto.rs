@@ -1,0 +1,161 @@
+//! Round-trip times and the retransmission timeout.
+//!
+//! ```text
+//! first sample  SRTT = R,  RTTVAR = R / 2
+//! later ones    RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|,  SRTT = 7/8 SRTT + 1/8 R
+//! RTO = max(least, SRTT + max(G, 4 RTTVAR)), doubled with each expiry in a row, at the most 60 s
+//! ```
+//!
+//! Source: Paxson, Allman, Chu, Sargent, RFC 6298 §2 and §5; samples from timestamps, RFC 7323 §4.
+//! Differs from the source: a backoff ends when something new is acknowledged, also without a sample (Linux, ns-3.35). With `least_variance`
+//! the least bounds 4 RTTVAR: RTO = SRTT + max(least, 4 RTTVAR) (Linux).
+
+use crate::config::{RtoConfig, RttConfig};
+use crate::units::Time;
+
+#[derive(Debug)]
+pub struct RoundTrips {
+    /// None before the first sample.
+    smoothed: Option<Time>,
+    variation: Time,
+    /// The least that controllers were given.
+    least: Time,
+    latest: Time,
+    rto: Time,
+}
+
+impl RoundTrips {
+    pub fn new(config: &RtoConfig) -> RoundTrips {
+        RoundTrips {
+            smoothed: None,
+            variation: Time::ZERO,
+            least: Time::MAX,
+            latest: Time::ZERO,
+            rto: config.initial,
+        }
+    }
+
+    pub fn smoothed(&self) -> Option<Time> {
+        self.smoothed
+    }
+    pub fn least(&self) -> Time {
+        self.least
+    }
+    pub fn rto(&self) -> Time {
+        self.rto
+    }
+
+    /// The sample that a timestamp gives, at the resolution of its clock.
+    pub fn sample(sent: Time, now: Time, clock: Time) -> Time {
+        if clock == Time::ZERO {
+            return now.saturating_sub(sent);
+        }
+        let ticks = now.0 / clock.0 - (sent.0 / clock.0).min(now.0 / clock.0);
+        // An answer within one tick took some time.
+        if ticks == 0 { Time::from_us(1) } else { Time(ticks * clock.0) }
+    }
+
+    /// Takes in a sample.
+    pub fn take(&mut self, sample: Time, rtt: &RttConfig, rto: &RtoConfig) {
+        let smoothed = match self.smoothed {
+            None => {
+                self.variation = Time(sample.0 / 2);
+                sample
+            }
+            Some(smoothed) => {
+                let difference = Time(smoothed.0.abs_diff(sample.0));
+                self.variation = Time((3 * self.variation.0 + difference.0) / 4);
+                Time((7 * smoothed.0 + sample.0) / 8)
+            }
+        };
+        self.smoothed = Some(smoothed);
+        self.latest = sample;
+        self.least = self.least.min(if rtt.smoothed { smoothed } else { sample });
+        self.compute(rto);
+    }
+
+    /// The timeout that the samples give.
+    fn compute(&mut self, rto: &RtoConfig) {
+        let Some(smoothed) = self.smoothed else { return };
+        let spread = Time(4 * self.variation.0).max(rto.granularity);
+        let timeout = match rto.least_variance {
+            true => smoothed + spread.max(rto.least),
+            false => (smoothed + spread).max(rto.least),
+        };
+        self.rto = timeout.min(rto.most);
+    }
+
+    /// Something new was acknowledged: a backoff ends, sample or not.
+    pub fn progress(&mut self, rto: &RtoConfig) {
+        self.compute(rto);
+    }
+
+    /// What controllers are given as the round-trip time now.
+    pub fn given(&self, rtt: &RttConfig) -> Option<Time> {
+        self.smoothed.map(|smoothed| if rtt.smoothed { smoothed } else { self.latest })
+    }
+
+    /// The timeout expired (RFC 6298 §5.5).
+    pub fn back_off(&mut self, config: &RtoConfig) {
+        self.rto = Time(self.rto.0.saturating_mul(2)).min(config.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> (RttConfig, RtoConfig) {
+        let rtt = RttConfig { clock: Time::ZERO, smoothed: false, handshake: true, karn: false };
+        let rto = RtoConfig {
+            initial: Time::from_ms(1000),
+            syn: Time::from_ms(1000),
+            least: Time::from_ms(1),
+            most: Time::from_ms(60_000),
+            granularity: Time::from_ms(1),
+            least_variance: false,
+        };
+        (rtt, rto)
+    }
+
+    #[test]
+    fn the_timeout_follows_rfc_6298() {
+        let (rtt, rto) = config();
+        let mut trips = RoundTrips::new(&rto);
+        assert_eq!((trips.rto(), trips.smoothed()), (Time::from_ms(1000), None));
+        trips.take(Time::from_ms(80), &rtt, &rto);
+        // 80 + 4 * 40.
+        assert_eq!((trips.rto(), trips.smoothed()), (Time::from_ms(240), Some(Time::from_ms(80))));
+        trips.take(Time::from_ms(160), &rtt, &rto);
+        // RTTVAR = (3 * 40 + 80) / 4 = 50, SRTT = (7 * 80 + 160) / 8 = 90.
+        assert_eq!((trips.rto(), trips.smoothed()), (Time::from_ms(290), Some(Time::from_ms(90))));
+        trips.back_off(&rto);
+        assert_eq!(trips.rto(), Time::from_ms(580));
+        (0..20).for_each(|_| trips.back_off(&rto));
+        assert_eq!(trips.rto(), Time::from_ms(60_000));
+        assert_eq!(trips.least(), Time::from_ms(80));
+    }
+
+    #[test]
+    fn the_least_bounds_the_timeout_or_only_its_spread() {
+        let (rtt, rto) = config();
+        let with = |least_variance| RtoConfig { least: Time::from_ms(200), least_variance, ..rto };
+        let timeout = |rto: &RtoConfig| {
+            let mut trips = RoundTrips::new(rto);
+            trips.take(Time::from_ms(20), &rtt, rto);
+            trips.rto()
+        };
+        assert_eq!(timeout(&with(false)), Time::from_ms(200));
+        assert_eq!(timeout(&with(true)), Time::from_ms(220));
+    }
+
+    #[test]
+    fn a_coarse_clock_counts_its_ticks() {
+        let clock = Time::from_ms(1);
+        let sample = |sent, now| RoundTrips::sample(Time::from_us(sent), Time::from_us(now), clock);
+        assert_eq!(sample(1_900, 3_100), Time::from_ms(2));
+        assert_eq!(sample(1_100, 2_900), Time::from_ms(1));
+        assert_eq!(sample(1_100, 1_900), Time::from_us(1));
+        assert_eq!(RoundTrips::sample(Time(5), Time(9), Time::ZERO), Time(4));
+    }
+}

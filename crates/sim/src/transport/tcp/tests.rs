@@ -1,0 +1,287 @@
+//! A sender and a receiver on a channel that loses, reorders and repeats anything.
+
+use super::acknowledgement::Acknowledgement;
+use super::connection::{Connection, Phase, Sending};
+use super::receiver::{Answer, Incoming, Receiver, Reply};
+use super::*;
+use crate::config::{EcnEcho, TcpConfig};
+use crate::congestion::window::{Profile, WindowConfig};
+use crate::parameters::{Nothing, Parameters};
+use crate::units::Time;
+
+fn config(controller: &str, profile: Profile) -> TcpConfig {
+    let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
+    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"))
+}
+
+fn connection(size: u64, config: &TcpConfig) -> Connection {
+    let spec = FlowSpec { size, ..FlowSpec::default() };
+    let mut connection = Connection::new(0, &spec, config, 5, Time::ZERO);
+    connection.establish(Time::ZERO, u64::from(window_of(config)), Time::from_ms(20), config);
+    connection
+}
+
+fn ack_of(answer: &Answer, config: &TcpConfig) -> Acknowledgement {
+    Acknowledgement {
+        expected: answer.expected,
+        blocks: answer.blocks,
+        count: answer.blocks(),
+        echo: answer.echo,
+        window: u64::from(window_of(config)),
+        marked: answer.marked,
+    }
+}
+
+fn incoming(sending: &Sending, sent: Time, size: u64) -> Incoming {
+    Incoming {
+        first: sending.first,
+        payload: sending.payload,
+        sent,
+        last: sending.first + u64::from(sending.payload) == size,
+        marked: false,
+        reduced: sending.reduced,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum OnWay {
+    Data(Incoming),
+    Ack(Answer),
+}
+
+struct Channel {
+    random: RandomStream,
+    /// Percent of the packets that are lost, that come twice, that are marked.
+    loses: u64,
+    repeats: u64,
+    marks: u64,
+    on_way: Vec<OnWay>,
+}
+
+impl Channel {
+    fn put(&mut self, packet: OnWay) {
+        if self.random.below(100) >= self.loses {
+            self.on_way.push(packet);
+        }
+    }
+
+    /// Any of what is on the way, most often the first.
+    fn take(&mut self) -> Option<OnWay> {
+        if self.on_way.is_empty() {
+            return None;
+        }
+        let late = self.random.below(10) == 0;
+        let at = if late { self.random.below(self.on_way.len() as u64) as usize } else { 0 };
+        match self.random.below(100) < self.repeats {
+            true => Some(self.on_way[at]),
+            false => Some(self.on_way.remove(at)),
+        }
+    }
+}
+
+/// A flow from one end to the other: every byte is delivered once and in order, and it ends.
+fn complete(size: u64, config: &TcpConfig, mut channel: Channel) {
+    let mut sender = connection(size, config);
+    let mut receiver = Receiver::new(config.ecn);
+    let (mut now, mut delivered) = (Time::from_ms(20), 0);
+    for _ in 0..400_000u64 {
+        if sender.phase == Phase::Done {
+            assert_eq!((receiver.expected(), delivered), (size, size));
+            assert!(receiver.is_complete() && sender.board.pipe() == 0 && sender.board.lost() == 0);
+            return;
+        }
+        now += Time::from_us(100);
+        while let Some(sending) = sender.take(now, config) {
+            assert!(sending.first + u64::from(sending.payload) <= size);
+            let segment = incoming(&sending, now, size);
+            let marked = channel.random.below(100) < channel.marks;
+            channel.put(OnWay::Data(Incoming { marked, ..segment }));
+            if sender.alarm.deadline == Time::MAX {
+                sender.alarm.deadline = now + sender.trips.rto();
+            }
+        }
+        match channel.take() {
+            None if sender.alarm.deadline == Time::MAX || receiver.owes() => {
+                let answer = receiver.answer();
+                channel.put(OnWay::Ack(answer));
+            }
+            None => {
+                now = now.max(sender.alarm.deadline);
+                sender.time_out(now, config);
+            }
+            Some(OnWay::Data(segment)) => {
+                if receiver.must_answer_before(&segment) {
+                    let answer = receiver.answer();
+                    channel.put(OnWay::Ack(answer));
+                }
+                let before = receiver.expected();
+                let reply = receiver.take(&segment, &config.ack);
+                delivered += receiver.expected() - before;
+                if reply == Reply::Now {
+                    let answer = receiver.answer();
+                    channel.put(OnWay::Ack(answer));
+                }
+            }
+            Some(OnWay::Ack(answer)) => sender.acknowledge(&ack_of(&answer, config), now, config),
+        }
+        let board = &sender.board;
+        assert!(board.lost() <= board.outstanding() && board.acknowledged() <= board.next());
+        assert!(sender.window.cwnd >= 1);
+    }
+    panic!("a flow of {size} bytes does not end: {:?} {:?}", sender.state, sender.board);
+}
+
+#[test]
+fn every_byte_arrives_once_whatever_is_lost_reordered_or_repeated_under_every_controller() {
+    let mut random = RandomStream::new(7, "channels");
+    for seed in 0..3_000 {
+        let kinds = crate::congestion::window::KINDS;
+        let kind = kinds[random.below(kinds.len() as u64) as usize].0;
+        let profile = if random.below(2) == 0 { Profile::Rfc } else { Profile::Ns3_35 };
+        let mut config = config(kind, profile);
+        config.retries = u32::MAX;
+        config.ecn = [EcnEcho::Off, EcnEcho::Classic, EcnEcho::Exact][random.below(3) as usize];
+        config.recovery.limited_transmit = random.below(2) == 0;
+        let channel = Channel {
+            random: RandomStream::new(seed, "channel"),
+            loses: random.below(40),
+            repeats: random.below(20),
+            marks: random.below(30),
+            on_way: Vec::new(),
+        };
+        let size = 1 + random.below(60) * random.below(u64::from(config.mss));
+        complete(size, &config, channel);
+    }
+}
+
+#[test]
+fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newest_block_first() {
+    let config = config("newreno", Profile::Rfc);
+    let mut receiver = Receiver::new(EcnEcho::Off);
+    let mut take = |segment: u64, sent: u64| {
+        let sending = Sending { first: 1000 * segment, payload: 1000, reduced: false };
+        let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
+        (reply == Reply::Now).then(|| receiver.answer())
+    };
+    assert_eq!(take(0, 1), None);
+    let second = take(1, 2).unwrap();
+    // The time of the first of the two.
+    assert_eq!((second.expected, second.echo, second.blocks()), (2000, Time::from_ms(1), 0));
+    assert_eq!(take(3, 4).unwrap().blocks[..2], [(3000, 4000), (0, 0)]);
+    assert_eq!(take(6, 7).unwrap().blocks[..2], [(6000, 7000), (3000, 4000)]);
+    assert_eq!(take(4, 5).unwrap().blocks[..2], [(3000, 5000), (6000, 7000)]);
+    assert_eq!(take(8, 9).unwrap().blocks, [(8000, 9000), (3000, 5000), (6000, 7000)]);
+    let filled = take(2, 10).unwrap();
+    assert_eq!((filled.expected, filled.echo), (5000, Time::from_ms(10)));
+    assert_eq!(filled.blocks, [(8000, 9000), (6000, 7000), (0, 0)]);
+    assert_eq!(take(2, 11).unwrap().expected, 5000);
+}
+
+#[test]
+fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
+    let config = config("newreno", Profile::Rfc);
+    let echoes = |echoing, packets: &[(bool, bool)]| -> Vec<(u64, bool)> {
+        let mut receiver = Receiver::new(echoing);
+        let mut said = Vec::new();
+        for (segment, &(marked, reduced)) in packets.iter().enumerate() {
+            let sending = Sending { first: 1000 * segment as u64, payload: 1000, reduced };
+            let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
+            if receiver.must_answer_before(&segment) {
+                let answer = receiver.answer();
+                said.push((answer.expected / 1000, answer.marked));
+            }
+            if receiver.take(&segment, &config.ack) == Reply::Now {
+                let answer = receiver.answer();
+                said.push((answer.expected / 1000, answer.marked));
+            }
+        }
+        said
+    };
+    let packets =
+        [(false, false), (true, false), (false, false), (false, false), (false, true), (false, false)];
+    assert_eq!(echoes(EcnEcho::Classic, &packets), [(2, true), (4, true), (6, false)]);
+    // RFC 8257 §3.2: a change of the mark is told at once.
+    assert_eq!(echoes(EcnEcho::Exact, &packets), [(1, false), (2, true), (4, false), (6, false)]);
+    assert_eq!(echoes(EcnEcho::Off, &packets), [(2, false), (4, false), (6, false)]);
+}
+
+/// Sends what may be sent: first segment numbers.
+fn sent(connection: &mut Connection, now: Time, config: &TcpConfig) -> Vec<u64> {
+    let mss = u64::from(config.mss);
+    std::iter::from_fn(|| connection.take(now, config).map(|sending| sending.first / mss)).collect()
+}
+
+#[test]
+fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion() {
+    let config = config("newreno", Profile::Rfc);
+    let mss = u64::from(config.mss);
+    let mut c = connection(u64::MAX / 4, &config);
+    c.window.cwnd = 20 * mss;
+    let mut now = Time::from_ms(20);
+    assert_eq!(sent(&mut c, now, &config), (0..20).collect::<Vec<_>>());
+    let mut events = Vec::new();
+    // Segment 0 is lost; every later one brings an acknowledgement.
+    for last in 2..=20 {
+        now += Time::from_ms(1);
+        let mut blocks = [(0, 0); BLOCKS];
+        blocks[0] = (mss, last * mss);
+        let ack = Acknowledgement {
+            expected: 0,
+            blocks,
+            count: 1,
+            echo: Time::from_ms(20),
+            window: 1 << 22,
+            marked: false,
+        };
+        c.acknowledge(&ack, now, &config);
+        events.push(sent(&mut c, now, &config));
+    }
+    // Two by limited transmit, the lost one. Then 0.5 segments for each that arrives, of which one was sent; at the end, with ten
+    // in flight, one for one. Flight 20, so the threshold is 10.
+    assert_eq!(events[..3], [vec![20], vec![21], vec![0]]);
+    let later: Vec<usize> = events[3..].iter().map(Vec::len).collect();
+    assert_eq!(later, [0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1]);
+    assert_eq!(c.window.ssthresh, 10 * mss);
+    // The hole is filled: out of recovery, with the window at the threshold and growing from there.
+    let ack = Acknowledgement {
+        expected: 22 * mss,
+        blocks: [(0, 0); BLOCKS],
+        count: 0,
+        echo: now,
+        window: 1 << 22,
+        marked: false,
+    };
+    c.acknowledge(&ack, now + Time::from_ms(20), &config);
+    assert_eq!((c.state, c.window.cwnd / mss), (crate::congestion::window::State::Open, 11));
+    assert_eq!(c.packets_retransmitted, 1);
+}
+
+#[test]
+fn a_timeout_begins_anew_with_one_segment_and_doubles() {
+    let config = config("newreno", Profile::Rfc);
+    let mss = u64::from(config.mss);
+    let mut c = connection(u64::MAX / 4, &config);
+    let now = Time::from_ms(20);
+    assert_eq!(sent(&mut c, now, &config).len(), 10);
+    // SRTT 20 ms of the handshake, RTTVAR 10 ms: 20 + max(200, 40) ms.
+    assert_eq!(c.trips.rto(), Time::from_ms(220));
+    c.time_out(now + c.trips.rto(), &config);
+    assert_eq!((c.window.cwnd, c.window.ssthresh, c.trips.rto()), (mss, 5 * mss, Time::from_ms(440)));
+    assert_eq!(sent(&mut c, now, &config), [0]);
+    c.time_out(now, &config);
+    // The threshold falls once for one loss.
+    assert_eq!((c.window.ssthresh, c.trips.rto()), (5 * mss, Time::from_ms(880)));
+    assert_eq!(sent(&mut c, now, &config), [0]);
+    let ack = Acknowledgement {
+        expected: mss,
+        blocks: [(0, 0); BLOCKS],
+        count: 0,
+        echo: now,
+        window: 1 << 22,
+        marked: false,
+    };
+    c.acknowledge(&ack, now + Time::from_ms(20), &config);
+    // Slow start: two segments, the next ones that count as lost.
+    assert_eq!(sent(&mut c, now, &config), [1, 2]);
+    assert!(c.trips.rto() < Time::from_ms(300));
+}

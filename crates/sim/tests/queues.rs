@@ -1,0 +1,93 @@
+//! Queue disciplines that own their port's buffer, in whole runs: everything arrives, every byte is accounted for, and the
+//! number of regions is nowhere in the results.
+
+mod common;
+
+use common::*;
+use std::path::Path;
+use weftline_sim::config::{Config, QueueConfig};
+use weftline_sim::measure::Outcome;
+use weftline_sim::scenario::{Hooks, Scenario};
+
+/// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
+const DUMBBELL: &str = r#"
+[topology]
+kind = "dumbbell"
+left = 8
+right = 8
+host_link = { rate = "10Gbps", delay = "1us" }
+bottleneck_link = { rate = "1Gbps", delay = "5us" }
+
+[switch]
+pfc = { enabled = false }
+
+[[switch.port]]
+match = "s0->s1"
+queue = QUEUE
+
+[transport]
+recovery = "selective-repeat"
+rto = "2ms"
+window = "10KB"
+controller = { kind = "none" }
+
+[[workload]]
+kind = "incast"
+senders = 15
+receiver = "host15"
+size = "100KB"
+arrivals = "periodic"
+every = "5ms"
+count = 3
+"#;
+
+fn config(queue: &str) -> Config {
+    let text = DUMBBELL.replace("QUEUE", queue);
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default())
+        .unwrap_or_else(|error| panic!("{queue}: {error}"));
+    scenario.config().unwrap()
+}
+
+fn dropped(outcome: &Outcome) -> u64 {
+    sum_of(outcome, |totals| totals.packets_dropped)
+}
+
+#[test]
+fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
+    let config = config("{ kind = \"fifo\", packets = 20 }");
+    let (left, right) = (node_named(&config.topology, "s0"), node_named(&config.topology, "s1"));
+    let at = |node, towards| config.switch.queue_at(node, port_towards(&config.topology, node, towards));
+    assert!(matches!(at(left, right), QueueConfig::Managed(_)));
+    assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::Fifo, &QueueConfig::Fifo));
+}
+
+/// Queues that a port may be given, each small enough to drop.
+const QUEUES: &[&str] = &[
+    "{ kind = \"afq\", rounds = 4, round_bytes = \"2KB\" }",
+    "{ kind = \"dualpi2\", packets = 40, target = \"50us\", update = \"50us\", alpha = 5, beta = 200 }",
+    "{ kind = \"red\", min_queue = \"10KB\", max_queue = \"20KB\", weight = 0.1, ecn = false }",
+    "{ kind = \"codel\", target = \"20us\", interval = \"200us\" }",
+    "{ kind = \"fq-codel\", target = \"20us\", interval = \"200us\", queues = 4, ecn = false }",
+    "{ kind = \"fq-codel\", packets = 40, queues = 0, nic_packets = 1 }",
+    "{ kind = \"drr\", packets = 40 }",
+    "{ kind = \"cebinae\", packets = 40, deadline = \"10us\" }",
+    "{ kind = \"fifo\", packets = 20 }",
+    "{ kind = \"fifo\", limit = \"20KB\", nic_packets = 1, link_header = \"2B\" }",
+];
+
+#[test]
+fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
+    for queue in QUEUES {
+        let (kept, outcome) = run(config(queue));
+        assert!(outcome.flows > 20 && outcome.flows_done == outcome.flows, "{queue}: {}", outcome.flows);
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
+        assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
+        if let [(_, _, totals)] = outcome.cebinae[..] {
+            // One window a round of 2^19 ns, but the first; what was counted is what came.
+            let rounds = outcome.end.ns() / (1 << 19);
+            assert!(totals.windows.abs_diff(rounds) <= 2, "{totals:?}, {rounds} rounds");
+            assert!(totals.windows_saturated > 0 && totals.to_tail > 0, "{totals:?}");
+            assert_eq!(dropped(&outcome), totals.dropped_by_filter + totals.dropped_by_buffer);
+        }
+    }
+}

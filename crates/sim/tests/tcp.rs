@@ -1,0 +1,311 @@
+//! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may say of it.
+
+mod common;
+
+use common::*;
+use std::path::Path;
+use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
+use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::workload::FlowSpec;
+
+/// A dumbbell with hosts at 1 Gb/s and 1 ms, 100 Mb/s and 8 ms between them: data of 1050 B, all else 50 B.
+const DUMBBELL: &str = r#"
+[topology]
+kind = "dumbbell"
+left = 4
+right = 4
+host_link = { rate = "1Gbps", delay = "1ms" }
+bottleneck_link = { rate = "100Mbps", delay = "8ms" }
+
+[transport]
+kind = "tcp"
+mss = "1000B"
+header = "50B"
+ack_header = "50B"
+syn_header = "50B"
+ack_every = 1
+controller = { kind = "newreno" }
+
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
+fn load(sets: &[(&str, &str)]) -> Result<Scenario, String> {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Scenario::load(DUMBBELL, "tcp.toml", Path::new("."), &sets, None, Hooks::default())
+        .map_err(|error| error.to_string())
+}
+
+fn dumbbell(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
+    let scenario = load(sets).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") };
+    if let Until::FlowsDone { stall, .. } = &mut config.until {
+        *stall = Time::from_ms(300_000);
+    }
+    config
+}
+
+/// Completion times in tenths of a microsecond.
+fn tenths(config: Config) -> Vec<u64> {
+    let (kept, _) = run(config);
+    completion_times(&kept).iter().map(|fct| fct.ns() / 100).collect()
+}
+
+#[test]
+fn a_handshake_and_one_window_take_the_time_that_links_take() {
+    // SYN and SYN-ACK 10.0048 ms each (0.4 + 4 + 0.4 us and 10 ms). The third packet is 0.4 us ahead of the data; ten of
+    // them, 84 us each at the bottleneck, and 10.0048 ms for the last acknowledgement.
+    let way = 84 + 84 + 840 + 100_000;
+    let one_window = 2 * 100_048 + 4 + way + 9 * 840 + 100_048;
+    assert_eq!(tenths(dumbbell(&[], vec![flow(0, 4, 10_000, Time::ZERO)])), [one_window]);
+}
+
+#[test]
+fn slow_start_doubles_the_window_every_round_trip() {
+    let way = 84 + 84 + 840 + 100_000;
+    // Each of the ten acknowledgements, 84 us apart, lets two segments out: twenty, back to back at the bottleneck.
+    let first_ack = 2 * 100_048 + 4 + way + 100_048;
+    let second_window = first_ack + way + 19 * 840 + 100_048;
+    assert_eq!(tenths(dumbbell(&[], vec![flow(0, 4, 30_000, Time::ZERO)])), [second_window]);
+}
+
+#[test]
+fn two_flows_fill_a_bottleneck() {
+    let flows = vec![flow(0, 4, 20_000_000, Time::ZERO), flow(1, 5, 20_000_000, Time::from_ms(1))];
+    let limit = [("switch.queue", "{ kind = \"priority\", limit = \"262500B\", drop = \"tail\" }")];
+    let (kept, outcome) = run(dumbbell(&limit, flows));
+    let last = completion_times(&kept).into_iter().max().unwrap();
+    // 40 MB in packets of 1050 B at 100 Mb/s: 3.36 s.
+    assert!(last > Time::from_ms(3360) && last < Time::from_ms(3900), "{last}");
+    assert!(sum_of(&outcome, |port| port.packets_dropped) > 0);
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert_eq!(again, sum_of(&outcome, |port| port.packets_dropped), "what was lost is sent again, once");
+}
+
+#[test]
+fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none() {
+    let fct = |sets: &[(&str, &str)], bytes| tenths(dumbbell(sets, vec![flow(0, 4, bytes, Time::ZERO)]))[0];
+    let way = 84 + 84 + 840 + 100_000;
+    let all_at_once = |segments: u64| 2 * 100_048 + 4 + way + (segments - 1) * 840 + 100_048;
+    let two = [("transport.ack_every", "2"), ("transport.initial_window", "1")];
+    assert_eq!(fct(&two, 1_000), all_at_once(1), "the last segment is acknowledged at once");
+    // The first segment alone waits for 40 ms; the second and last does not.
+    assert_eq!(fct(&two, 2_000), all_at_once(1) + 400_000 + way + 100_048);
+    // Ten segments are five acknowledgements.
+    assert_eq!(fct(&[("transport.ack_every", "2")], 10_000), all_at_once(10));
+}
+
+#[test]
+fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies() {
+    let mut config = dumbbell(&[("transport.retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
+    config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::ALL });
+    config.until = Until::At(Time::from_ms(200_000));
+    let (kept, outcome) = run(config);
+    assert_eq!((kept.flows[0].finish, kept.flows[0].packets_sent), (None, 0));
+    // One SYN and six more: at 1, 3, 7, 15, 31 and 63 s.
+    assert_eq!(sum_of(&outcome, |port| port.packets_lost), 7);
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timeout() {
+    // Of the first window all are lost but what the handshake needs: the queue of the bottleneck holds one packet.
+    let sets = [("switch.queue", "{ kind = \"fifo\", packets = 1 }"), ("transport.initial_window", "3")];
+    let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
+    // The third of three finds one on the link and one that waits. The first two are acknowledged, the last 84 us later than
+    // alone; SRTT after them is within the 200 ms that the timeout adds to it.
+    let fct = kept.flows[0].finish.unwrap();
+    assert_eq!(kept.flows[0].packets_retransmitted, 1);
+    let (way, ack) = (10_100_800_000u64, 10_004_800_000u64);
+    let first_acks = 2 * ack + 400_000 + way + 84_000_000 + ack;
+    assert!(fct.0 > first_acks + 220_000_000_000 && fct.0 < first_acks + 242_000_000_000, "{fct}");
+}
+
+/// Bytes per second of a flow between 10 s and the end, by a link with this share of data lost at random.
+fn goodput_under_loss(controller: &str, share: f64, seconds: u64, sets: &[(&str, &str)]) -> f64 {
+    let kind = format!("{{ kind = \"{controller}\" }}");
+    let mut all = vec![("transport.controller", kind.as_str())];
+    all.extend_from_slice(sets);
+    let mut config = dumbbell(&all, vec![flow(0, 4, 1 << 40, Time::ZERO)]);
+    config.failures.loss = Some(LinkLoss { share, kinds: LinkLoss::DATA });
+    config.until = Until::At(Time::from_ms(1000 * seconds));
+    config.measure.flow_goodput = Some(Sampled { what: vec![0], every: Time::from_ms(1000) });
+    let (kept, _) = run_in(1, config);
+    let rates: Vec<f64> =
+        kept.samples.iter().filter(|s| s.time > Time::from_ms(10_000)).map(|s| s.value / 8.0).collect();
+    rates.iter().sum::<f64>() / rates.len() as f64
+}
+
+#[test]
+fn newreno_keeps_mathis_law_under_random_loss() {
+    for share in [0.0005f64, 0.001, 0.002] {
+        // Three links lose; RTT 20.05 ms, never a queue. C = 1.31 for random losses and an acknowledgement per segment (Mathis,
+        // Semke, Mahdavi, Ott, CCR 27(3), 1997, Table 1).
+        let loss = 1.0 - (1.0 - share).powi(3);
+        let predicted = 1000.0 / 0.0200268 * 1.31 / loss.sqrt();
+        let found = goodput_under_loss("newreno", share, 600, &[("topology.bottleneck_link.rate", "1Gbps")]);
+        println!("loss {loss:.5}: {found:.0} B/s, Mathis {predicted:.0}, ratio {:.3}", found / predicted);
+        assert!((found / predicted - 1.0).abs() < 0.1, "{share}: {found} and {predicted}");
+    }
+}
+
+/// Samples of a metric of flow 0.
+fn watched(config: Config, every: Time, metric: &str) -> Vec<(f64, f64)> {
+    let mut config = config;
+    config.measure.controllers = Some(Sampled { what: vec![0], every });
+    let (kept, _) = run_in(1, config);
+    let of = |s: &&weftline_sim::measure::Sample| s.metric == metric;
+    kept.samples.iter().filter(of).map(|s| (s.time.as_seconds(), s.value)).collect()
+}
+
+fn long_flow(controller: &str, seconds: u64, sets: &[(&str, &str)]) -> Config {
+    let kind = format!("{{ kind = \"{controller}\" }}");
+    let mut all = vec![("transport.controller", kind.as_str())];
+    all.extend_from_slice(sets);
+    let mut config = dumbbell(&all, vec![flow(0, 4, 1 << 40, Time::ZERO)]);
+    config.until = Until::At(Time::from_ms(1000 * seconds));
+    config
+}
+
+#[test]
+fn vegas_keeps_two_to_four_packets_in_the_queue() {
+    // Slow start overruns the queue by a whole window, which it gives back by a segment a round trip.
+    let queued = watched(long_flow("vegas", 60, &[]), Time::from_ms(100), "queued_segments");
+    let late: Vec<f64> = queued.iter().filter(|s| s.0 > 45.0).map(|s| s.1).collect();
+    assert!(late.len() > 100);
+    assert!(late.iter().all(|queued| (2.0..=4.0).contains(queued)), "{late:?}");
+}
+
+#[test]
+fn cubic_follows_its_cubic_after_a_loss() {
+    // A queue of a bandwidth-delay product: the window of 480 segments meets a loss, and returns along 0.4 (t - K)^3 + Wmax.
+    let limit = [("switch.queue", "{ kind = \"fifo\", packets = 240 }")];
+    let config = long_flow("cubic", 60, &limit);
+    let every = Time::from_ms(10);
+    let wmax = watched(config.clone(), every, "w_max_segments");
+    let k = watched(config.clone(), every, "k_seconds");
+    let cwnd = watched(config, every, "cwnd_bytes");
+    let mut epochs = 0;
+    for at in 1..cwnd.len() {
+        // An epoch begins where K changes; its window is compared four seconds later.
+        let four_seconds = at + 400;
+        let whole = four_seconds < k.len() && k[at..=four_seconds].iter().all(|s| s.1 == k[at].1);
+        if k[at].1 == k[at - 1].1 || k[at].1 == 0.0 || !whole {
+            continue;
+        }
+        // K follows from the window that was left.
+        let left = cwnd[at].1 / 1000.0;
+        let expected_k = ((wmax[at].1 - left) / 0.4).cbrt();
+        assert!((k[at].1 - expected_k).abs() < 0.35, "K {} and {expected_k}", k[at].1);
+        let expected = 0.4 * (4.0 - k[at].1).powi(3) + wmax[at].1;
+        let found = cwnd[four_seconds].1 / 1000.0;
+        assert!((found - expected).abs() < 4.0, "window {found} and {expected}");
+        epochs += 1;
+    }
+    assert!(epochs >= 3, "{epochs} epochs");
+}
+
+#[test]
+fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
+    // RTT 40.1 ms: at half of that ProbeRTT lasts ten rounds, and the filter of the bandwidth forgets.
+    let config = long_flow("bbr", 25, &[("topology.bottleneck_link.delay", "18ms")]);
+    let of = |metric| watched(config.clone(), Time::from_ms(5), metric);
+    let (cwnd, gain, mode) = (of("cwnd_bytes"), of("pacing_gain"), of("mode"));
+    let (bandwidth, rtprop) = (of("btlbw_bps"), of("rtprop_ns"));
+    // Startup, Drain, ProbeBW; then ProbeRTT with four segments, and ProbeBW again.
+    let mut modes: Vec<f64> = mode.iter().map(|s| s.1).collect();
+    modes.dedup();
+    assert_eq!(modes, [0.0, 1.0, 2.0, 3.0, 2.0, 3.0, 2.0]);
+    let probes: Vec<f64> =
+        mode.windows(2).filter(|w| w[1].1 == 3.0 && w[0].1 != 3.0).map(|w| w[1].0).collect();
+    assert!((10.0..10.5).contains(&probes[0]) && (20.3..21.0).contains(&probes[1]), "{probes:?}");
+    let in_probe: Vec<f64> = (0..cwnd.len()).filter(|&at| mode[at].1 == 3.0).map(|at| cwnd[at].1).collect();
+    assert!(in_probe.iter().all(|cwnd| *cwnd == 4_000.0) && (45..65).contains(&(in_probe.len() / 2)));
+    // 100 Mb/s less headers, and 40.1 ms.
+    let late = |series: &[(f64, f64)]| series.iter().filter(|s| s.0 > 1.0).map(|s| s.1).collect::<Vec<_>>();
+    let bandwidth = late(&bandwidth);
+    let extremes = bandwidth.iter().fold((f64::MAX, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
+    assert!(bandwidth.iter().all(|bps| (bps / 95.238e6 - 1.0).abs() < 0.001), "{extremes:?}");
+    // When it is measured anew, what a probe left in the queue counts until that is gone.
+    let settled = (0..rtprop.len()).filter(|&at| mode[at].1 == 2.0 && rtprop[at].0 > 1.0);
+    assert!(settled.into_iter().all(|at| (rtprop[at].1 / 40.1064e6 - 1.0).abs() < 0.001));
+    // One phase in eight probes, one drains (for less than an RTprop at times).
+    let steady: Vec<f64> = (0..gain.len()).filter(|&at| mode[at].1 == 2.0).map(|at| gain[at].1).collect();
+    let share = |of: f64| steady.iter().filter(|gain| **gain == of).count() as f64 / steady.len() as f64;
+    assert!(
+        (0.11..0.17).contains(&share(1.25)) && (0.05..0.13).contains(&share(0.75)),
+        "{} {}",
+        share(1.25),
+        share(0.75)
+    );
+}
+
+#[test]
+fn dctcp_keeps_the_queue_at_its_mark() {
+    let sets = [("switch.ecn", "{ kmin = \"30KB\", kmax = \"30KB\", pmax = 1.0 }")];
+    let config = long_flow("dctcp", 20, &sets);
+    let alpha = watched(config.clone(), Time::from_ms(100), "alpha");
+    let cwnd = watched(config, Time::from_ms(100), "cwnd_bytes");
+    // A bandwidth-delay product is 239 packets, the mark 28.6 above it: W* = 268 + 1, alpha = sqrt(2 / W*) = 0.086 and windows
+    // between W* (1 - alpha / 2) and W* + 1 (Alizadeh et al., SIGCOMM 2010, §3.3).
+    let late = |series: &[(f64, f64)]| series.iter().filter(|s| s.0 > 5.0).map(|s| s.1).collect::<Vec<_>>();
+    let alpha = late(&alpha);
+    let mean = alpha.iter().sum::<f64>() / alpha.len() as f64;
+    assert!((mean / 0.086 - 1.0).abs() < 0.15, "{mean}");
+    assert!(late(&cwnd).iter().all(|bytes| (253e3..273e3).contains(bytes)));
+}
+
+#[test]
+fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
+    let complains = |sets: &[(&str, &str)], expected: &str| {
+        let error = load(sets).err().unwrap_or_default();
+        assert!(error.contains(expected), "{error}");
+    };
+    let hpcc = "\"hpcc\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\"";
+    complains(&[("transport.controller", "{ kind = \"hpcc\" }")], hpcc);
+    let cubik = "unknown controller \"cubik\": did you mean \"cubic\"?";
+    complains(&[("transport.controller", "{ kind = \"cubik\" }")], cubik);
+    let python = "\"python:mine\" steers the rate";
+    complains(&[("transport.controller", "{ kind = \"python:mine\" }")], python);
+    complains(&[("transport.send_buffer", "1KB")], "expected two segments, 2KB, to 1073741.823KB");
+    complains(&[("transport.rto_min", "0us")], "expected a time from 1us");
+    complains(&[("transport.app_rate", "0bps")], "would never end");
+    complains(&[("transport.profile", "ns3")], "unknown value \"ns3\"");
+    complains(&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA");
+    let rdma = DUMBBELL.replace("newreno", "cubic");
+    let rdma = rdma[..rdma.find("[transport]").unwrap()].to_string()
+        + "[transport]\ncontroller = { kind = \"cubic\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let error =
+        Scenario::load(&rdma, "rdma.toml", Path::new("."), &[], None, Hooks::default()).err().unwrap();
+    assert!(error.to_string().contains("set transport.kind = \"tcp\""), "{error}");
+}
+
+#[test]
+fn profiles_are_sets_of_keys_that_may_be_set_alone() {
+    let resolved =
+        |sets: &[(&str, &str)]| load(sets).unwrap_or_else(|error| panic!("{error}")).resolved().to_string();
+    let ns3 =
+        resolved(&[("transport.profile", "ns3-3.35"), ("transport.controller", "{ kind = \"cubic\" }")]);
+    for line in [
+        "rtt_clock = \"1ms\"",
+        "rtt = \"smoothed\"",
+        "rto_min = \"1s\"",
+        "prr_wraps = true",
+        "reno_friendly = false",
+    ] {
+        assert!(ns3.contains(line), "{line}\n{ns3}");
+    }
+    let mixed = resolved(&[("transport.profile", "ns3-3.35"), ("transport.rto_min", "200ms")]);
+    assert!(mixed.contains("rto_min = \"200ms\"") && mixed.contains("rtt_clock = \"1ms\""));
+    assert!(resolved(&[]).contains("rtt_clock = \"0ps\""), "{}", resolved(&[]));
+}
+
+#[test]
+fn an_application_that_writes_at_a_rate_is_what_limits_its_flow() {
+    // 8 Mb/s of payload: a message of 1000 B every millisecond, the first at once; the last of 500 at 499 ms.
+    let sets = [("transport.app_rate", "8Mbps")];
+    let fct = tenths(dumbbell(&sets, vec![flow(0, 4, 500_000, Time::ZERO)]))[0];
+    let way = 84 + 84 + 840 + 100_000;
+    assert_eq!(fct, 4_990_000 + way + 100_048);
+}
