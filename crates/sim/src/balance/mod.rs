@@ -12,6 +12,7 @@ mod flowlets;
 mod hula;
 mod label;
 mod letflow;
+pub mod mptcp;
 mod presto;
 mod round_robin;
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
 
+mod balancing;
+
 use super::agenda::Action;
 use super::buffer::SharedBuffer;
 use super::ecn::EcnMarker;
 use super::partition::Partition;
 use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
-use crate::balance::{Balancer, Hula, LoadBalancer, Ports, Side};
+use crate::balance::{Balancer, LoadBalancer};
 use crate::config::Compat;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -15,6 +17,7 @@ use crate::telemetry::int::{HopState, IntStacks};
 use crate::telemetry::pint::{Leaving, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
+use balancing::OwnPorts;
 
 /// What a switch writes into the packets that take telemetry along.
 pub enum SwitchTelemetry {
@@ -300,164 +303,6 @@ impl Switch {
                 self.send_pfc(net, ingress, class, PacketKind::Resume);
             }
         }
-    }
-}
-
-/// What balancers that watch, and probe, make a switch do.
-impl Switch {
-    /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.
-    #[inline(never)]
-    fn pass_watched(&mut self, net: &mut Partition, out: PortId, id: PacketId) -> bool {
-        let packet = &mut net.packets[id];
-        let port = &mut net.ports[out as usize];
-        let passes = port.is_idle(net.now)
-            && port.up
-            && net.compat == Compat::None
-            && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
-            && port.queue.lets_through(packet.class, port.paused);
-        if !passes {
-            return false;
-        }
-        let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
-        net.totals[out as usize].ecn_marks += u64::from(marks);
-        self.tell_balancer(net, out, id);
-        net.transmit(out, id, false);
-        true
-    }
-
-    /// The balancer is told of a packet that leaves.
-    #[inline(never)]
-    fn tell_balancer(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let local = out - self.first_port;
-        let at = (net.now, net.ports[out as usize].line.rate.0);
-        let size = u32::from(net.packets[id].size);
-        if !self.balancer.writes_headers() || net.packets[id].class == 0 {
-            return self.balancer.departs(local, size, &mut 0, at);
-        }
-        let mut header = net.headers.get(id);
-        self.balancer.departs(local, size, &mut header, at);
-        net.headers.set(id, header);
-    }
-
-    /// What a packet carries for the balancers is put on at its first switch, and taken off at its last.
-    #[inline(never)]
-    fn write_header(&mut self, net: &mut Partition, port: PortId, out: PortId, id: PacketId) {
-        let Balancer::Conga(conga) = &mut self.balancer else { return };
-        let ways = (port - self.first_port, out - self.first_port);
-        let mut header = net.headers.get(id);
-        let packet = &mut net.packets[id];
-        let more = conga.passes(packet, ways, &mut header, net.now);
-        packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
-        net.headers.set(id, header);
-    }
-
-    /// When its timer comes up first; none: it has none.
-    pub fn first_timer(&self) -> Option<Time> {
-        match &self.balancer {
-            Balancer::Hula(hula) => hula.first_probes(),
-            _ => None,
-        }
-    }
-
-    /// Probes are due: one of this switch by each port upward.
-    #[inline(never)]
-    pub fn timer(&mut self, net: &mut Partition, routes: &Routes) {
-        let Balancer::Hula(hula) = &self.balancer else { return };
-        let (Some(own), interval) = (hula.own(), hula.interval()) else { return };
-        let up = |hula: &Hula, local: u32| hula.neighbours()[local as usize].side == Side::Up;
-        self.send_probes(net, routes, own, 0, up);
-        let node = net.ports[self.first_port as usize].slot;
-        let again = Action::SwitchTimer { switch: node - net.hosts, token: 0 };
-        net.schedule(node, net.now + interval, again);
-    }
-
-    /// A probe has come in by a port: it is taken note of, and what is news is passed on.
-    #[inline(never)]
-    fn hear_probe(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
-        let (tor, said) = (net.packets[id].src, net.packets[id].aux as u8);
-        net.discard(id);
-        let local = port - self.first_port;
-        let Balancer::Hula(hula) = &mut self.balancer else { return };
-        let allowed = leads_to(routes, self.row, hula.host_on(tor), local);
-        let seen = OwnPorts { net, first: self.first_port };
-        let Some(utilisation) = hula.hear(tor, said, local, allowed, &seen) else { return };
-        self.send_probes(net, routes, tor, utilisation, |hula, to| hula.passes_on(local, to));
-    }
-
-    /// Sends probes of a ToR by the ports for which `by` holds, to those who would take them in: for whom this switch is on
-    /// a shortest path.
-    fn send_probes(
-        &mut self,
-        net: &mut Partition,
-        routes: &Routes,
-        tor: u32,
-        utilisation: u8,
-        by: impl Fn(&Hula, u32) -> bool,
-    ) {
-        let Balancer::Hula(hula) = &self.balancer else { return };
-        let (host, ports) = (hula.host_on(tor), hula.neighbours().len() as u32);
-        for local in 0..ports {
-            let Balancer::Hula(hula) = &mut self.balancer else { return };
-            let there = hula.neighbours()[local as usize];
-            let port = self.first_port + local;
-            let goes = by(hula, local)
-                && net.ports[port as usize].up
-                && leads_to(routes, routes.row(there.node), host, there.port);
-            if !goes {
-                continue;
-            }
-            hula.count_probe();
-            let probe = Packet {
-                kind: PacketKind::Probe,
-                size: hula.probe_size(),
-                src: tor,
-                aux: u32::from(utilisation),
-                telemetry: NONE,
-                ..Packet::default()
-            };
-            let id = net.packets.insert(probe);
-            // Class 0: before all others; only a queue with a buffer of its own refuses it.
-            let queue = &mut net.ports[port as usize].queue;
-            if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
-                net.drop_packet(port, dropped);
-            }
-            self.kick(net, port);
-        }
-    }
-}
-
-/// Whether a port of the node of `row` is on a shortest path to a host.
-fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
-    match routes.hops_from(row, host) {
-        NextHops::None => false,
-        NextHops::One(only) => only == port,
-        NextHops::Many(ports) => ports.contains(&port),
-    }
-}
-
-/// What a switch's balancer may see.
-struct OwnPorts<'a> {
-    net: &'a Partition,
-    first: PortId,
-}
-
-impl OwnPorts<'_> {
-    fn port(&self, local: u32) -> &Port {
-        &self.net.ports[(self.first + local) as usize]
-    }
-}
-
-impl Ports for OwnPorts<'_> {
-    fn now(&self) -> Time {
-        self.net.now
-    }
-    fn backlog(&self, port: u32) -> u64 {
-        let port = self.port(port);
-        let leaving = port.busy_until.saturating_sub(self.net.now);
-        port.queue.bytes() + port.line.rate.bytes_in(leaving).0
-    }
-    fn rate(&self, port: u32) -> Rate {
-        self.port(port).line.rate
     }
 }
 

@@ -1,0 +1,246 @@
+//! Which connection a flow belongs to, and which of its subflows it is: what a ToR learns from the packets of set-up that pass.
+//!
+//! The third packet of a first handshake has both keys, and with them both tokens; a first packet that joins names a token. The
+//! connection's id is the two tokens, the initiator's first. The first flow is subflow 0, those that join count up and wrap
+//! after 16. The forged join that a host would reject only gets a rank, so nothing is authenticated; it is forgotten with the
+//! reset that answers it. Flows that are silent for long, and the longest silent ones of a full table, are forgotten.
+//!
+//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk); the id, the eviction and the sizes are ours.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::super::SubflowMark;
+use super::options::{Join, MptcpOption, find};
+use super::tokens::{Version, token};
+
+/// A TCP connection by its ends, whoever sends: the one that opened it first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowKey {
+    pub client: (u32, u16),
+    pub server: (u32, u16),
+}
+
+/// What of a TCP header counts here.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment<'a> {
+    pub flow: FlowKey,
+    pub reset: bool,
+    pub syn: bool,
+    pub options: &'a [u8],
+}
+
+/// The tables of a ToR.
+pub struct Connections {
+    flows: FxHashMap<FlowKey, Known>,
+    /// Connections by either token.
+    tokens: FxHashMap<u32, u64>,
+    live: FxHashMap<u64, Live>,
+    /// Flows in the order in which they were looked at last; those that were looked at since are put behind when they come up.
+    order: VecDeque<(FlowKey, u64)>,
+    most: usize,
+    idle: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    mark: SubflowMark,
+    seen: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    flows: u32,
+    next: u8,
+}
+
+impl Connections {
+    /// Room for so many flows, at least one; a flow that is silent for longer than `idle` is forgotten.
+    pub fn new(most: usize, idle: u64) -> Connections {
+        Connections {
+            flows: FxHashMap::default(),
+            tokens: FxHashMap::default(),
+            live: FxHashMap::default(),
+            order: VecDeque::new(),
+            most: most.max(1),
+            idle,
+        }
+    }
+
+    /// A segment passes at a time not before the last: the mark of its flow, if it belongs to a known connection.
+    pub fn see(&mut self, segment: &Segment, now: u64) -> Option<SubflowMark> {
+        self.expire(now);
+        if segment.reset {
+            let known = self.flows.get(&segment.flow).map(|known| known.mark);
+            self.forget(segment.flow);
+            return known;
+        }
+        if let Some(known) = self.flows.get_mut(&segment.flow).filter(|_| !segment.syn) {
+            known.seen = now;
+            return Some(known.mark);
+        }
+        match find(segment.options)? {
+            MptcpOption::Capable { version, sender: Some(client), receiver: Some(server) } => {
+                let version = if version == 0 { Version::V0 } else { Version::V1 };
+                let tokens = [client, server].map(|key| token(version, key));
+                let connection = u64::from(tokens[0]) << 32 | u64::from(tokens[1]);
+                self.tokens.extend(tokens.map(|token| (token, connection)));
+                Some(self.add(segment.flow, connection, now))
+            }
+            MptcpOption::Join(Join::Syn { token, .. }) => {
+                // The same first packet again is the same subflow.
+                if let Some(known) = self.flows.get(&segment.flow) {
+                    return Some(known.mark);
+                }
+                let connection = *self.tokens.get(&token)?;
+                Some(self.add(segment.flow, connection, now))
+            }
+            MptcpOption::Capable { .. } | MptcpOption::Join(_) | MptcpOption::Other(_) => None,
+        }
+    }
+
+    /// Flows that are known.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn add(&mut self, flow: FlowKey, connection: u64, now: u64) -> SubflowMark {
+        self.forget(flow);
+        while self.flows.len() >= self.most && self.forget_oldest() {}
+        let live = self.live.entry(connection).or_insert(Live { flows: 0, next: 0 });
+        let mark = SubflowMark { connection, subflow: live.next };
+        (live.flows, live.next) = (live.flows + 1, (live.next + 1) & 15);
+        self.flows.insert(flow, Known { mark, seen: now });
+        self.order.push_back((flow, now));
+        mark
+    }
+
+    /// A flow has ended; with its last flow, the connection.
+    fn forget(&mut self, flow: FlowKey) {
+        let Some(known) = self.flows.remove(&flow) else { return };
+        let connection = known.mark.connection;
+        let Some(live) = self.live.get_mut(&connection) else { return };
+        live.flows -= 1;
+        if live.flows == 0 {
+            self.live.remove(&connection);
+            for token in [(connection >> 32) as u32, connection as u32] {
+                if self.tokens.get(&token) == Some(&connection) {
+                    self.tokens.remove(&token);
+                }
+            }
+        }
+    }
+
+    /// Forgets the flow that has been silent longest; false if there is none.
+    fn forget_oldest(&mut self) -> bool {
+        while let Some((flow, seen)) = self.order.pop_front() {
+            match self.flows.get(&flow) {
+                Some(known) if known.seen > seen => self.order.push_back((flow, known.seen)),
+                Some(_) => {
+                    self.forget(flow);
+                    return true;
+                }
+                None => {}
+            }
+        }
+        false
+    }
+
+    /// Forgets flows that have been silent for too long.
+    fn expire(&mut self, now: u64) {
+        while let Some(&(flow, seen)) = self.order.front() {
+            if now - seen <= self.idle {
+                return;
+            }
+            self.order.pop_front();
+            match self.flows.get(&flow) {
+                Some(known) if now - known.seen <= self.idle => self.order.push_back((flow, known.seen)),
+                Some(_) => self.forget(flow),
+                None => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
+    const ID: u64 = 0xe9d6_2dff_e7c7_6f1d;
+
+    fn flow(port: u16) -> FlowKey {
+        FlowKey { client: (1, port), server: (2, 80) }
+    }
+
+    fn third_ack(tables: &mut Connections, port: u16, keys: [u64; 2], now: u64) -> Option<SubflowMark> {
+        let mut options = vec![30, 20, 0x01, 0x81];
+        keys.iter().for_each(|key| options.extend(key.to_be_bytes()));
+        tables.see(&Segment { flow: flow(port), reset: false, syn: false, options: &options }, now)
+    }
+
+    fn join(tables: &mut Connections, port: u16, token: u32, now: u64) -> Option<SubflowMark> {
+        let mut options = vec![30, 12, 0x10, 2];
+        options.extend(token.to_be_bytes());
+        options.extend([0; 4]);
+        tables.see(&Segment { flow: flow(port), reset: false, syn: true, options: &options }, now)
+    }
+
+    fn data(tables: &mut Connections, port: u16, now: u64) -> Option<u8> {
+        let segment = Segment { flow: flow(port), reset: false, syn: false, options: &[] };
+        tables.see(&segment, now).map(|mark| mark.subflow)
+    }
+
+    #[test]
+    fn subflows_are_told_by_the_token_and_numbered_as_they_come() {
+        let mut tables = Connections::new(100, 1000);
+        assert_eq!(data(&mut tables, 1, 0), None, "plain TCP");
+        assert_eq!(third_ack(&mut tables, 1, KEYS, 1), Some(SubflowMark { connection: ID, subflow: 0 }));
+        assert_eq!(join(&mut tables, 2, 0xe7c7_6f1d, 2), Some(SubflowMark { connection: ID, subflow: 1 }));
+        assert_eq!(join(&mut tables, 2, 0xe7c7_6f1d, 3).map(|m| m.subflow), Some(1), "sent again");
+        assert_eq!(
+            join(&mut tables, 3, 0xe9d6_2dff, 4).map(|m| m.subflow),
+            Some(2),
+            "joined from the other end"
+        );
+        assert_eq!(join(&mut tables, 4, 0x1234_5678, 5), None, "an unknown token is plain TCP");
+        assert_eq!([1, 2, 3, 4].map(|port| data(&mut tables, port, 6)), [Some(0), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn the_seventeenth_subflow_is_the_first_again() {
+        let mut tables = Connections::new(100, 1000);
+        third_ack(&mut tables, 100, KEYS, 0);
+        let marks: Vec<u8> =
+            (1..=17).map(|port| join(&mut tables, port, 0xe7c7_6f1d, 0).unwrap().subflow).collect();
+        assert_eq!(marks[..3], [1, 2, 3]);
+        assert_eq!(marks[14..], [15, 0, 1]);
+    }
+
+    #[test]
+    fn a_reset_ends_a_flow_and_the_last_one_the_connection() {
+        let mut tables = Connections::new(100, 1000);
+        third_ack(&mut tables, 1, KEYS, 0);
+        join(&mut tables, 2, 0xe7c7_6f1d, 0);
+        for (port, left) in [(2, 1), (1, 0)] {
+            tables.see(&Segment { flow: flow(port), reset: true, syn: false, options: &[] }, 1);
+            assert_eq!(tables.flows(), left);
+        }
+        assert_eq!(join(&mut tables, 3, 0xe7c7_6f1d, 2), None);
+        assert!(tables.tokens.is_empty() && tables.live.is_empty());
+    }
+
+    #[test]
+    fn silent_flows_are_forgotten_and_a_full_table_forgets_the_longest_silent() {
+        let mut tables = Connections::new(2, 1000);
+        third_ack(&mut tables, 1, KEYS, 0);
+        join(&mut tables, 2, 0xe7c7_6f1d, 10);
+        assert_eq!(data(&mut tables, 1, 20), Some(0));
+        assert_eq!(join(&mut tables, 3, 0xe7c7_6f1d, 30).map(|m| m.subflow), Some(2));
+        assert_eq!([1, 2, 3].map(|port| data(&mut tables, port, 40)), [Some(0), None, Some(2)]);
+        assert_eq!(data(&mut tables, 1, 900), Some(0));
+        assert_eq!(data(&mut tables, 3, 1041), None, "silent since 40");
+        assert_eq!(data(&mut tables, 1, 1041), Some(0));
+    }
+}

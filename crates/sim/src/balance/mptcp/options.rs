@@ -1,0 +1,127 @@
+//! Finding the MPTCP option of connection set-up among the options of a TCP header.
+//!
+//! Options are at most 40 bytes: kinds 0 (end) and 1 (padding) of one byte, all others with their length in the second. MPTCP is
+//! kind 30; the high half of its third byte says which option it is.
+//!
+//! Source: RFC 9293 §3.1; RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2.
+
+const MPTCP: u8 = 30;
+
+/// One MPTCP option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MptcpOption {
+    /// MP_CAPABLE: the keys that it has. A first packet of version 1 has none, the answer the server's, the third both.
+    Capable {
+        version: u8,
+        sender: Option<u64>,
+        receiver: Option<u64>,
+    },
+    Join(Join),
+    /// Any other, by its subtype: data sequence mapping, addresses, and so on.
+    Other(u8),
+}
+
+/// MP_JOIN, which differs in each packet of the handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Join {
+    /// To the connection whose receiver has this token.
+    Syn {
+        address: u8,
+        token: u32,
+        nonce: u32,
+    },
+    SynAck {
+        address: u8,
+        nonce: u32,
+    },
+    Ack,
+}
+
+/// The first MPTCP option among these bytes; none: there is none, or what is there is cut off or of no known form.
+pub fn find(options: &[u8]) -> Option<MptcpOption> {
+    let mut rest = options.get(..options.len().min(40))?;
+    loop {
+        match *rest {
+            [] | [0, ..] => return None,
+            [1, ref more @ ..] => rest = more,
+            [kind, length, ..] => {
+                let option = rest.get(..usize::from(length)).filter(|option| option.len() >= 2)?;
+                if kind == MPTCP {
+                    return read(option);
+                }
+                rest = &rest[option.len()..];
+            }
+            [_] => return None,
+        }
+    }
+}
+
+fn read(option: &[u8]) -> Option<MptcpOption> {
+    let word = |at: usize| Some(u32::from_be_bytes(option.get(at..at + 4)?.try_into().ok()?));
+    let key = |at: usize| Some(u64::from_be_bytes(option.get(at..at + 8)?.try_into().ok()?));
+    let (subtype, low) = (option.get(2)? >> 4, option[2] & 15);
+    let address = option.get(3).copied();
+    match (subtype, option.len()) {
+        // 22 and 24 bytes: with data.
+        (0, 4 | 12 | 20 | 22 | 24) => {
+            Some(MptcpOption::Capable { version: low, sender: key(4), receiver: key(12) })
+        }
+        (1, 12) => Some(MptcpOption::Join(Join::Syn { address: address?, token: word(4)?, nonce: word(8)? })),
+        (1, 16) => Some(MptcpOption::Join(Join::SynAck { address: address?, nonce: word(12)? })),
+        (1, 24) => Some(MptcpOption::Join(Join::Ack)),
+        (0 | 1, _) => None,
+        (other, _) => Some(MptcpOption::Other(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_forms_of_both_versions_are_told_apart_by_their_length() {
+        let capable = |version, sender, receiver| Some(MptcpOption::Capable { version, sender, receiver });
+        // Behind a maximum segment size, padding and a timestamp, as in a first packet.
+        let mut syn = vec![2, 4, 5, 0xb4, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
+        syn.extend([30, 4, 0x01, 0x81]);
+        assert_eq!(find(&syn), capable(1, None, None));
+        let mut third = vec![30, 20, 0x01, 0x81];
+        third.extend(7u64.to_be_bytes());
+        third.extend(9u64.to_be_bytes());
+        assert_eq!(find(&third), capable(1, Some(7), Some(9)));
+        let mut old = vec![30, 12, 0x00, 0x81];
+        old.extend(7u64.to_be_bytes());
+        assert_eq!(find(&old), capable(0, Some(7), None));
+        let join = [30, 12, 0x10, 2, 0xe9, 0xd6, 0x2d, 0xff, 0, 0, 0, 5];
+        let expected = Join::Syn { address: 2, token: 0xe9d6_2dff, nonce: 5 };
+        assert_eq!(find(&join), Some(MptcpOption::Join(expected)));
+        assert_eq!(
+            find(&[30, 8, 0x20, 1, 0, 0, 0, 0]),
+            Some(MptcpOption::Other(2)),
+            "a data sequence option"
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_or_ends_before_is_no_option() {
+        for options in [
+            &[][..],
+            &[30],
+            &[30, 12, 0x10, 2],
+            &[30, 1],
+            &[30, 0, 0, 0],
+            &[0, 30, 4, 1, 0x81],
+            &[30, 9, 1, 0, 0, 0, 0, 0, 0],
+        ] {
+            assert_eq!(find(options), None, "{options:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            find(&bytes);
+        }
+    }
+}
