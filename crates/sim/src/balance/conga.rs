@@ -4,7 +4,9 @@
 //! (CE) to its own, if that is more. The leaf at the other end remembers it (*congestion from leaf*) and, when it sends a packet
 //! back, gives one tag and its congestion along, those that changed first. The first leaf remembers that (*congestion to leaf*):
 //!
-//!     uplink of a new flowlet = argmin over uplinks of max(own link's congestion, congestion to the leaf by this uplink)
+//! ```text
+//! uplink of a new flowlet = argmin over uplinks of max(own link's congestion, congestion to the leaf by this uplink)
+//! ```
 //!
 //! Among equals the flowlet's last uplink, else a random one. What was not heard of for the time of ageing counts as idle.
 //! Switches above the leaves hash. On three tiers (`three_tier`, CONGA') the leaf does the same, and all above it hash, so that

@@ -1,6 +1,8 @@
 //! The discounting rate estimator of a link: bytes that left it, a share of them forgotten at every tick.
 //!
-//!     X <- X + bytes, for every packet;  X <- X (1 - alpha), every T;  X is about C tau on a full link, tau = T / alpha
+//! ```text
+//! X <- X + bytes, for every packet;  X <- X (1 - alpha), every T;  X is about C tau on a full link, tau = T / alpha
+//! ```
 //!
 //! It is read in steps of the link's rate, as few bits as a header has for it.
 //!

@@ -1,6 +1,8 @@
 //! How busy a link is: bytes that left it of late, older ones forgotten in proportion.
 //!
-//!     U <- D + U max(0, 1 - dt / tau)
+//! ```text
+//! U <- D + U max(0, 1 - dt / tau)
+//! ```
 //!
 //! for every departure of D bytes, dt after the one before. At a constant rate r it comes to U = r tau, so the link's
 //! utilisation is U / (C tau). It decays when it is read, too: an idle link does not keep its last value. The hardware form
