@@ -51,6 +51,7 @@ docs: $(VENV)/.docs ## build the documentation into site/
 
 validate: $(NATIVE) ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
+	cargo test --release -p weftline-sim --test cebinae_fifo --test balancing -- --ignored --nocapture
 	cargo test --release -p weftline-sim --test phost --test pfabric --test fastpass -- --ignored --nocapture
 	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions

@@ -151,7 +151,7 @@ pub fn completion(
 #[pyo3(signature = (dir, group=None))]
 pub fn deadlines(py: Python<'_>, dir: PathBuf, group: Option<String>) -> PyResult<String> {
     py.detach(|| {
-        let (count, met) = results::backlog::deadlines(&dir, group.as_deref())?;
+        let (count, met) = results::deadlines::met(&dir, group.as_deref())?;
         Ok(json!({ "count": count, "met": met }).to_string())
     })
     .map_err(of_results)

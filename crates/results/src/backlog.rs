@@ -1,4 +1,4 @@
-//! Whether a network keeps up with what it is offered: how much is under way as flows keep starting, and deadlines met.
+//! Whether a network keeps up with what it is offered: how much is under way as flows keep starting.
 //!
 //! Stability as the pHost authors measure it (Gao et al., "pHost", CoNEXT 2015): what is outstanding when the last flow starts, less
 //! what is outstanding when half of the flows have started, over what started in between. Near 0: the network keeps up; near 1: nothing
@@ -36,7 +36,7 @@ impl Backlog {
 pub fn read(dir: &Path) -> Result<Option<Backlog>, ResultsError> {
     let delivered: Vec<(f64, f64)> = series::read(dir, "goodput_bps", 0.0, 0)?
         .into_iter()
-        .filter(|(entity, _)| !is_flow(entity))
+        .filter(|(entity, _)| series::flow_of(entity).is_none())
         .flat_map(|(_, points)| bytes(&points))
         .collect();
     if delivered.is_empty() {
@@ -53,13 +53,6 @@ pub fn read(dir: &Path) -> Result<Option<Backlog>, ResultsError> {
         Ok(())
     })?;
     Ok(of(started, &delivered))
-}
-
-/// Series of flows are named so; those of groups are not, unless a user calls a group `flow7`.
-fn is_flow(entity: &str) -> bool {
-    entity
-        .strip_prefix("flow")
-        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Bytes delivered in each interval, by the interval's end, from a rate in bit/s at the ends of equal intervals.
@@ -93,28 +86,6 @@ fn of(mut started: Vec<(f64, f64)>, delivered: &[(f64, f64)]) -> Option<Backlog>
     })
 }
 
-/// Flows with a deadline, and how many of them had ended by it; of one group or all.
-pub fn deadlines(dir: &Path, group: Option<&str>) -> Result<(u64, u64), ResultsError> {
-    let path = dir.join(flow_table::FILE);
-    let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
-    let (mut count, mut met) = (0, 0);
-    parquet_read::each(&path, &["deadline_ns", "finish_ns", "group"], &mut |batch| {
-        let batch = [batch];
-        let deadlines = parquet_read::numbers(&batch, 0).ok_or_else(foreign)?;
-        let ends = parquet_read::numbers(&batch, 1).ok_or_else(foreign)?;
-        let (names, groups) = parquet_read::strings(&batch, 2).ok_or_else(foreign)?;
-        for (row, (deadline, end)) in deadlines.iter().zip(&ends).enumerate() {
-            let wanted = group.is_none_or(|only| names[groups[row] as usize] == only);
-            if wanted && !deadline.is_nan() {
-                count += 1;
-                met += u64::from(end <= deadline);
-            }
-        }
-        Ok(())
-    })?;
-    Ok((count, met))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,8 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_has_no_backlog_and_series_of_flows_do_not_count() {
+    fn one_flow_has_no_backlog() {
         assert_eq!(of(vec![(0.0, 1.0)], &[(1.0, 1.0)]), None);
-        assert_eq!(["flow7", "flow", "flows", "web"].map(is_flow), [true, false, false, false]);
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod backlog;
 pub mod completion;
+pub mod deadlines;
 pub mod digests;
 mod error;
 pub mod flow_table;

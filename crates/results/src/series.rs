@@ -85,6 +85,11 @@ fn key(entity: Entity) -> (u8, u32, u32) {
     }
 }
 
+/// The number of the flow that an entity's name stands for: `flow12`; none for ports and groups.
+pub fn flow_of(entity: &str) -> Option<u32> {
+    entity.strip_prefix("flow")?.parse().ok()
+}
+
 /// (time in ns, value) of every entity, by name.
 pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 
@@ -147,6 +152,11 @@ fn thinned(points: Vec<(f64, f64)>, most: usize) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flows_are_known_by_their_number() {
+        assert_eq!(["flow12", "flow", "flows", "web"].map(flow_of), [Some(12), None, None, None]);
+    }
 
     #[test]
     fn points_are_averaged_over_spans_and_then_thinned() {

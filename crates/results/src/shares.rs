@@ -20,7 +20,7 @@ pub struct Share {
 pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsError> {
     let mut delivered: HashMap<u32, f64> = series::read(dir, "goodput_bps", 0.0, 0)?
         .into_iter()
-        .filter_map(|(entity, points)| Some((number(&entity)?, within(&points, from_ns, to_ns))))
+        .filter_map(|(entity, points)| Some((series::flow_of(&entity)?, within(&points, from_ns, to_ns))))
         .collect();
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
@@ -40,10 +40,6 @@ pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsE
     })?;
     shares.sort_by_key(|share| share.flow);
     Ok(shares)
-}
-
-fn number(entity: &str) -> Option<u32> {
-    entity.strip_prefix("flow")?.parse().ok()
 }
 
 /// Bytes in a window, from rates in bit/s at the ends of intervals that follow each other from time 0.
@@ -69,10 +65,5 @@ mod tests {
         assert_eq!(within(&points, 0.0, 3000.0), 3000.0);
         assert_eq!(within(&points, 500.0, 1500.0), 500.0 + 1000.0);
         assert_eq!(within(&points, 2000.0, 9000.0), 0.0);
-    }
-
-    #[test]
-    fn flows_are_known_by_their_number() {
-        assert_eq!(["flow12", "flow", "flows", "web"].map(number), [Some(12), None, None, None]);
     }
 }

@@ -89,6 +89,21 @@ impl<'a> Parameters<'a> {
         self.quantity::<Rate>(key, Kind::Rate, None, help)
     }
 
+    /// A whole size in bytes from `least` to `most`.
+    pub fn size(
+        &mut self,
+        key: &'static str,
+        (default, least, most): (u32, u32, u32),
+        help: &'static str,
+    ) -> u32 {
+        let bytes = self.bytes(key, Bytes(u64::from(default)), help);
+        if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
+            return bytes.0 as u32;
+        }
+        self.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
+        default
+    }
+
     /// A plain number between `least` and `most`.
     pub fn number(
         &mut self,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::phost_paper::{authors, fct_and_rct, packets, summary, text, with_flows};
+use common::phost_paper::{authors, by_policy, fct_and_rct, packets, summary, text, with_flows};
 use common::*;
 use proptest::prelude::*;
 use std::path::Path;
@@ -224,21 +224,8 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
 
 #[test]
 fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
-    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
-        deadline: Some(Time::from_us(deadline_us)),
-        group,
-        ..flow
-    };
-    // To one destination: a long flow that is due soon, a shorter one that is due later.
-    let start = Time::ZERO;
-    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
-    let times = |policy| {
-        let mut config = paper(&[("transport.policy", policy)], flows.clone());
-        config.traffic.groups = vec!["a".into(), "b".into()];
-        completion_times(&run(config).0)
-    };
     let [shortest, earliest, in_turn, least_recent] =
-        ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(times);
+        by_policy(|policy, flows| paper(&[("transport.policy", policy)], flows));
     assert!(shortest[1] < Time::from_us(80) && shortest[0] > Time::from_us(190), "{shortest:?}");
     assert!(earliest[0] < Time::from_us(130) && earliest[1] > Time::from_us(190), "{earliest:?}");
     // Each has half of the link until the shorter one is done.

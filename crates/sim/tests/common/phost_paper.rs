@@ -91,3 +91,20 @@ pub fn fct_and_rct(starts: &[f64], times: &[f64]) -> (f64, f64) {
     });
     (mean(times), mean(&requests.collect::<Vec<f64>>()))
 }
+
+/// The completion times of a long flow that is due soon and a shorter one that is due later, of two tenants and to one destination,
+/// under the four policies in the order of their names in the documentation. `configure`: a run of flows under a policy.
+pub fn by_policy(configure: impl Fn(&str, Vec<FlowSpec>) -> Config) -> [Vec<Time>; 4] {
+    let of = |flow: FlowSpec, deadline_us, group| FlowSpec {
+        deadline: Some(Time::from_us(deadline_us)),
+        group,
+        ..flow
+    };
+    let start = Time::ZERO;
+    let flows = vec![of(packets(0, 40, 100, start), 200, 0), of(packets(20, 40, 60, start), 900, 1)];
+    ["shortest-remaining", "earliest-deadline", "tenant-round-robin", "tenant-least-recent"].map(|policy| {
+        let mut config = configure(policy, flows.clone());
+        config.traffic.groups = vec!["a".into(), "b".into()];
+        super::completion_times(&super::run(config).0)
+    })
+}

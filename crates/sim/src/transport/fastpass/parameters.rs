@@ -7,11 +7,11 @@
 //! eight timeslots of 1.275 us, 17/16 of a packet time, in an epoch of 10.2 us.
 
 use super::allocation::SLOTS_PER_EPOCH;
-use crate::config::{ArbiterConfig, FastpassConfig, Policy, StartRule};
+use crate::config::{ArbiterConfig, FastpassConfig, StartRule};
 use crate::parameters::{Parameters, nearest};
 use crate::topology::{HostId, NodeKind, Topology};
-use crate::transport::phost::POLICIES;
-use crate::units::{Bytes, Rate, Time};
+use crate::transport::phost::policy;
+use crate::units::{Rate, Time};
 
 const STARTS: &[(&str, &str)] = &[
     ("boundary", "the first timeslot begins `lead` after the arbiter has computed it (as published)"),
@@ -49,10 +49,10 @@ impl Network<'_> {
 
 /// Reads the settings of Fastpass.
 pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
-    let mtu = size(p, "mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = size(p, "header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
     let help = "bytes of a request, schedule or acknowledgement (published: 40 B)";
-    let control = size(p, "control", (40, 1, 1000), help);
+    let control = p.size("control", (40, 1, 1000), help);
     let host = arbiter(p, network.topology);
     let (epoch, slot) = epoch_and_slot(p, network.packet_time(mtu + header));
     let start = start(p, epoch, (network.base_rtt)(control));
@@ -74,12 +74,7 @@ pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
                 flow keeps its path";
     let spray = p.flag("spray", true, help);
     let help = "whose packets get a timeslot first";
-    let policy = match p.choice("policy", "shortest-remaining", POLICIES, help) {
-        "earliest-deadline" => Policy::EarliestDeadline,
-        "tenant-round-robin" => Policy::TenantRoundRobin,
-        "tenant-least-recent" => Policy::TenantLeastRecent,
-        _ => Policy::ShortestRemaining,
-    };
+    let policy = policy(p, help);
     let help = "the arbiter chooses the path of every data packet, so that packets of one timeslot share links as little as can \
                 be (Fastpass paper; the pHost authors' spray); between racks that are all joined by the same switches, with the \
                 balancer \"label\"";
@@ -90,20 +85,6 @@ pub fn read(p: &mut Parameters, network: &Network) -> FastpassConfig {
 
 /// Below it nothing could have been acknowledged anywhere.
 const LEAST_RETRY: Time = Time::from_ns(100);
-
-fn size(
-    p: &mut Parameters,
-    key: &'static str,
-    (default, least, most): (u32, u32, u32),
-    help: &'static str,
-) -> u32 {
-    let bytes = p.bytes(key, Bytes(u64::from(default)), help);
-    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
-        return bytes.0 as u32;
-    }
-    p.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
-    default
-}
 
 /// A time within bounds; the default is brought within them.
 fn bounded(

@@ -58,9 +58,9 @@ fn rounded(numerator: u128, denominator: u128) -> u64 {
 
 /// Reads the settings of pFabric.
 pub fn read(p: &mut Parameters, network: &Network) -> PfabricConfig {
-    let mtu = size(p, "mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = size(p, "header", (40, 0, 1000), "header of a data packet (published: 40 B)");
-    let ack_header = size(p, "ack_header", (40, 1, 1000), "bytes of an acknowledgement (published: 40 B)");
+    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+    let ack_header = p.size("ack_header", (40, 1, 1000), "bytes of an acknowledgement (published: 40 B)");
     let (initial_window, max_window) = windows(p, network, mtu);
     let rto = timeout(p, network, mtu);
     let help = "timeouts in a row after which a flow sends probes of one byte until an acknowledgement comes (pFabric paper: \
@@ -89,20 +89,6 @@ pub fn read(p: &mut Parameters, network: &Network) -> PfabricConfig {
         spray,
         priority,
     }
-}
-
-fn size(
-    p: &mut Parameters,
-    key: &'static str,
-    (default, least, most): (u32, u32, u32),
-    help: &'static str,
-) -> u32 {
-    let bytes = p.bytes(key, Bytes(u64::from(default)), help);
-    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
-        return bytes.0 as u32;
-    }
-    p.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
-    default
 }
 
 /// The window at the start, and at the most, in packets.

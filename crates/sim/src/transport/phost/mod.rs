@@ -22,7 +22,7 @@ mod receiving;
 mod sending;
 mod source;
 
-pub use parameters::{Network, POLICIES, read};
+pub use parameters::{Network, policy, read};
 pub use source::MOST_DOUBLINGS;
 pub(in crate::transport) use source::Silence;
 

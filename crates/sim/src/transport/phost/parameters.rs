@@ -7,7 +7,7 @@
 
 use crate::config::{FreeTokens, PhostConfig, Policy};
 use crate::parameters::Parameters;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Rate, Time};
 
 /// What a source is allowed before it has heard from the destination.
 const FREE_FOR: &[(&str, &str)] = &[
@@ -51,10 +51,10 @@ impl Network<'_> {
 
 /// Reads the settings of pHost.
 pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
-    let mtu = size(p, "mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
-    let header = size(p, "header", (40, 0, 1000), "header of a data packet (published: 40 B)");
+    let mtu = p.size("mtu", (1460, 64, 9000), "payload of a full packet (published: 1460 B)");
+    let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
     let help = "bytes of a request, token or acknowledgement (published: 40 B)";
-    let control = size(p, "control", (40, 1, 1000), help);
+    let control = p.size("control", (40, 1, 1000), help);
     let round_trip = network.round_trip(mtu, mtu + header);
     let (free_tokens, free_for) = free(p, round_trip);
     let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
@@ -95,12 +95,7 @@ pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
         p.complain("request_timeout", message);
     }
     let help = "who goes first, at sources and destinations";
-    let policy = match p.choice("policy", "shortest-remaining", POLICIES, help) {
-        "earliest-deadline" => Policy::EarliestDeadline,
-        "tenant-round-robin" => Policy::TenantRoundRobin,
-        "tenant-least-recent" => Policy::TenantLeastRecent,
-        _ => Policy::ShortestRemaining,
-    };
+    let policy = policy(p, help);
     PhostConfig {
         mtu,
         header,
@@ -123,22 +118,18 @@ pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
     }
 }
 
+/// Reads `policy`: who is served first.
+pub fn policy(p: &mut Parameters, help: &'static str) -> Policy {
+    match p.choice("policy", "shortest-remaining", POLICIES, help) {
+        "earliest-deadline" => Policy::EarliestDeadline,
+        "tenant-round-robin" => Policy::TenantRoundRobin,
+        "tenant-least-recent" => Policy::TenantLeastRecent,
+        _ => Policy::ShortestRemaining,
+    }
+}
+
 const LEAST_TIMEOUT: Time = Time::from_us(1);
 const MOST_TIMEOUT: Time = Time::from_ms(100_000);
-
-fn size(
-    p: &mut Parameters,
-    key: &'static str,
-    (default, least, most): (u32, u32, u32),
-    help: &'static str,
-) -> u32 {
-    let bytes = p.bytes(key, Bytes(u64::from(default)), help);
-    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
-        return bytes.0 as u32;
-    }
-    p.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
-    default
-}
 
 /// How many free tokens, and who has them.
 fn free(p: &mut Parameters, round_trip: u32) -> (u32, FreeTokens) {

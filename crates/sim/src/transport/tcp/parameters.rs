@@ -133,31 +133,17 @@ struct Wire {
 
 fn wire(p: &mut Parameters, profile: Profile) -> Wire {
     let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B)";
-    let mss = size(p, "mss", (profile.pick(1448, 1440), 64, 9000), help);
+    let mss = p.size("mss", (profile.pick(1448, 1440), 64, 9000), help);
     let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14)";
-    let header = size(p, "header", (profile.pick(66, 54), 0, 1000), help);
+    let header = p.size("header", (profile.pick(66, 54), 0, 1000), help);
     let help = "bytes of an acknowledgement without SACK blocks (the same headers)";
-    let ack_header = size(p, "ack_header", (profile.pick(66, 54), 1, 1000), help);
+    let ack_header = p.size("ack_header", (profile.pick(66, 54), 1, 1000), help);
     let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58)";
-    let syn_header = size(p, "syn_header", (profile.pick(74, 58), 1, 1000), help);
+    let syn_header = p.size("syn_header", (profile.pick(74, 58), 1, 1000), help);
     let help = "bytes that SACK blocks add to an acknowledgement beside 8 for each (rfc: 4; ns3-3.35: 0, for they fill the \
                 padding of the timestamps)";
-    let sack_header = size(p, "sack_header", (profile.pick(4, 0), 0, 40), help);
+    let sack_header = p.size("sack_header", (profile.pick(4, 0), 0, 40), help);
     Wire { mss, header, ack_header, syn_header, sack_header }
-}
-
-fn size(
-    p: &mut Parameters,
-    key: &'static str,
-    (default, least, most): (u32, u32, u32),
-    help: &'static str,
-) -> u32 {
-    let bytes = p.bytes(key, Bytes(u64::from(default)), help);
-    if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
-        return bytes.0 as u32;
-    }
-    p.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
-    default
 }
 
 fn buffer(p: &mut Parameters, key: &'static str, default: u64, mss: u32, help: &'static str) -> u64 {
