@@ -6,6 +6,7 @@ import pytest
 
 import weftline
 from weftline import _native
+from weftline.cli import main
 from weftline.errors import InputError
 from weftline.lines import Line
 from weftline.metrics import Flows, metric
@@ -83,3 +84,11 @@ def test_without_goodput_there_is_no_backlog(tmp_path):
 def test_a_metric_that_does_not_exist_is_told_with_the_nearest_one():
     with pytest.raises(InputError, match='did you mean "deadlines_met"'):
         metric("deadline_met")
+
+
+def test_an_experiment_whose_flows_never_end_draws_what_was_measured(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    only = ["--only", "row=3", "--only", "discipline=FIFO"]
+    assert main(["reproduce", "cebinae-table", "--duration", "4s", "--quiet", *only]) == 0
+    page = (tmp_path / "out/experiments/cebinae-table/report.html").read_text()
+    assert page.count("data-figure=") == 3
