@@ -143,9 +143,6 @@ impl Outgoing {
         let sending = connection.take(now, config);
         connection.update_gate(&mut self.nics[usize::from(connection.nic)], now, config);
         let sending = sending?;
-        if connection.alarm.deadline == Time::MAX {
-            connection.alarm.deadline = now.saturating_add(connection.trips.rto());
-        }
         let packet = connection.packet(slot, &sending, config, cx);
         self.set_alarm(slot, cx);
         Some(packet)
