@@ -67,12 +67,18 @@ fn host_address(host: u32) -> u32 {
 
 /// MurmurHash3, x86, 32 bits, over whole words.
 fn murmur3(words: &[u32], seed: u32) -> u32 {
+    murmur3_and(words, None, seed)
+}
+
+/// The same over whole words and perhaps a byte.
+pub fn murmur3_and(words: &[u32], last: Option<u8>, seed: u32) -> u32 {
     let mut hash = seed;
+    let mixed = |word: u32| word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
     for &word in words {
-        let k = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-        hash = (hash ^ k).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+        hash = (hash ^ mixed(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
-    hash ^= (words.len() * 4) as u32;
+    hash ^= last.map_or(0, |byte| mixed(u32::from(byte)));
+    hash ^= (words.len() * 4 + usize::from(last.is_some())) as u32;
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
     hash ^ (hash >> 16)

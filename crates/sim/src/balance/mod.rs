@@ -32,7 +32,7 @@ pub use conga::{Conga, CongaHeader, TAGS};
 pub use destination::Destination;
 pub use dre::{Dre, DreLaw};
 pub use drill::Drill;
-pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, murmur3_and, reverse_hash};
 pub use estimator::{EstimatorLaw, LinkEstimator};
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::{Flowlet, FlowletTable};

@@ -1,5 +1,6 @@
 //! Queue disciplines that own the buffer of their port: what each is told.
 
+use crate::queue::FlowHash;
 use crate::units::{Bytes, Rate, Time};
 
 /// A port whose packets wait in a buffer of its own, under a discipline that knows the time and may drop what waits.
@@ -80,6 +81,7 @@ pub struct FqCodelConfig {
     pub quantum: u32,
     /// Packets that a full port drops at once.
     pub batch: u32,
+    pub hash: FlowHash,
     /// Of the hash.
     pub salt: u64,
 }
@@ -149,6 +151,7 @@ pub struct CebinaeConfig {
     pub cache_slots: u32,
     /// Bytes of every packet that the flow cache does not count.
     pub cache_header: u32,
+    pub cache_hash: FlowHash,
     /// Flows are told apart by their hosts only.
     pub by_hosts: bool,
     /// The filter lets everything into the head while the port is not saturated.

@@ -7,11 +7,12 @@
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
 //! the fixed-point arithmetic of Linux and ns-3; with `ecn = false` they are exactly what ns-3.35 installs where nothing is
 //! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
-//! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
-//! collide, as often.
+//! Differs from the source: with `hash = "own"` flows are told apart by source, destination and flow, and other ones collide,
+//! as often.
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, and CoDel's.
 
 use super::codel::{Codel, Law};
+use super::five_tuple::{FlowHash, ns3_hash};
 use super::managed::{Bench, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
 use crate::engine::random::mix64;
@@ -23,6 +24,8 @@ pub struct FqCodel {
     law: Law,
     quantum: i64,
     batch: u32,
+    hash: FlowHash,
+    perturbation: u32,
     salt: u64,
     /// 0: as many as flows.
     hashed: u64,
@@ -49,6 +52,8 @@ impl FqCodel {
             law: Law::new(&config.codel),
             quantum: i64::from(config.quantum),
             batch: config.batch,
+            hash: config.hash,
+            perturbation: config.salt as u32,
             salt: mix64(config.salt),
             hashed: u64::from(config.queues),
             places: FxHashMap::default(),
@@ -58,9 +63,13 @@ impl FqCodel {
         }
     }
 
-    fn place_of(&mut self, key: u64) -> u32 {
+    /// The queue of a flow by its key; `source`: the number of the host that it comes from.
+    fn place_of(&mut self, key: u64, source: u32) -> u32 {
         if self.hashed > 0 {
-            return (mix64(key ^ self.salt) % self.hashed) as u32;
+            return match self.hash {
+                FlowHash::Own => (mix64(key ^ self.salt) % self.hashed) as u32,
+                FlowHash::Ns3 => (u64::from(ns3_hash(source, self.perturbation)) % self.hashed) as u32,
+            };
         }
         let next = self.queues.len() as u32;
         let place = *self.places.entry(key).or_insert(next);
@@ -108,7 +117,8 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
-        let place = self.place_of(packet.key);
+        let source = (cx.hosts_of(&packet) >> 32) as u32;
+        let place = self.place_of(packet.key, source);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
         if !queue.active {
@@ -159,7 +169,7 @@ mod tests {
     fn fq(queues: u32, packets: u32) -> Port {
         let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
         let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig { codel, queues, quantum: 1500, batch: 64, salt: 0 };
+        let config = FqCodelConfig { codel, queues, quantum: 1500, batch: 64, hash: FlowHash::Own, salt: 0 };
         Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
     }
 
@@ -218,6 +228,7 @@ mod tests {
             queues: 1024,
             quantum: 1500,
             batch: 64,
+            hash: FlowHash::Own,
             salt: 0,
         };
         let mut used = std::collections::BTreeMap::new();
@@ -225,7 +236,7 @@ mod tests {
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);
-            *used.entry(port.place_of(key)).or_insert(0u32) += 1;
+            *used.entry(port.place_of(key, flow)).or_insert(0u32) += 1;
         }
         // 1024 (1 - e^-1.002) = 648 of the queues have a flow, give or take 16.
         assert!((600..700).contains(&used.len()), "{}", used.len());

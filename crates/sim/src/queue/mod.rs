@@ -7,6 +7,7 @@ mod codel;
 mod drr;
 mod dualpi2;
 mod fifo;
+mod five_tuple;
 mod fq_codel;
 mod managed;
 mod pfabric;
@@ -20,6 +21,7 @@ use crate::units::Time;
 
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
+pub use five_tuple::FlowHash;
 pub use managed::{Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;

@@ -1,6 +1,7 @@
 //! How a scenario names a queue discipline, and the keys of each.
 
 use super::cebinae;
+use super::five_tuple::FlowHash;
 use crate::config::{
     AfqConfig, CodelConfig, DisciplineConfig, DropRule, Dualpi2Config, FqCodelConfig, Limit, ManagedConfig,
     QueueConfig, RedConfig,
@@ -183,7 +184,7 @@ fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
     let quantum = quantum(p);
     let batch = p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
     let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
-    FqCodelConfig { codel, queues, quantum, batch, salt }
+    FqCodelConfig { codel, queues, quantum, batch, hash: FlowHash::read(p), salt }
 }
 
 fn quantum(p: &mut Parameters) -> u32 {

@@ -4,16 +4,18 @@
 //! free; one that finds none is not counted in this window. The alternatives: the newcomer takes over the last stage's slot,
 //! and exact counts.
 //!
-//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code. Differs from the source: a hash of our own (theirs is Murmur3
-//! over the five-tuple), so other flows collide, as often.
+//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code. Differs from the source: with `hash = "own"` other flows collide, as
+//! often (theirs is Murmur3 over the five-tuple, with perturbations 0 and 2022).
 
 use crate::config::CacheKind;
 use crate::engine::random::mix64;
+use crate::queue::five_tuple::{FlowHash, ns3_hash};
 use rustc_hash::FxHashMap;
 
 #[derive(Debug, Clone)]
 pub struct FlowCache {
     kind: CacheKind,
+    hash: FlowHash,
     slots: usize,
     stages: Vec<Vec<Slot>>,
     /// Exact counts, in the order in which flows came, and where each is.
@@ -31,16 +33,17 @@ pub struct Slot {
 }
 
 impl FlowCache {
-    pub fn new(kind: CacheKind, stages: u32, slots: u32) -> FlowCache {
+    pub fn new(kind: CacheKind, hash: FlowHash, stages: u32, slots: u32) -> FlowCache {
         let slots = slots.max(1) as usize;
         let stages = match kind {
             CacheKind::Exact => Vec::new(),
             _ => vec![vec![Slot::default(); slots]; stages.max(1) as usize],
         };
-        FlowCache { kind, slots, stages, exact: Vec::new(), places: FxHashMap::default(), missed: 0 }
+        FlowCache { kind, hash, slots, stages, exact: Vec::new(), places: FxHashMap::default(), missed: 0 }
     }
 
-    pub fn add(&mut self, flow: u64, bytes: u64) {
+    /// Counts bytes of a flow; `source`: the number of the host that it comes from.
+    pub fn add(&mut self, flow: u64, source: u32, bytes: u64) {
         if bytes == 0 {
             return;
         }
@@ -55,7 +58,11 @@ impl FlowCache {
         }
         let last = self.stages.len() - 1;
         for (number, stage) in self.stages.iter_mut().enumerate() {
-            let place = (mix64(flow ^ mix64(number as u64 + 1)) % self.slots as u64) as usize;
+            let hash = match self.hash {
+                FlowHash::Own => mix64(flow ^ mix64(number as u64 + 1)),
+                FlowHash::Ns3 => u64::from(ns3_hash(source, 2022 * number as u32)),
+            };
+            let place = (hash % self.slots as u64) as usize;
             let slot = &mut stage[place];
             if slot.bytes == 0 || slot.flow == flow {
                 *slot = Slot { flow, bytes: slot.bytes + bytes };
@@ -94,29 +101,29 @@ mod tests {
 
     #[test]
     fn with_one_slot_a_stage_the_third_flow_is_missed() {
-        let mut cache = FlowCache::new(CacheKind::FirstCome, 2, 1);
+        let mut cache = FlowCache::new(CacheKind::FirstCome, FlowHash::Own, 2, 1);
         for (flow, bytes) in [(7, 10), (8, 20), (9, 30), (7, 1), (8, 2)] {
-            cache.add(flow, bytes);
+            cache.add(flow, 0, bytes);
         }
         assert_eq!((counted(&cache), cache.missed), (vec![(7, 11), (8, 22)], 1));
         cache.clear();
-        cache.add(9, 30);
+        cache.add(9, 0, 30);
         assert_eq!(counted(&cache), [(9, 30)]);
     }
 
     #[test]
     fn a_newcomer_takes_over_the_slot_where_it_may() {
-        let mut cache = FlowCache::new(CacheKind::Overwrite, 1, 1);
+        let mut cache = FlowCache::new(CacheKind::Overwrite, FlowHash::Own, 1, 1);
         for (flow, bytes) in [(7, 10), (8, 20), (8, 5)] {
-            cache.add(flow, bytes);
+            cache.add(flow, 0, bytes);
         }
         assert_eq!((counted(&cache), cache.missed), (vec![(8, 25)], 0));
     }
 
     #[test]
     fn exact_counts_miss_nobody() {
-        let mut cache = FlowCache::new(CacheKind::Exact, 1, 1);
-        (0..1000u64).for_each(|packet| cache.add(packet % 100, 3));
+        let mut cache = FlowCache::new(CacheKind::Exact, FlowHash::Own, 1, 1);
+        (0..1000u64).for_each(|packet| cache.add(packet % 100, 0, 3));
         assert_eq!(counted(&cache), (0..100).map(|flow| (flow, 30)).collect::<Vec<_>>());
     }
 
@@ -125,8 +132,8 @@ mod tests {
     #[test]
     fn collisions_are_as_many_as_random_hashing_makes() {
         let missed = |stages| {
-            let mut cache = FlowCache::new(CacheKind::FirstCome, stages, 2048);
-            (0..1000).for_each(|flow| cache.add(flow, 1));
+            let mut cache = FlowCache::new(CacheKind::FirstCome, FlowHash::Own, stages, 2048);
+            (0..1000).for_each(|flow| cache.add(flow, 0, 1));
             cache.missed
         };
         assert!((170..250).contains(&missed(1)), "{}", missed(1));

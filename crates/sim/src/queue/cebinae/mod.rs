@@ -86,7 +86,7 @@ impl Cebinae {
             first: 1,
             filter: Filter::new(round, tick, config.counts_itself, rate),
             agent,
-            cache: FlowCache::new(config.cache, config.cache_stages, config.cache_slots),
+            cache: FlowCache::new(config.cache, config.cache_hash, config.cache_stages, config.cache_slots),
             decision,
             port_bytes: 0,
             rounds: 1,
@@ -217,7 +217,8 @@ impl Discipline for Cebinae {
         self.port_bytes += u64::from(packet.size);
         if packet.data {
             let bytes = packet.size.saturating_sub(self.config.cache_header);
-            self.cache.add(self.flow_of(&packet, cx), u64::from(bytes));
+            let source = (cx.hosts_of(&packet) >> 32) as u32;
+            self.cache.add(self.flow_of(&packet, cx), source, u64::from(bytes));
         }
         Some(packet)
     }

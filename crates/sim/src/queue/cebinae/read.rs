@@ -3,6 +3,7 @@
 use super::WHOLE;
 use crate::config::{CacheKind, CebinaeConfig};
 use crate::parameters::Parameters;
+use crate::queue::FlowHash;
 use crate::units::{Bytes, Time};
 
 const BUFFERS: &[(&str, &str)] = &[("pool", "both rounds share it"), ("split", "each round has half of it")];
@@ -77,6 +78,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         cache_stages,
         cache_slots,
         cache_header: cache_header.0.min(1000) as u32,
+        cache_hash: FlowHash::read(p),
         by_hosts,
         only_saturated,
         counts_itself,

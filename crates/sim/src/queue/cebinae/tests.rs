@@ -4,7 +4,7 @@ use super::super::managed::tests::{Port, config as managed};
 use super::*;
 use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
 use crate::packet::Packet;
-use crate::queue::QueueDiscipline;
+use crate::queue::{FlowHash, QueueDiscipline};
 use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -23,6 +23,7 @@ pub fn config(round: u64) -> CebinaeConfig {
         cache_stages: 2,
         cache_slots: 2048,
         cache_header: 0,
+        cache_hash: FlowHash::Own,
         by_hosts: false,
         only_saturated: false,
         counts_itself: false,
