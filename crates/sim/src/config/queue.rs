@@ -84,6 +84,8 @@ pub struct FqCodelConfig {
     pub hash: FlowHash,
     /// Of the hash.
     pub salt: u64,
+    /// A new queue that is empty passes through the old ones even if there are none.
+    pub always_old: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -152,6 +154,8 @@ pub struct CebinaeConfig {
     /// Bytes of every packet that the flow cache does not count.
     pub cache_header: u32,
     pub cache_hash: FlowHash,
+    /// The filter reckons in floating point.
+    pub floating: bool,
     /// Flows are told apart by their hosts only.
     pub by_hosts: bool,
     /// The filter lets everything into the head while the port is not saturated.

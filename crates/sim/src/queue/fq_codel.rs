@@ -7,7 +7,8 @@
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
 //! the fixed-point arithmetic of Linux and ns-3; with `ecn = false` they are exactly what ns-3.35 installs where nothing is
 //! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
-//! Differs from the source: with `hash = "own"` flows are told apart by source, destination and flow, and other ones collide,
+//! Differs from the source: with `retire = "always"`, as in ns-3.35, a new queue that is empty joins the old ones even if there are none.
+//! With `hash = "own"` flows are told apart by source, destination and flow, and other ones collide,
 //! as often.
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, and CoDel's.
 
@@ -26,6 +27,8 @@ pub struct FqCodel {
     batch: u32,
     hash: FlowHash,
     perturbation: u32,
+    /// An empty new queue passes through the old ones even if there are none.
+    always_old: bool,
     salt: u64,
     /// 0: as many as flows.
     hashed: u64,
@@ -54,6 +57,7 @@ impl FqCodel {
             batch: config.batch,
             hash: config.hash,
             perturbation: config.salt as u32,
+            always_old: config.always_old,
             salt: mix64(config.salt),
             hashed: u64::from(config.queues),
             places: FxHashMap::default(),
@@ -144,7 +148,7 @@ impl Discipline for FqCodel {
                 self.old.pop_front();
             }
             // A new queue that is empty passes through the old ones, so that it cannot come back as new at once.
-            if is_new && !self.old.is_empty() {
+            if is_new && (self.always_old || !self.old.is_empty()) {
                 self.old.push_back(place);
             } else {
                 queue.active = false;
@@ -169,7 +173,15 @@ mod tests {
     fn fq(queues: u32, packets: u32) -> Port {
         let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
         let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig { codel, queues, quantum: 1500, batch: 64, hash: FlowHash::Own, salt: 0 };
+        let config = FqCodelConfig {
+            codel,
+            queues,
+            quantum: 1500,
+            batch: 64,
+            hash: FlowHash::Own,
+            salt: 0,
+            always_old: false,
+        };
         Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
     }
 
@@ -230,6 +242,7 @@ mod tests {
             batch: 64,
             hash: FlowHash::Own,
             salt: 0,
+            always_old: false,
         };
         let mut used = std::collections::BTreeMap::new();
         let mut port = FqCodel::new(&config);

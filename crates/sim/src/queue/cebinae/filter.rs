@@ -5,9 +5,12 @@
 //! excess of both budgets are dropped. The counter never lags behind the line `rate x time`, so idle time earns no credit;
 //! dropped packets stay counted. Rotation makes the tail the head and takes one round's budget off the counters.
 //!
-//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down.
+//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down, or computed in floating point
+//! from seconds as the authors' code does, which is a byte less where a whole number just fails to come out.
 //!
 //! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation.
+
+use crate::config::CebinaeConfig;
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
+    floating: bool,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
     /// The time that the floor line is drawn to.
@@ -58,14 +62,21 @@ pub fn bytes_in(rate: u64, ns: u64) -> u64 {
     }
 }
 
+/// Seconds as the authors' simulator gives them.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 impl Filter {
-    pub fn new(round: u64, tick: u64, counts_itself: bool, rate: u64) -> Filter {
+    pub fn new(round: u64, tick: u64, config: &CebinaeConfig, rate: u64) -> Filter {
+        let (counts_itself, floating) = (config.counts_itself, config.floating);
         let rates = [0, rate];
         let budgets = rates.map(|rate| bytes_in(rate, round));
         Filter {
             round,
             tick,
             counts_itself,
+            floating,
             base: 0,
             round_time: 0,
             head: 0,
@@ -100,6 +111,9 @@ impl Filter {
         let g = group as usize;
         let since = self.round_time.saturating_sub(self.base);
         let (head, tail) = (self.rates[self.head][g], self.rates[1 - self.head][g]);
+        if self.floating {
+            return self.floor_floating(head as f64, tail as f64, since);
+        }
         if since / self.tick < self.round / self.tick {
             return bytes_in(head, since);
         }
@@ -108,12 +122,28 @@ impl Filter {
         (bits / 8_000_000_000) as u64
     }
 
+    fn floor_floating(&self, head: f64, tail: f64, since: u64) -> u64 {
+        let (at, round) = (seconds(self.round_time) - seconds(self.base), seconds(self.round));
+        match since / self.tick < self.round / self.tick {
+            true => (head * at / 8.0) as u64,
+            false => (head * round / 8.0 + tail * (at - round) / 8.0) as u64,
+        }
+    }
+
+    /// What passes in a round.
+    fn in_round(&self, rate: u64) -> u64 {
+        match self.floating {
+            true => (rate as f64 * seconds(self.round) / 8.0) as u64,
+            false => bytes_in(rate, self.round),
+        }
+    }
+
     /// A new round begins: the old head becomes the tail, with fresh rates.
     pub fn rotate(&mut self, fresh: ByGroup) {
         self.rates[self.head] = fresh;
-        self.budgets[self.head] = fresh.map(|rate| bytes_in(rate, self.round));
+        self.budgets[self.head] = fresh.map(|rate| self.in_round(rate));
         for g in 0..2 {
-            self.bytes[g] = self.bytes[g].saturating_sub(bytes_in(self.last[g], self.round));
+            self.bytes[g] = self.bytes[g].saturating_sub(self.in_round(self.last[g]));
         }
         self.base += self.round;
         self.head = 1 - self.head;

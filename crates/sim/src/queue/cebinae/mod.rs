@@ -84,7 +84,7 @@ impl Cebinae {
             round,
             queues: [List::default(); 2],
             first: 1,
-            filter: Filter::new(round, tick, config.counts_itself, rate),
+            filter: Filter::new(round, tick, config, rate),
             agent,
             cache: FlowCache::new(config.cache, config.cache_hash, config.cache_stages, config.cache_slots),
             decision,

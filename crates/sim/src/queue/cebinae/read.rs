@@ -26,6 +26,11 @@ const JUDGED: &[(&str, &str)] = &[
     ("after", "by that with itself counted (the Tofino prototype)"),
 ];
 
+const ARITHMETIC: &[(&str, &str)] = &[
+    ("exact", "whole products, rounded down"),
+    ("double", "floating point and seconds, cut to bytes: to the byte as the authors' ns-3 code"),
+];
+
 pub fn read(p: &mut Parameters) -> CebinaeConfig {
     let help = "length of a round, in which a full buffer must drain; auto: the next power of two in nanoseconds in \
                 which it does (the rule of all published rows)";
@@ -79,6 +84,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         cache_slots,
         cache_header: cache_header.0.min(1000) as u32,
         cache_hash: FlowHash::read(p),
+        floating: p.choice("arithmetic", "exact", ARITHMETIC, "how the filter reckons") == "double",
         by_hosts,
         only_saturated,
         counts_itself,

@@ -24,6 +24,7 @@ pub fn config(round: u64) -> CebinaeConfig {
         cache_slots: 2048,
         cache_header: 0,
         cache_hash: FlowHash::Own,
+        floating: false,
         by_hosts: false,
         only_saturated: false,
         counts_itself: false,
@@ -45,7 +46,7 @@ fn cebinae() -> Cebinae {
 
 /// Rotates so that the top group has no rate in the head and 20 Mbps in the tail.
 fn after_saturation() -> Filter {
-    let mut filter = Filter::new(DT, 1, false, C);
+    let mut filter = Filter::new(DT, 1, &config(DT), C);
     filter.rotate([20_000_000, 80_000_000]);
     filter.note_rates();
     filter
@@ -72,14 +73,14 @@ fn in_the_first_round_after_saturation_one_packet_is_sent_56_wait_and_the_others
 
 #[test]
 fn with_itself_counted_the_first_packet_waits_already() {
-    let mut filter = Filter::new(DT, 1, true, C);
+    let mut filter = Filter::new(DT, 1, &CebinaeConfig { counts_itself: true, ..config(DT) }, C);
     filter.rotate([20_000_000, 80_000_000]);
     assert_eq!(filter.pass(Group::Top, 1492, DT + 1), Passage::Tail);
 }
 
 #[test]
 fn idle_time_earns_no_credit() {
-    let mut filter = Filter::new(DT, 1, false, C);
+    let mut filter = Filter::new(DT, 1, &config(DT), C);
     // Half a round of silence: the counter has followed the line, 100 Mbps for 10 ms.
     assert_eq!(filter.pass(Group::Bottom, 1492, 10_000_000), Passage::Head);
     assert_eq!(filter.bytes, [0, 125_000 + 1492]);
@@ -92,7 +93,7 @@ fn idle_time_earns_no_credit() {
 
 #[test]
 fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
-    let mut filter = Filter::new(DT, 1 << 20, false, C);
+    let mut filter = Filter::new(DT, 1 << 20, &config(DT), C);
     filter.pass(Group::Bottom, 0, (1 << 20) - 1);
     assert_eq!(filter.bytes[1], 0);
     filter.pass(Group::Bottom, 0, 1 << 20);
