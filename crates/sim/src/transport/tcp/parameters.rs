@@ -85,9 +85,12 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "segments of the first window (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let ack = acknowledgements(p, profile);
+    let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
+    if recovery.reactions == Reactions::Ns3 {
+        ack.stamp_clock = rtt.clock;
+    }
     let rto = timeouts(p, profile);
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
@@ -171,7 +174,7 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     }
     let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
-    AckConfig { every, delay, remembers }
+    AckConfig { every, delay, stamp_clock: Time::ZERO, remembers }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
