@@ -143,6 +143,7 @@ impl Path {
                     interval: self.base,
                     prior_delivered: first * MSS,
                     app_limited: limited,
+                    ..RateSample::default()
                 },
                 ..acked(first + segment)
             };
@@ -167,6 +168,8 @@ impl Path {
             next: self.sent * MSS,
             cursor: self.sent * MSS,
             in_flight: w.cwnd,
+            delivered: 0,
+            rtt: None,
         };
         law.on_state(&change, w);
     }
