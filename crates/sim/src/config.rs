@@ -489,6 +489,8 @@ pub struct MeasureConfig {
     pub controllers: Option<Sampled<Vec<u32>>>,
     /// ECN marks, drops and pauses per port over time.
     pub port_events: Option<Sampled<PortSet>>,
+    /// What the queue disciplines of these ports dropped and why, and what Cebinae decided.
+    pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
 }
