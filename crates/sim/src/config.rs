@@ -35,6 +35,8 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
+    /// Transmission times are whole nanoseconds, to the nearest.
+    pub whole_ns: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
