@@ -49,10 +49,14 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
+    /// What has come twice is reported (D-SACK).
+    pub duplicates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryConfig {
+    /// Loss detection by time; none: by the count of later segments.
+    pub rack: Option<RackConfig>,
     pub window: RecoveryWindow,
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
@@ -62,6 +66,15 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+}
+
+/// Loss detection by time (RFC 8985).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackConfig {
+    /// With tail loss probes.
+    pub probes: bool,
+    /// The longest that a peer holds back the acknowledgement of a single segment.
+    pub ack_delay: Time,
 }
 
 /// The window during fast recovery.

@@ -1,7 +1,9 @@
 //! A connection at its sender: handshake, what to send next, timers.
 
 use super::acknowledgement::Ecn;
+use super::loss_probe::LossProbe;
 use super::prr::Prr;
+use super::rack::Rack;
 use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
@@ -47,13 +49,36 @@ pub struct Sending {
     pub reduced: bool,
 }
 
-/// The retransmission timeout: one event at a time is on its way, and looks when it comes whether it came too early.
+/// The retransmission timeout and what may come before it: one event at a time is on its way, and looks when it comes whether
+/// it came too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Alarm {
-    /// When it expires; [`Time::MAX`]: not running.
+    /// When the timeout expires; [`Time::MAX`]: not running.
     pub deadline: Time,
+    pub early: Early,
     /// Of the event in force.
     pub event: Time,
+}
+
+/// A timer that runs before the retransmission timeout (RFC 8985 §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    None,
+    /// What is suspected counts as lost then.
+    Reordering(Time),
+    /// A tail loss probe is sent then.
+    Probe(Time),
+}
+
+impl Alarm {
+    /// When it goes off first.
+    #[inline]
+    pub fn next(&self) -> Time {
+        match self.early {
+            Early::None => self.deadline,
+            Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
+        }
+    }
 }
 
 pub struct Connection {
@@ -73,6 +98,9 @@ pub struct Connection {
     pub law: WindowLaw,
     pub state: State,
     pub prr: Prr,
+    /// Loss detection by time, if that is what it is.
+    pub rack: Option<Box<Rack>>,
+    pub probe: LossProbe,
     pub rates: Option<Box<RateEstimator>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
@@ -114,13 +142,18 @@ impl Connection {
             start: now,
             ideal: Time::ZERO,
             phase: Phase::Opening,
-            board: Scoreboard::new(config.mss, config.recovery.dup_threshold),
+            board: Scoreboard::new(
+                config.mss,
+                if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
+            ),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
             law,
             state: State::Open,
             prr: Prr::default(),
+            rack: config.recovery.rack.map(|_| Box::new(Rack::new())),
+            probe: LossProbe::default(),
             rates,
             duplicates: 0,
             recover: 0,
@@ -128,7 +161,7 @@ impl Connection {
             carry: 0,
             receivable: 0,
             ecn: Ecn::default(),
-            alarm: Alarm { deadline: Time::MAX, event: Time::MAX },
+            alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
             peak: (0, 0),
             due: Time::ZERO,
@@ -173,6 +206,9 @@ impl Connection {
         if self.phase != Phase::Established {
             return Next::Nothing;
         }
+        if self.probe.wanted {
+            return self.next_probe(now, config);
+        }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
         let room = self.window.cwnd.saturating_sub(in_flight);
@@ -183,7 +219,7 @@ impl Connection {
                 _ => Next::Nothing,
             };
         }
-        match self.new_data(in_flight, now) {
+        match self.new_data(in_flight, now, config) {
             Next::New(payload) if u64::from(payload) <= room || in_flight == 0 => Next::New(payload),
             Next::New(_) => Next::Nothing,
             other if self.state == State::Recovery && room >= self.window.mss => {
@@ -195,7 +231,7 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
-    fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+    pub fn new_data(&mut self, in_flight: u64, now: Time, _config: &TcpConfig) -> Next {
         let next = self.board.next();
         let left = self.source.size() - next;
         if left == 0 {
@@ -219,9 +255,14 @@ impl Connection {
     /// Takes the next packet to be sent.
     pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
         let next = self.next(now, config);
-        let idle = self.board.pipe() == 0;
+        let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
+            Next::Again(number) if probes => {
+                let (first, payload) = self.board.probe_again(number, now);
+                self.packets_retransmitted += 1;
+                (number, first, payload)
+            }
             Next::Again(number) => {
                 let (first, payload) = self.board.send_again(number, now);
                 self.packets_retransmitted += 1;
@@ -236,12 +277,23 @@ impl Connection {
         if let Some(rates) = &mut self.rates {
             rates.send(number, now, idle);
         }
-        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        if let Some(rack) = &mut self.rack {
+            rack.sent(number, now);
+        }
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        let reduced = new && std::mem::take(&mut self.ecn.tell);
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
         self.remember_peak();
         self.pace(u64::from(payload), now, config);
+        if self.alarm.deadline == Time::MAX {
+            self.alarm.deadline = now.saturating_add(self.trips.rto());
+        }
+        self.arm_early(new, now, config);
         Some(Sending { first, payload, reduced })
     }
 
