@@ -136,7 +136,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
              ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
              base_rtt, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
-             workload, telemetry, failures, switch, run, measure)",
+             workload, telemetry, failures, switch, host, run, measure)",
             "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
         ]
     );
