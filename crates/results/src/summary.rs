@@ -5,7 +5,7 @@
 //! fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
-//! probes, probe_bytes, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
+//! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
 //! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
 //!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
@@ -84,6 +84,7 @@ pub(crate) fn of(
         },
         "probes": outcome.probes,
         "probe_bytes": outcome.probe_bytes,
+        "probes_settled_ns": outcome.probes_settled.map(|time| time.as_ns()),
         "balancer_header_bytes": outcome.balancer_header_bytes,
         "flowlets": outcome.flowlets,
         "flowlets_moved": outcome.flowlets_moved,

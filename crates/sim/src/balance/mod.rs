@@ -388,6 +388,14 @@ impl Balancer {
         }
     }
 
+    /// Whether probes have told it of every rack, and when that was so; none where it sends no probes.
+    pub fn knows_all(&self) -> Option<Option<Time>> {
+        match self {
+            Balancer::Hula(b) => Some(b.knows_all()),
+            _ => None,
+        }
+    }
+
     /// Flowlets begun, and how many of them left the port of the one before.
     pub fn flowlets(&self) -> (u64, u64) {
         match self {

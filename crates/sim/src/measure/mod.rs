@@ -176,6 +176,8 @@ pub struct Outcome {
     /// Probes that load balancers sent, and their bytes.
     pub probes: u64,
     pub probe_bytes: u64,
+    /// When every switch had heard of every rack; none where one has not, or nobody probes.
+    pub probes_settled: Option<Time>,
     /// Bytes of what packets carried for load balancers, on every link that they crossed.
     pub balancer_header_bytes: u64,
     /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
@@ -248,6 +250,7 @@ impl Outcome {
             bytes_switched: 0,
             probes: 0,
             probe_bytes: 0,
+            probes_settled: None,
             balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,

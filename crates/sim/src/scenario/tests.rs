@@ -596,8 +596,8 @@ fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
         load(&format!("[topology]\nkind = \"{kind}\"\n[[workload]]\nkind = \"permutation\"\n"));
     }
     for (kind, _) in crate::workload::KINDS.iter().filter(|(kind, _)| !["flows", "trace"].contains(kind)) {
-        // Poisson arrivals have no end of their own.
-        let duration = if *kind == "poisson" { "100us" } else { "auto" };
+        // Arrivals at random times have no end of their own.
+        let duration = if ["poisson", "request-response"].contains(kind) { "100us" } else { "auto" };
         load_with(STAR, &[("workload.0.kind", kind), ("workload.0.duration", duration)])
             .unwrap_or_else(|error| panic!("{kind}: {error}"));
     }

@@ -8,6 +8,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::Action;
 use crate::net::host::EdgeTotals;
 use crate::queue::{CLASSES, QueueDiscipline};
+use crate::units::Time;
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
@@ -30,6 +31,7 @@ impl Simulation {
             bytes_switched: sum(Region::bytes_switched),
             probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
             probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
+            probes_settled: self.probes_settled(),
             balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum())
                 + edges.header_bytes,
             flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum())
@@ -58,6 +60,13 @@ impl Simulation {
         let delivered = sum(|r| r.net.recorder.delivered);
         outcome.fingerprint = fingerprint(&outcome, hash, delivered);
         outcome
+    }
+
+    /// When every switch had heard of every rack.
+    fn probes_settled(&self) -> Option<Time> {
+        let switches = self.regions.iter().flat_map(|region| region.switches.iter());
+        let known: Option<Vec<Time>> = switches.filter_map(|switch| switch.balancer.knows_all()).collect();
+        known?.into_iter().max()
     }
 
     /// What the edges of all hosts came to.
