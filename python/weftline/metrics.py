@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import decoded, quantities, sharing
+from weftline import decoded, quantities, sharing, spread
 from weftline.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -141,6 +141,20 @@ def _completion(what: str, key: str) -> dict[str, Callable]:
         return (found[what] or {}).get(key) if key else found[what]
 
     return {"read": read, "of_flows": read}
+
+
+def _part(key: str, of: str) -> Callable[[Run], float | None]:
+    """Return one counter of a run over another."""
+
+    def read(run: Run) -> float | None:
+        part, whole = run.summary.get(key), run.summary.get(of)
+        return part / whole if part is not None and whole else None
+
+    return read
+
+
+def _received(key: str) -> Callable[[Run], float | None]:
+    return lambda run: (run.summary.get("receiving") or {}).get(key)
 
 
 METRICS: dict[str, Metric] = {
@@ -300,6 +314,77 @@ METRICS: dict[str, Metric] = {
     ),
     "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
     "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
+    "probes": Metric(title="probes", read=_total("probes"), text=quantities.count_text),
+    "probe_bytes": Metric(
+        title="bytes of probes",
+        read=_total("probe_bytes"),
+        text=quantities.bytes_text,
+        axis="bytes of probes (MB)",
+        scale=1e-6,
+    ),
+    "probe_share": Metric(
+        title="probes (share of bytes on wire)",
+        read=_part("probe_bytes", "bytes_on_wire"),
+        text=quantities.share_text,
+        axis="bytes of probes (% of all on the wire)",
+        scale=100,
+    ),
+    "probes_settled": Metric(
+        title="time until every switch knows every rack",
+        read=_total("probes_settled_ns"),
+        text=quantities.time_text,
+        axis="time until every switch knows every rack (us)",
+        scale=1e-3,
+    ),
+    "flowlets": Metric(title="flowlets", read=_total("flowlets"), text=quantities.count_text),
+    "flowlets_moved": Metric(
+        title="flowlets that moved", read=_total("flowlets_moved"), text=quantities.count_text
+    ),
+    "flowlets_moved_share": Metric(
+        title="flowlets that moved (share)",
+        read=_part("flowlets_moved", "flowlets"),
+        text=quantities.share_text,
+        axis="flowlets that left the port of the one before (%)",
+        scale=100,
+    ),
+    "reordered_share": Metric(
+        title="packets reordered on the way (share)",
+        read=_received("reordered_share"),
+        text=quantities.share_text,
+        axis="data packets overtaken on the way (%)",
+        scale=100,
+    ),
+    "paths_per_flow": Metric(
+        title="paths of a flow, mean", read=_received("paths_per_flow"), text=quantities.digits
+    ),
+    "utilisation_mean": Metric(
+        title="utilisation of the measured links, mean",
+        read=spread.mean_utilisation,
+        text=quantities.share_text,
+        axis="utilisation of the measured links (%)",
+        scale=100,
+    ),
+    "utilisation_most": Metric(
+        title="utilisation of the busiest measured link",
+        read=spread.most_utilisation,
+        text=quantities.share_text,
+        axis="utilisation of the busiest measured link (%)",
+        scale=100,
+    ),
+    "imbalance": Metric(
+        title="imbalance of the measured links",
+        read=spread.imbalance,
+        text=quantities.share_text,
+        axis="imbalance, (most - least) / mean (%)",
+        scale=100,
+    ),
+    "failure_to_last_loss": Metric(
+        title="from the first failure to the last loss",
+        read=spread.failure_to_last_loss_ns,
+        text=quantities.time_text,
+        axis="from the first failure to the last loss (us)",
+        scale=1e-3,
+    ),
     "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
     "wire_bytes": Metric(title="bytes on wire", read=_total("bytes_on_wire"), text=quantities.bytes_text),
     "end": Metric(title="simulated", read=_total("end_ns"), text=quantities.time_text),
