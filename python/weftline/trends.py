@@ -65,6 +65,12 @@ def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
     return Mean.of([a / b for a, b in pairs if a is not None and b])
 
 
+def published(p: Panel) -> dict[tuple[str, float], float]:
+    """Return the published values by line and number, in the stored unit of the metric."""
+    scale = 1.0 if p.figure.options.get("over") else metric(p.figure.options["metric"]).scale
+    return {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+
+
 def values(p: Panel) -> dict[str, dict[str, Mean]]:
     """Return what was measured by line and place, in their order; what is missing is not there."""
     name, over = p.figure.options["metric"], p.figure.options.get("over")
@@ -110,10 +116,9 @@ def table(p: Panel, title: str) -> Table:
     """Return the panel as a table: a row for each line, measured / published at each place."""
     found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
     write = quantities.digits if over else found.text
-    scale = 1.0 if over else found.scale
     measured = values(p)
     places = list(dict.fromkeys(line.place for line in p.lines))
-    said = {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+    said = published(p)
     rows = []
     for label, means in measured.items():
         cells = []
