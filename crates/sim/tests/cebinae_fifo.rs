@@ -207,6 +207,13 @@ fn rows_side_by_side() {
             }
             assert!((sum(&rates) / sum(&row.goodput) - 1.0).abs() < 0.015, "row {number}: {}", sum(&rates));
         }
+        if let Ok(path) = std::env::var("SERIES_OUT") {
+            let text: Vec<String> = series
+                .iter()
+                .map(|s| s.iter().map(|r| format!("{r:.3}")).collect::<Vec<_>>().join(" "))
+                .collect();
+            std::fs::write(path, text.join("\n")).unwrap();
+        }
         if std::env::var("SERIES").is_ok() {
             let seconds = series.len() - 1;
             let all = series[2..seconds].iter().flatten();

@@ -16,6 +16,7 @@ mod failures;
 mod measure;
 mod metrics;
 mod network;
+mod origins;
 mod problem;
 mod replay;
 mod resolve;
