@@ -20,17 +20,33 @@ if TYPE_CHECKING:
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
+    from weftline.sweep_result import SweepResult as SweepResult
+    from weftline.sweeps import load as load
+    from weftline.sweeps import sweep as sweep
 
 _HOMES = {
     "run": "weftline.runs",
     "Run": "weftline.runs",
     "show_versions": "weftline.runs",
+    "SweepResult": "weftline.sweep_result",
+    "load": "weftline.sweeps",
+    "sweep": "weftline.sweeps",
     "Controller": "weftline.controller",
     "InputError": "weftline.errors",
     "RunFailed": "weftline.errors",
 }
 
-__all__ = ["Controller", "InputError", "Run", "RunFailed", "run", "show_versions"]
+__all__ = [
+    "Controller",
+    "InputError",
+    "Run",
+    "RunFailed",
+    "SweepResult",
+    "load",
+    "run",
+    "show_versions",
+    "sweep",
+]
 
 
 def __getattr__(name: str):

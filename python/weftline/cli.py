@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`pint`, `explain`.
+`sweep`, `query`, `pint`, `explain`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -194,6 +194,10 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
     command("schema", _schema, "print the JSON Schema of the scenario file")
+
+    from weftline import store_cli
+
+    store_cli.add_to(command)
 
     from weftline import pint_cli
 
