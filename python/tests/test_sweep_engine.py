@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import weftline
-from weftline import _native, columns, stats, steady
+from weftline import _native, columns, executor, stats, steady, store, sweepfile, sweeps
 from weftline.metrics import METRICS, Flows
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -207,3 +209,31 @@ def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):
     assert steady.remark(light, warmup=True) == ""
     assert "not a steady state" in steady.remark(heavy, warmup=True)
     assert "not a steady state" in steady.remark(heavy[:1], warmup=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say who waited")
+def test_short_runs_keep_every_worker_at_work(tmp_path):
+    (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "4ms"))
+    sweep = sweepfile.read({"scenario": "fabric.toml", "seeds": 30}, file="<test>", base_dir=tmp_path)
+    plan = sweeps.plan(sweep, tmp_path / "s")
+    seen: dict[int, int] = {}
+    began = time.monotonic()
+    done = threading.Event()
+    watch = threading.Thread(target=wanted_time, args=(seen, done))
+    watch.start()
+    executor.run(plan.points, store.Store.create(plan.path), jobs=2)
+    took = time.monotonic() - began
+    done.set()
+    watch.join()
+    # On a core or in line for one: what the sweep itself leaves idle is what counts, not who else works here.
+    assert sum(sorted(seen.values())[-2:]) / 1e9 > 0.9 * 2 * took
+
+
+def wanted_time(seen, done):
+    """Note how long each worker ran or was ready to, in ns, until all is done."""
+    while not done.wait(0.01):
+        for thread in threading.enumerate():
+            if thread.name.startswith("weftline-") and thread.native_id:
+                with contextlib.suppress(OSError):
+                    ran, waited, _ = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()
+                    seen[thread.native_id] = int(ran) + int(waited)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weftline.comparison import Comparison as Comparison
+    from weftline.comparison import compare as compare
     from weftline.controller import Controller as Controller
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
@@ -30,6 +32,8 @@ _HOMES = {
     "show_versions": "weftline.runs",
     "SweepResult": "weftline.sweep_result",
     "load": "weftline.sweeps",
+    "Comparison": "weftline.comparison",
+    "compare": "weftline.comparison",
     "sweep": "weftline.sweeps",
     "Controller": "weftline.controller",
     "InputError": "weftline.errors",
@@ -37,11 +41,13 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparison",
     "Controller",
     "InputError",
     "Run",
     "RunFailed",
     "SweepResult",
+    "compare",
     "load",
     "run",
     "show_versions",

@@ -30,12 +30,12 @@ WHOLE = object()
 """The answer of `windowed` for a metric that is of the whole run."""
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
+MOST_LOOKED_AT = 20
 _NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slowdown", "group")
 
 
 @lru_cache(maxsize=4)
-def flows_of(folder: Path, modified: int) -> dict[str, list]:
-    """Return the columns of a run's flows that are needed here."""
+def _read(folder: Path, modified: int) -> dict[str, list]:
     from weftline import _native
 
     del modified  # part of the key alone
@@ -43,7 +43,8 @@ def flows_of(folder: Path, modified: int) -> dict[str, list]:
 
 
 def _flows(run: Run) -> dict[str, list]:
-    return flows_of(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    """Return the columns of a run's flows that decide which of them count, and what of them."""
+    return _read(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,11 +123,9 @@ def _of_values(values: list[float], key: str) -> float | None:
 def under_way(run: Run) -> list[float] | None:
     """Return the mean number of flows under way in each quarter of the time in which flows start.
 
-    None if the flows do not arrive at random over time: then there is no steady state to speak of.
+    None if all of them start at one moment.
     """
-    if not any(workload.get("kind") == "poisson" for workload in run.scenario.get("workload", [])):
-        return None
-    of = _flows(run)
+    of = columns.read(run.flows, ("start_ns", "finish_ns"))
     starts = of["start_ns"]
     if len(starts) < 2 or min(starts) == max(starts):
         return None
@@ -143,8 +142,12 @@ def under_way(run: Run) -> list[float] | None:
 def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
-    `warmup`: whether early flows are left out already.
+    Nothing is said of flows that do not arrive at random over time: there is no steady state to speak of. At
+    most `MOST_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
     """
+    runs = runs[:MOST_LOOKED_AT]
+    if not runs or all(w.get("kind") != "poisson" for w in runs[0].scenario.get("workload", [])):
+        return ""
     quarters = [found for run in runs if (found := under_way(run)) is not None]
     if not quarters:
         return ""

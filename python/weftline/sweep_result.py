@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from weftline import stats, steady
 from weftline.errors import InputError
 from weftline.metrics import METRICS, Flows, metric
 from weftline.runs import Run
-from weftline.store import Store, state_of
+from weftline.store import Store
 from weftline.sweepfile import Choice, Report
 
 FILE = "sweep.json"
@@ -29,6 +29,25 @@ class AxisOfResult:
     variants: Sequence[str]
     numbers: Sequence[float] | None
     """Where the variants stand on an axis of x, if they are numbers."""
+
+
+class Runs(Mapping[int, Run]):
+    """Runs by seed, each opened when it is first looked at."""
+
+    def __init__(self, folders: Mapping[int, Path]) -> None:
+        self._folders = folders
+        self._opened: dict[int, Run] = {}
+
+    def __getitem__(self, seed: int) -> Run:
+        if seed not in self._opened:
+            self._opened[seed] = Run.open(self._folders[seed])
+        return self._opened[seed]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,18 +98,18 @@ class SweepResult:
         self.cells: list[Cell] = []
         self.failed: list[tuple[Choice, int, str]] = []
         self.missing: list[tuple[Choice, int]] = []
-        runs: dict[Choice, dict[int, Run]] = {}
+        runs: dict[Choice, dict[int, Path]] = {}
+        there = {entry.key for entry in kept.entries()}
         for point in about["points"]:
             choice, seed = tuple(point["choice"].items()), int(point["seed"])
             found = runs.setdefault(choice, {})
-            folder = kept.points / point["key"]
-            if state_of(folder) == "finished":
-                found[seed] = Run.open(folder)
+            if point["key"] in there:
+                found[seed] = kept.points / point["key"]
             elif (why := kept.failure(point["key"])) is not None:
                 self.failed.append((choice, seed, why))
             else:
                 self.missing.append((choice, seed))
-        self.cells = [Cell(choice=choice, runs=found) for choice, found in runs.items() if found]
+        self.cells = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items() if found]
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
 
     @classmethod
@@ -280,19 +299,7 @@ class SweepResult:
         return "\n\n".join(table.text() for table in self.tables())
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        parts = []
-        for table in self.tables():
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in table.columns)
-            body = "".join(
-                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
-            )
-            note = f"<p>{escape(table.note)}</p>" if table.note else ""
-            parts.append(
-                f"<table><caption>{escape(table.title)}</caption><tr>{head}</tr>{body}</table>{note}"
-            )
-        return "".join(parts)
+        return "".join(table.html() for table in self.tables())
 
 
 def traffic_of(run: Run) -> object:

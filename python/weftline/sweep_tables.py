@@ -209,7 +209,8 @@ def _unsteady(result: SweepResult) -> list[str]:
     left_out = bool(result.report.warmup)
     remarks: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        said = steady.remark(list(cell.runs.values()), warmup=left_out)
+        runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
+        said = steady.remark(runs, warmup=left_out)
         if said:
             remarks.setdefault(said, []).append(cell)
     return [f"{_which(cells, len(result.cells))}: {said}" for said, cells in remarks.items()]
