@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from weftline import compare, figures, page
+from weftline import comparison, figures, page
 from weftline.lines import Line
 from weftline.page import Section
 from weftline.runs import Run
@@ -34,14 +34,14 @@ def write(
 def result_sections(lines: Sequence[Line]) -> list[Section]:
     """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
     finished = [line for line in lines if line.has_flows]
-    sections = [Section(text="\n\n".join(endings(lines)), tables=[compare.table(lines)] if lines else [])]
+    sections = [Section(text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else [])]
     if finished:
         sections.append(
             Section(
                 title="Flow completion",
                 figures=[
                     figures.slowdown(
-                        "FCT slowdown by flow size", finished, caption=compare.ideal_text(finished)
+                        "FCT slowdown by flow size", finished, caption=comparison.ideal_text(finished)
                     )
                 ],
             )
