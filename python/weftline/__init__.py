@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
+    from weftline.plots import plot as plot
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
 
 _HOMES = {
     "run": "weftline.runs",
+    "plot": "weftline.plots",
     "Run": "weftline.runs",
     "show_versions": "weftline.runs",
     "Controller": "weftline.controller",
@@ -30,7 +32,7 @@ _HOMES = {
     "RunFailed": "weftline.errors",
 }
 
-__all__ = ["Controller", "InputError", "Run", "RunFailed", "run", "show_versions"]
+__all__ = ["Controller", "InputError", "Run", "RunFailed", "plot", "run", "show_versions"]
 
 
 def __getattr__(name: str):

@@ -160,6 +160,8 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
     )
+    report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
+    report.add_argument("--question", default="", metavar="TEXT", help="what it answers, in your words")
 
     compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
     compare.add_argument(
@@ -444,7 +446,8 @@ def _report(options: argparse.Namespace) -> int:
     found = [runs.Run.open(folder) for folder in options.folders]
     first = Path(options.folders[0])
     path = Path(options.out) if options.out else (first if len(found) == 1 else first.parent) / "report.html"
-    print(report.write(lines.lines_of(found), path))
+    chosen = {"title": options.title, "question": options.question}
+    print(report.write(lines.lines_of(found), path, **chosen))
     return DONE
 
 

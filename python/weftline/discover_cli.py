@@ -54,7 +54,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
     for key in ("text", "equations", "source", "validation"):
-        if entry.get(key):
+        if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
     if entry.get("parameters"):
         rows = [

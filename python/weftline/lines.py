@@ -43,6 +43,16 @@ class Mean:
         t = _T[len(known) - 2] if len(known) - 2 < len(_T) else 1.96
         return cls(mean, t * math.sqrt(variance / len(known)))
 
+    @property
+    def low(self) -> float:
+        """Lower end of the interval; the mean itself without one."""
+        return self.value - (self.interval or 0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.value + (self.interval or 0)
+
     def text(self, write) -> str:
         """Return ``"1.23"`` or ``"1.23 ±0.05"``, each number as `write` writes it."""
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"

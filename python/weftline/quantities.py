@@ -30,6 +30,14 @@ def parse_rate(text: str) -> float:
     return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
 
 
+def parse_time(text: str) -> float:
+    """Return the nanoseconds of ``"10us"``."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ps|ns|us|µs|ms|s)\s*", str(text))
+    if not match:
+        raise InputError(f'expected a time with its unit such as "10us", found {text!r}')
+    return float(match[1]) * {"ps": 1e-3, "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}[match[2]]
+
+
 def spaced(text: str) -> str:
     """Return ``"10ms"`` as ``"10 ms"``."""
     return re.sub(r"(?<=[0-9])(?=[A-Za-z])", " ", text.strip())
