@@ -176,6 +176,14 @@ class Chromium:
         self._home.cleanup()
 
 
+def program() -> str:
+    """Return the path of the browser."""
+    found = doctor.browser()
+    if found is None:
+        raise FileNotFoundError(missing())
+    return found
+
+
 def missing() -> str:
     """Return why there is no browser to test with, empty if there is one. Under CI there must be one."""
     if os.name != "posix":

@@ -10,7 +10,7 @@ from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, time_unit, unit_of_
 from weftline.lines import Line
 from weftline.runs import Run
 
-MOST_PORTS, MOST_SPANS = 48, 160
+MOST_PORTS, MOST_SPANS = 32, 160
 """Rows and columns of a heat map: more would be thinner than what a page resolves."""
 
 
@@ -51,7 +51,7 @@ def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: st
     ]
     spec = rows_of(rows) | {
         "width": 3 * WIDTH,
-        "height": {"step": 13},
+        "height": {"step": 12},
         "mark": {"type": "rect", "tooltip": True},
         "encoding": {"x": time, "x2": {"field": "to"}, "y": place, "color": colour, "tooltip": tooltip},
     }

@@ -7,7 +7,9 @@ forbids itself to load anything (Content-Security-Policy), and every text that a
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -49,6 +51,8 @@ class Lead:
 def drawing_code() -> str:
     """Return the JavaScript that draws the figures.
 
+    Making it takes a second and a half, so it is kept in the user's cache, by the version of its package.
+
     Raises
     ------
     RunFailed
@@ -58,7 +62,28 @@ def drawing_code() -> str:
         import vl_convert
     except ImportError:
         raise RunFailed("the page needs vl-convert-python: pip install 'weftline[report]'") from None
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    kept = _cache_folder() / f"vega-{vl_convert.__version__}.js"
+    with contextlib.suppress(OSError, ValueError):
+        found = kept.read_text("utf-8")
+        if found.endswith(_WHOLE):
+            return found
+    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    made += _WHOLE
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partly = kept.with_suffix(f".{os.getpid()}")
+        partly.write_text(made, "utf-8")
+        partly.replace(kept)
+    return made
+
+
+_WHOLE = "\n/* whole */\n"
+"""What a kept file ends with, so that half a one is not taken."""
+
+
+def _cache_folder() -> Path:
+    named = os.environ.get("XDG_CACHE_HOME")
+    return (Path(named) if named else Path.home() / ".cache") / "weftline"
 
 
 def write(

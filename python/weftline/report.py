@@ -56,7 +56,7 @@ def write(
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
         lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
         sections=[
-            Section(title="The scenario", text="\n\n".join(words.scenario(lines[0].runs[0], built))),
+            Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
             *result_sections(lines),
             *further_sections(lines),
             *network_sections(lines, built),
@@ -72,7 +72,7 @@ def further_sections(lines: Sequence[Line]) -> list[Section]:
     if finished:
         title = "Slowdown of all flows"
         drawn.append(figures_flows.cumulative(title, finished, caption="Flows that finished."))
-    for line in [line for line in lines if line.runs[0].over_time("queue_bytes", max_points=1)][:MOST_HEATS]:
+    for line in [line for line in lines if _ever_queued(line.runs[0])][:MOST_HEATS]:
         name = f", {line.label}" if len(lines) > 1 else ""
         drawn.append(figures_time.queue_heat(f"Queues by port and time{name}", line.runs[0]))
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
@@ -83,6 +83,11 @@ def further_sections(lines: Sequence[Line]) -> list[Section]:
         known = figures_paths.paths_known("Paths that PINT knows", traced)
         drawn += [known] if known.tables else []
     return [Section(title="A closer look", figures=drawn)] if drawn else []
+
+
+def _ever_queued(run: Run) -> bool:
+    means = run.over_time("queue_bytes", max_points=1)
+    return any(value > 0 for points in means.values() for _, value in points)
 
 
 def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:

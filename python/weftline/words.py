@@ -99,30 +99,49 @@ def _without_flows(lines: Sequence[Line]) -> list[str]:
     return said or ["No flow finished; there is no completion time to speak of."]
 
 
-def scenario(run: Run, network: Mapping | None = None) -> list[str]:
-    """Return a run's scenario as paragraphs: network, switches, transport, traffic, measures.
+def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
+    """Return the scenario of these lines as paragraphs: network, switches, transport, traffic, failures.
+
+    What is not the same for all is said for each.
 
     Parameters
     ----------
     network : mapping, optional
-        ``nodes`` and ``links`` as the engine built them, for counts.
+        ``nodes`` and ``links`` of the first line's network as the engine built them, for counts.
     """
+    told = [_facts(line.runs[0], network if i == 0 else None) for i, line in enumerate(lines)]
+    same_network = len({str(line.runs[0].scenario.get("topology")) for line in lines}) == 1
+    said = []
+    for topic in dict.fromkeys(topic for facts in told for topic in facts):
+        texts = [facts.get(topic, "") for facts in told]
+        if len(set(texts)) == 1 or (topic == "Network" and same_network):
+            said.append(f"{topic}: {texts[0]}.")
+            continue
+        each = "; ".join(f"{text} ({line.label})" for line, text in zip(lines, texts, strict=True) if text)
+        said.append(f"{topic}: {each}.")
+    return said
+
+
+def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
+    """What a run's scenario says, by topic."""
     found = run.scenario
-    said = [
-        _network(found.get("topology", {}), network),
-        _switches(found.get("switch", {})),
-        _transport(found.get("transport", {}), found.get("telemetry", {})),
-        *(_workload(workload, found) for workload in _tables(found.get("workload"))),
-        _failures(found.get("failures", {})),
-    ]
-    return [text for text in said if text]
+    facts = {
+        "Network": _network(_table(found.get("topology")), network),
+        "Switches": _switches(_table(found.get("switch"))),
+        "Transport": _transport(_table(found.get("transport")), _table(found.get("telemetry"))),
+    }
+    for workload in _tables(found.get("workload")):
+        kind = str(workload.get("kind", ""))
+        group = str(workload.get("group", kind))
+        topic = "Traffic" if group == kind else f"Traffic {group}"
+        facts[topic] = "; ".join(filter(None, [facts.get(topic), _workload(workload, found)]))
+    facts["Failures"] = _failures(_table(found.get("failures")))
+    return {topic: text for topic, text in facts.items() if text}
 
 
 def _network(topology: Mapping, network: Mapping | None) -> str:
     kind = str(topology.get("kind", "network"))
-    text = f"Network: {kind}"
-    if kind == "file":
-        text += f" {topology.get('file', '')}"
+    text = f"{kind} {topology.get('file', '')}" if kind == "file" else kind
     if network:
         hosts = sum(node["kind"] == "host" for node in network["nodes"])
         text += (
@@ -133,7 +152,7 @@ def _network(topology: Mapping, network: Mapping | None) -> str:
         delays = sorted({link["delay_ns"] for link in network["links"]})
         span = dict.fromkeys(quantities.time_text(delay) for delay in (delays[0], delays[-1]))
         text += f", {' to '.join(span)} each way"
-    return text + "."
+    return text
 
 
 def _switches(switch: Mapping) -> str:
@@ -147,7 +166,7 @@ def _switches(switch: Mapping) -> str:
     ecn = switch.get("ecn")
     marks = bool(ecn) and (isinstance(ecn, list) or _table(ecn).get("enabled", True))
     parts.append("ECN marks" if marks else "no ECN")
-    return f"Switches: {', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _transport(transport: Mapping, telemetry: Mapping) -> str:
@@ -158,7 +177,7 @@ def _transport(transport: Mapping, telemetry: Mapping) -> str:
     carried = str(telemetry.get("kind", "none"))
     if carried in ("int", "pint"):
         text += f"; packets carry {carried.upper()}"
-    return f"Transport: {text}."
+    return text
 
 
 def _workload(workload: Mapping, found: Mapping) -> str:
@@ -180,8 +199,7 @@ def _workload(workload: Mapping, found: Mapping) -> str:
     shared = _table(_table(found.get("transport")).get("controller")).get("kind")
     if own and own != shared:
         parts.append(f"by {own}")
-    group = str(workload.get("group", kind))
-    return f"Traffic{'' if group == kind else f' {group}'}: {', '.join(parts)}."
+    return ", ".join(parts)
 
 
 def _failures(failures: Mapping) -> str:
@@ -194,7 +212,7 @@ def _failures(failures: Mapping) -> str:
     loss = failures.get("loss")
     if isinstance(loss, int | float) and loss > 0:
         events.append(f"every link loses {quantities.share_text(loss)} of the packets")
-    return f"Failures: {', '.join(events)}." if events else ""
+    return ", ".join(events)
 
 
 def _flows_in_short(found: Mapping) -> str:
