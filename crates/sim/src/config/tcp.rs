@@ -49,6 +49,8 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
+    /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
+    pub remembers: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,16 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+    pub reactions: Reactions,
+}
+
+/// What an acknowledgement and a timeout do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reactions {
+    /// As the RFCs say.
+    Rfc,
+    /// As in ns-3.35.
+    Ns3,
 }
 
 /// The window during fast recovery.

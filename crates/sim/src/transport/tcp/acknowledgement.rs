@@ -15,10 +15,10 @@
 //! Differs from the source: neither RACK nor TLP (RFC 8985) nor F-RTO (RFC 5682).
 
 use super::connection::{Connection, Phase};
-use super::prr::{Prr, Step};
+use super::prr::{Bound, Prr, Step};
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
+use crate::config::{EcnEcho, Flight, PrrBound, Reactions, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::units::Time;
 
@@ -44,9 +44,30 @@ pub struct Ecn {
     pub tell: bool,
 }
 
+impl Ecn {
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+}
+
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.acknowledge_like_ns3(ack, now, config);
+        }
+        let (update, acked) = self.take_in(ack, now, config);
+        self.law.on_feedback(&acked, &mut self.window);
+        self.react(&update, &acked, now, config);
+        if self.law.steers_recovery() {
+            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
+            self.law.on_ack(&acked, &mut self.window);
+        }
+        self.after(&update, now, config);
+    }
+
+    /// What an acknowledgement says of segments, round-trip times and rates.
+    pub fn take_in(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> (Update, Acked) {
         // Messages that found the buffer full before this made room are left out.
         self.source.written(self.board.acknowledged(), now);
         let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
@@ -59,13 +80,7 @@ impl Connection {
         self.receivable = self.receivable.max(ack.expected + ack.window);
         let sampled = self.measure(&update, ack, now, config);
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
-        self.law.on_feedback(&acked, &mut self.window);
-        self.react(&update, &acked, now, config);
-        if self.law.steers_recovery() {
-            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
-            self.law.on_ack(&acked, &mut self.window);
-        }
-        self.after(&update, now, config);
+        (update, acked)
     }
 
     /// Takes a sample of the round-trip time; whether there was one.
@@ -110,6 +125,7 @@ impl Connection {
             in_flight: self.board.pipe(),
             acknowledged: self.board.acknowledged(),
             next: self.board.next(),
+            cursor: self.cursor,
             rtt: given,
             min_rtt: self.trips.least(),
             rate,
@@ -215,13 +231,14 @@ impl Connection {
         let (pipe, ssthresh) = (self.board.pipe(), self.window.ssthresh);
         self.window.cwnd = match config.recovery.window {
             RecoveryWindow::Prr(prr) => {
-                let slow_start = match prr.bound {
-                    PrrBound::SlowStart => true,
-                    PrrBound::Conservative => false,
-                    PrrBound::Progress => update.acknowledged > 0 && lost == 0,
-                    PrrBound::Retransmitted => update.again,
+                let bound = match prr.bound {
+                    PrrBound::SlowStart => Bound::SlowStart,
+                    PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
+                    PrrBound::Retransmitted if update.again => Bound::SlowStart,
+                    PrrBound::Retransmitted => Bound::Delivered,
+                    PrrBound::Conservative | PrrBound::Progress => Bound::Conservative,
                 };
-                let step = Step { delivered: update.delivered, pipe, ssthresh, slow_start };
+                let step = Step { delivered: update.delivered, pipe, ssthresh, bound };
                 self.prr.window(&step, self.window.mss, prr.wraps)
             }
             RecoveryWindow::Threshold => ssthresh,
@@ -239,7 +256,7 @@ impl Connection {
     }
 
     /// An ECN echo: the window is reduced once per window of data.
-    fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
+    pub fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
         let anew = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
         if !anew || !matches!(self.state, State::Open | State::Disorder) {
             return;
@@ -283,6 +300,9 @@ impl Connection {
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
             return;
+        }
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.time_out_like_ns3(now, config);
         }
         self.trips.back_off(&config.rto);
         // Once for what is lost: not when the same segment is lost again.

@@ -6,7 +6,7 @@ use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
-use crate::config::{TcpConfig, TcpPacing};
+use crate::config::{Reactions, TcpConfig, TcpPacing};
 use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
 };
@@ -14,6 +14,7 @@ use crate::measure::FlowRecord;
 use crate::transport::rdma::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Next {
 pub struct Sending {
     pub first: u64,
     pub payload: u16,
+    /// The time that its timestamp tells.
+    pub sent: Time,
     /// Its sender has reduced its window for an ECN echo (CWR).
     pub reduced: bool,
 }
@@ -78,6 +81,12 @@ pub struct Connection {
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
     pub recover: u64,
+    /// [`Reactions::Ns3`]: not everything below `recover` has been acknowledged.
+    pub recovering: bool,
+    /// The byte after the segment that was sent last, which under [`Reactions::Ns3`] may be one that was sent again.
+    pub cursor: u64,
+    /// [`Reactions::Ns3`]: segments that the NIC has not sent yet.
+    pub outbox: VecDeque<Sending>,
     /// No partial acknowledgement has come in this recovery.
     pub first_partial: bool,
     /// Bytes acknowledged beyond whole segments.
@@ -114,7 +123,7 @@ impl Connection {
             start: now,
             ideal: Time::ZERO,
             phase: Phase::Opening,
-            board: Scoreboard::new(config.mss, config.recovery.dup_threshold),
+            board: Scoreboard::new(config.mss, config.recovery.dup_threshold, config.recovery.reactions),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
@@ -124,6 +133,9 @@ impl Connection {
             rates,
             duplicates: 0,
             recover: 0,
+            recovering: false,
+            cursor: 0,
+            outbox: VecDeque::new(),
             first_partial: true,
             carry: 0,
             receivable: 0,
@@ -156,6 +168,19 @@ impl Connection {
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
         self.law.on_start(now, &mut self.window);
+        if config.recovery.reactions == Reactions::Ns3 {
+            self.hand_down(now, config);
+        }
+    }
+
+    /// Bytes of the congestion window that nothing in flight takes, if new data could leave at all: what one that hands data to
+    /// several connections may give to this one. Nothing while something lost waits to be sent again.
+    pub fn room(&self) -> u64 {
+        if self.phase != Phase::Established || self.board.has_lost() {
+            return 0;
+        }
+        let unsent = self.source.unsent(self.board.next());
+        self.window.cwnd.saturating_sub(self.board.pipe() + unsent)
     }
 
     /// What the window, the receiver and the application let go now.
@@ -165,7 +190,11 @@ impl Connection {
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
-        let room = self.window.cwnd.saturating_sub(in_flight);
+        let limit = match config.recovery.reactions {
+            Reactions::Rfc => self.window.cwnd,
+            Reactions::Ns3 => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
+        };
+        let room = limit.saturating_sub(in_flight);
         // NextSeg rule 1: what is lost.
         if self.board.has_lost() {
             return match self.board.next_lost() {
@@ -185,7 +214,7 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
-    fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+    pub fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
         let next = self.board.next();
         let left = self.source.size() - next;
         if left == 0 {
@@ -208,7 +237,17 @@ impl Connection {
 
     /// Takes the next packet to be sent.
     pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.take_like_ns3(now, config);
+        }
         let next = self.next(now, config);
+        let sending = self.send(next, now, config)?;
+        self.cursor = self.board.next();
+        Some(sending)
+    }
+
+    /// Sends a segment.
+    pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
         let idle = self.board.pipe() == 0;
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
@@ -223,16 +262,33 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced })
+    }
+
+    /// Sends the first unacknowledged segment again, whatever is known of it.
+    pub fn send_first_again(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        let idle = self.board.pipe() == 0;
+        let (number, first, payload) = self.board.send_front_again(now)?;
+        self.packets_retransmitted += 1;
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced: false })
+    }
+
+    /// A segment leaves, with nothing else in flight if `idle`.
+    fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
             rates.send(number, now, idle);
         }
-        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
         self.remember_peak();
         self.pace(u64::from(payload), now, config);
-        Some(Sending { first, payload, reduced })
+        if self.alarm.deadline == Time::MAX {
+            self.alarm.deadline = now.saturating_add(self.trips.rto());
+        }
     }
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
@@ -281,9 +337,10 @@ impl Connection {
     /// Tells the NIC whether and when this connection may send.
     pub fn update_gate(&mut self, nic: &mut Nic, now: Time, config: &TcpConfig) {
         let next = self.next(now, config);
-        let open = next != Next::Nothing;
+        let waits = !self.outbox.is_empty();
+        let open = waits || next != Next::Nothing;
         let ready = if let Next::At(at) = next { at } else { Time::ZERO };
-        nic.set_due(self.gate, self.due.max(ready));
+        nic.set_due(self.gate, if waits { Time::ZERO } else { self.due.max(ready) });
         nic.update(self.gate, open, open, self.is_over());
         self.notice_application(next);
     }
@@ -302,7 +359,8 @@ impl Connection {
     pub fn change(&mut self, to: State, now: Time) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
-            let change = Change { now, from, to, next: self.board.next(), in_flight: self.board.pipe() };
+            let (next, cursor, in_flight) = (self.board.next(), self.cursor, self.board.pipe());
+            let change = Change { now, from, to, next, cursor, in_flight };
             self.law.on_state(&change, &mut self.window);
         }
     }

@@ -5,7 +5,7 @@
 //! segment, over links that add 2 bytes to a packet.
 
 use crate::config::{
-    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RecoveryConfig,
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, Reactions, RecoveryConfig,
     RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
 use crate::congestion::window::{Profile, WindowConfig};
@@ -32,6 +32,10 @@ const DOUBTFULS: &[(&str, &str)] = &[
 const FLIGHTS: &[(&str, &str)] = &[
     ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
     ("pipe", "without what is lost or has arrived out of order (ns-3.35)"),
+];
+const REACTIONS: &[(&str, &str)] = &[
+    ("rfc", "as RFC 5681, RFC 6675, RFC 6582 and RFC 6298 say"),
+    ("ns3-3.35", "as in ns-3.35: see what the profile does"),
 ];
 const RESTARTS: &[(&str, &str)] = &[
     ("each", "each partial acknowledgement (RFC 6582, slow-but-steady)"),
@@ -165,7 +169,9 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    AckConfig { every, delay }
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
+    AckConfig { every, delay, remembers }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
@@ -191,6 +197,8 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let flight = p.choice("flight", profile.pick("outstanding", "pipe"), FLIGHTS, help);
     let help = "which partial acknowledgements restart the timeout during recovery";
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
+    let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
+    let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
@@ -205,6 +213,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
+        reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Phase, Sending};
-use super::receiver::{Answer, Incoming, Receiver, Reply};
+use super::receiver::{Incoming, Receiver};
+use super::scoreboard::BLOCKS;
 use super::*;
 use crate::config::{EcnEcho, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
@@ -93,7 +94,7 @@ fn complete(size: u64, config: &TcpConfig, mut channel: Channel) {
         now += Time::from_us(100);
         while let Some(sending) = sender.take(now, config) {
             assert!(sending.first + u64::from(sending.payload) <= size);
-            let segment = incoming(&sending, now, size);
+            let segment = incoming(&sending, sending.sent, size);
             let marked = channel.random.below(100) < channel.marks;
             channel.put(OnWay::Data(Incoming { marked, ..segment }));
             if sender.alarm.deadline == Time::MAX {
@@ -159,7 +160,7 @@ fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newes
     let config = config("newreno", Profile::Rfc);
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
-        let sending = Sending { first: 1000 * segment, payload: 1000, reduced: false };
+        let sending = Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false };
         let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
         (reply == Reply::Now).then(|| receiver.answer())
     };
@@ -184,7 +185,7 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
         let mut receiver = Receiver::new(echoing);
         let mut said = Vec::new();
         for (segment, &(marked, reduced)) in packets.iter().enumerate() {
-            let sending = Sending { first: 1000 * segment as u64, payload: 1000, reduced };
+            let sending = Sending { first: 1000 * segment as u64, payload: 1000, sent: Time::ZERO, reduced };
             let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
             if receiver.must_answer_before(&segment) {
                 let answer = receiver.answer();
