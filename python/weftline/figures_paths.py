@@ -19,7 +19,8 @@ def paths_known(title: str, lines: Sequence[Line], *, caption: str = "") -> Figu
     rows, texts, labels = [], [], []
     for line in lines:
         for hops, packets in sorted(decoded.packets_until_known(line.runs[0]).items()):
-            label = f"{hops} hops" if len(lines) == 1 else f"{line.label}, {hops} hops"
+            path = f"{hops} switch{'es' if hops > 1 else ''}"
+            label = path if len(lines) == 1 else f"{line.label}, {path}"
             known = sorted(p for p in packets if p is not None)
             labels.append(label)
             rows.append({"line": label, "x": 0, "y": 0.0})

@@ -83,7 +83,7 @@ _WHOLE = "\n/* whole */\n"
 
 def _cache_folder() -> Path:
     named = os.environ.get("XDG_CACHE_HOME")
-    return (Path(named) if named else Path.home() / ".cache") / "weftline"
+    return Path(named or os.path.expanduser("~/.cache")) / "weftline"
 
 
 def write(
