@@ -95,11 +95,13 @@ class Chromium:
     def until(self, expression: str, seconds: float = 30):
         """Wait until an expression is true, and return it."""
         end = time.monotonic() + seconds
-        while not (value := self.evaluate(expression)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"never true: {expression}")
+        while time.monotonic() < end:
+            # Between two pages there is no document to look at.
+            with contextlib.suppress(RuntimeError):
+                if value := self.evaluate(expression):
+                    return value
             time.sleep(0.05)
-        return value
+        raise TimeoutError(f"never true: {expression}")
 
     def open(self, page: Path, *, width: int = 1200, height: int = 900, dark: bool = False) -> float:
         """Open a file and wait until its figures are drawn; return the seconds that took."""

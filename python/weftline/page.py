@@ -105,6 +105,11 @@ def write(
         The question and its answer, above everything else.
     """
     text = html(title=title, subtitle=subtitle, about=about, sections=sections, lead=lead)
+    return save(path, text)
+
+
+def save(path: Path, text: str) -> Path:
+    """Write the text of a page to a file and return its path."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

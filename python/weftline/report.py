@@ -44,13 +44,20 @@ def write(
     question : str
         What the reader wants to know; asked in general terms without it.
     """
+    text = html(lines, title=title, subtitle=subtitle, question=question, command=command)
+    return page.save(path, text)
+
+
+def html(
+    lines: Sequence[Line], *, title: str = "", subtitle: str = "", question: str = "", command: str = ""
+) -> str:
+    """Return the page over `lines` as text; the parameters are those of `write`."""
     names = list(dict.fromkeys(run.name for line in lines for run in line.runs))
     title = title or (
         names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
     )
     built = network_view.network(lines[0].runs[0])
-    return page.write(
-        path,
+    return page.html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
