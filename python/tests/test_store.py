@@ -231,3 +231,21 @@ def test_the_progress_tells_points_speed_and_time_left():
     text = progress.text(5, [state], 80e6)
     assert text.startswith("mine  15/20 runs  10 M packet-hops/s") and "left" in text
     assert json.dumps(text)
+
+
+def test_a_store_of_ten_thousand_runs_opens_within_two_seconds(kept):
+    first = kept.points / f"{0:012x}"
+    first.mkdir()
+    (first / "summary.json").write_text('{"status": "done", "seed": 1, "name": "many", "flows": 5}')
+    (first / "scenario.toml").write_text("")
+    (first / "flows.parquet").write_bytes(b"PAR1PAR1")
+    for number in range(1, 10_000):
+        folder = kept.points / f"{number:012x}"
+        folder.mkdir()
+        for name in ("summary.json", "scenario.toml", "flows.parquet"):
+            os.link(first / name, folder / name)
+    assert len(kept.entries()) == 10_000
+    # The time of the processor: the machine may have others to serve.
+    began = time.process_time()
+    assert len(store.Store.open(kept.path).entries()) == 10_000
+    assert time.process_time() - began < 2

@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`pint`; `new`, `explain`, `completions` and `doctor` are in `discover_cli`.
+`sweep`, `query`, `pint`; `new`, `explain`, `completions`, `view` and `doctor` are in `discover_cli`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -165,7 +165,13 @@ def parser() -> argparse.ArgumentParser:
 
     compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
     compare.add_argument(
-        "folders", nargs="+", metavar="DIR", help="folders of runs; equal but for the seed: averaged"
+        "folders",
+        nargs="+",
+        metavar="DIR",
+        help="folders of runs or sweeps; runs equal but for the seed are averaged",
+    )
+    compare.add_argument(
+        "--against", metavar="LABEL", help="what differences are taken from (default: the first)"
     )
     compare.add_argument("--out", metavar="FILE.html", help="write a page with the figures too")
     compare.add_argument("--json", action="store_true", help="print JSON")
@@ -196,6 +202,10 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
     command("schema", _schema, "print the JSON Schema of the scenario file")
+
+    from weftline import store_cli
+
+    store_cli.add_to(command)
 
     from weftline import pint_cli
 
@@ -276,7 +286,7 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weftline import compare, runs, scenarios, terminal
+    from weftline import comparison, runs, scenarios, terminal
 
     source = scenarios.load(options.scenario)
     changes = [scenarios.parse_set(argument) for argument in options.set]
@@ -309,7 +319,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json({**run.summary, "out": str(run.out)})
     elif not options.quiet:
-        print(compare.facts_table(run).text())
+        print(comparison.facts_table(run).text())
     return _ending(run)
 
 
@@ -454,13 +464,14 @@ def _report(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from weftline import compare, lines, report, runs
+    from weftline import comparison, report
 
-    found = lines.lines_of([runs.Run.open(folder) for folder in options.folders])
+    compared = comparison.compare(*options.folders, against=options.against)
+    found = compared.lines
     if options.json:
-        _print_json(compare.as_json(found))
+        _print_json(compared.as_json())
     else:
-        print(compare.table(found).text())
+        print(compared)
     for said in report.endings(found):
         print(f"warning: {said}", file=sys.stderr)
     if options.out:

@@ -86,10 +86,12 @@ def free_memory() -> float:
     return found
 
 
-def waiting(points: Sequence[Point], store: Store, *, retry: bool) -> tuple[list[Point], Outcome]:
+def waiting(
+    points: Sequence[Point], store: Store, *, retry: bool, touch: bool = True
+) -> tuple[list[Point], Outcome]:
     """Return the points to be run, each once, and what is known of the others.
 
-    Damaged folders are put aside, so that nothing is lost and their points run again.
+    Damaged folders are put aside, so that nothing is lost and they run again, unless `touch` is False.
     """
     wanted: list[Point] = []
     outcome = Outcome()
@@ -97,7 +99,7 @@ def waiting(points: Sequence[Point], store: Store, *, retry: bool) -> tuple[list
         state = state_of(point.folder)
         if state == "finished":
             continue
-        if point.folder.exists():
+        if touch and point.folder.exists():
             aside = store.put_aside(point.folder)
             if state == "damaged":
                 outcome.remarks.append(f"{point.name}, seed {point.seed}: damaged results are now in {aside}")

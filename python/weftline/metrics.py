@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import decoded, quantities, sharing
 from weftline.errors import InputError, nearest
@@ -38,6 +38,9 @@ class Metric:
     """From the stored value to that of the axis."""
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+
+    completion: tuple[str, str] | None = None
+    """What of the completion of flows it is, and which number of it; None if it is something else."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
@@ -133,14 +136,14 @@ def _throughput(of_hosts: bool) -> Callable[[Run], float | None]:
     return read
 
 
-def _completion(what: str, key: str) -> dict[str, Callable]:
+def _completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = Flows()) -> float | None:
         found = run.completion(least=flows.least, most=flows.most, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
-    return {"read": read, "of_flows": read}
+    return {"read": read, "of_flows": read, "completion": (what, key)}
 
 
 METRICS: dict[str, Metric] = {

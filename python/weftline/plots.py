@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weftline import compare, figures, figures_flows, figures_paths, figures_time
+from weftline import comparison, figures, figures_flows, figures_paths, figures_time
 from weftline.errors import InputError
 from weftline.figures import Figure
 from weftline.lines import Line, lines_of
@@ -48,7 +48,7 @@ class Plots:
             Bins of equally many flows, as in the HPCC papers, or one for each power of ten.
         """
         finished, title = self._finished(), "FCT slowdown by flow size"
-        caption = compare.ideal_text(finished)
+        caption = comparison.ideal_text(finished)
         if bins == "decades":
             return figures_flows.slowdown_by_decade(title, finished, caption=caption)
         if bins != "equal-count":

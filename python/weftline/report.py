@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weftline import (
-    compare,
+    comparison,
     figures,
     figures_flows,
     figures_paths,
@@ -137,7 +137,9 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     finished = [line for line in lines if line.has_flows]
     title = "Side by side" if len(lines) > 1 else "Results"
     sections = [
-        Section(title=title, text="\n\n".join(endings(lines)), tables=[compare.table(lines)] if lines else [])
+        Section(
+            title=title, text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else []
+        )
     ]
     if finished:
         sections.append(
@@ -145,7 +147,7 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
                 title="Flow completion",
                 figures=[
                     figures.slowdown(
-                        "FCT slowdown by flow size", finished, caption=compare.ideal_text(finished)
+                        "FCT slowdown by flow size", finished, caption=comparison.ideal_text(finished)
                     )
                 ],
             )

@@ -365,7 +365,7 @@ class Run:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from weftline.compare import facts
+        from weftline.comparison import facts
 
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))
         return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"
