@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`sweep`, `query`, `pint`; `new`, `explain`, `completions` and `doctor` are in `discover_cli`.
+`sweep`, `query`, `pint`; `new`, `explain`, `completions`, `view` and `doctor` are in `discover_cli`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -160,6 +160,8 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
     )
+    report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
+    report.add_argument("--question", default="", metavar="TEXT", help="what it answers, in your words")
 
     compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
     compare.add_argument(
@@ -467,7 +469,8 @@ def _report(options: argparse.Namespace) -> int:
     found = [runs.Run.open(folder) for folder in options.folders]
     first = Path(options.folders[0])
     path = Path(options.out) if options.out else (first if len(found) == 1 else first.parent) / "report.html"
-    print(report.write(lines.lines_of(found), path))
+    chosen = {"title": options.title, "question": options.question}
+    print(report.write(lines.lines_of(found), path, **chosen))
     return DONE
 
 
