@@ -64,12 +64,13 @@ impl Connection {
                 rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);
             }
         });
-        self.receivable = self.receivable.max(ack.expected + ack.window);
+        let more_room = ack.expected + ack.window > self.receivable;
+        self.take_window(ack.expected, ack.window);
         let sampled = self.measure(&update, ack, now, config);
         if let Some(rack) = &mut self.rack {
             rack.adapt(ack.duplicate.0 < ack.duplicate.1, self.board.acknowledged(), self.board.next());
             self.detect_losses(now, config);
-            self.answer_probe(ack, &update, now, config);
+            self.answer_probe(ack, &update, more_room, now, config);
         }
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
         self.law.on_feedback(&acked, &mut self.window);
@@ -79,6 +80,11 @@ impl Connection {
             self.law.on_ack(&acked, &mut self.window);
         }
         self.after(&update, now, config);
+        if self.persist.running {
+            // The receiver is there.
+            self.timeouts = 0;
+        }
+        self.watch_window(now, config);
     }
 
     /// Marks what is lost by its time; whether anything is.
