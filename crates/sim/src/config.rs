@@ -18,7 +18,7 @@ pub use balancer::{
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, RedConfig,
+    ManagedConfig, Products, RedConfig,
 };
 use std::sync::Arc;
 
@@ -40,8 +40,9 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
-    /// Transmission times are whole nanoseconds, to the nearest.
-    pub whole_ns: bool,
+    /// Time goes as in ns-3.35: transmission times are whole nanoseconds, to the nearest, and what happens at the same time
+    /// happens in the order in which it was made to.
+    pub ns3_time: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
