@@ -253,6 +253,12 @@ METRICS: dict[str, Metric] = {
         scale=1e-6,
     ),
     "jain": Metric(title="Jain's index of goodputs", read=sharing.index, text=quantities.digits),
+    "jain_98_99": Metric(
+        title="Jain's index of goodputs, last second not counted",
+        read=lambda run: sharing.index(run, ns3=True),
+        text=quantities.digits,
+        axis="Jain's index of goodputs",
+    ),
     "goodput_total": Metric(
         title="goodput, all flows",
         read=sharing.total_goodput,
