@@ -61,7 +61,7 @@ def test_every_form_of_an_axis_is_one(text):
     sweep = sweepfile.load("axes.toml")
     assert [len(axis.variants) for axis in sweep.axes] == [3, 3, 4, 2, 2]
     assert list(sweep.axes[1].variants) == ["1us", "5us", "9us"]
-    assert list(sweep.axes[2].variants) == ["1MB", "4MB", "16MB", "64MB"]
+    assert list(sweep.axes[2].variants) == ["8MB", "16MB", "32MB", "64MB"]
     assert len(sweeps.plan(sweep, Path("s")).points) == 144
 
 
