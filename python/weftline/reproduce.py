@@ -28,6 +28,7 @@ from weftline import (
     runs,
     scenarios,
     store,
+    sweepfile,
     trends,
 )
 from weftline.errors import InputError, RunFailed, nearest
@@ -140,16 +141,7 @@ def chosen_size(
 
 def parse_seeds(text: str) -> list[int]:
     """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
-    found: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if not match:
-            raise InputError(f'--seeds {text}: expected seeds such as "1-5" or "1,2,7"')
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= 10_000:
-            raise InputError(f"--seeds {text}: {part.strip()} is not a range of at most 10000 seeds")
-        found += range(first, last + 1)
-    return list(dict.fromkeys(found))
+    return sweepfile.parse_seeds(text, "--seeds")
 
 
 def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, list[str]]:

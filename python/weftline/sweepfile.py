@@ -142,6 +142,11 @@ def load(path: str | os.PathLike) -> Sweep:
 def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
     """Return the sweep that a parsed file holds; `text` is the file's, for the lines in messages."""
     where = Where(file, text)
+    if "scenario" not in data and ("topology" in data or "workload" in data):
+        raise InputError(
+            f'{file}: this is a scenario; expected a sweep, which names one: scenario = "{Path(file).name}", '
+            "with [[axis]] tables; see docs/sweeps.md"
+        )
     check_keys(data, "sweep", _KEYS["sweep"], where)
     axes = axes_of(data.get("axis", []), where)
     zipped = read_zipped(data.get("zip", []), axes, where)
