@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
+    from weftline.plots import plot as plot
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "run": "weftline.runs",
+    "plot": "weftline.plots",
     "Run": "weftline.runs",
     "show_versions": "weftline.runs",
     "SweepResult": "weftline.sweep_result",
@@ -49,6 +51,7 @@ __all__ = [
     "SweepResult",
     "compare",
     "load",
+    "plot",
     "run",
     "show_versions",
     "sweep",

@@ -49,10 +49,16 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
+    /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
+    pub remembers: u32,
+    /// What has come twice is reported (D-SACK).
+    pub duplicates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryConfig {
+    /// Loss detection by time; none: by the count of later segments.
+    pub rack: Option<RackConfig>,
     pub window: RecoveryWindow,
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
@@ -62,6 +68,25 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+    pub reactions: Reactions,
+}
+
+/// What an acknowledgement and a timeout do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reactions {
+    /// As the RFCs say.
+    Rfc,
+    /// As in ns-3.35.
+    Ns3,
+}
+
+/// Loss detection by time (RFC 8985).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackConfig {
+    /// With tail loss probes.
+    pub probes: bool,
+    /// The longest that a peer holds back the acknowledgement of a single segment.
+    pub ack_delay: Time,
 }
 
 /// The window during fast recovery.

@@ -2,12 +2,15 @@
 
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Phase, Sending};
-use super::receiver::{Answer, Incoming, Receiver, Reply};
+use super::receiver::{Incoming, Receiver};
+use super::scoreboard::BLOCKS;
 use super::*;
 use crate::config::{EcnEcho, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::Time;
+
+mod loss_detection;
 
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
@@ -29,6 +32,7 @@ fn ack_of(answer: &Answer, config: &TcpConfig) -> Acknowledgement {
         echo: answer.echo,
         window: u64::from(window_of(config)),
         marked: answer.marked,
+        duplicate: answer.duplicate,
     }
 }
 
@@ -93,20 +97,17 @@ fn complete(size: u64, config: &TcpConfig, mut channel: Channel) {
         now += Time::from_us(100);
         while let Some(sending) = sender.take(now, config) {
             assert!(sending.first + u64::from(sending.payload) <= size);
-            let segment = incoming(&sending, now, size);
+            let segment = incoming(&sending, sending.sent, size);
             let marked = channel.random.below(100) < channel.marks;
             channel.put(OnWay::Data(Incoming { marked, ..segment }));
-            if sender.alarm.deadline == Time::MAX {
-                sender.alarm.deadline = now + sender.trips.rto();
-            }
         }
         match channel.take() {
-            None if sender.alarm.deadline == Time::MAX || receiver.owes() => {
+            None if sender.alarm.next() == Time::MAX || receiver.owes() => {
                 let answer = receiver.answer();
                 channel.put(OnWay::Ack(answer));
             }
             None => {
-                now = now.max(sender.alarm.deadline);
+                now = now.max(sender.alarm.next());
                 sender.time_out(now, config);
             }
             Some(OnWay::Data(segment)) => {
@@ -159,7 +160,7 @@ fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newes
     let config = config("newreno", Profile::Rfc);
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
-        let sending = Sending { first: 1000 * segment, payload: 1000, reduced: false };
+        let sending = Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false };
         let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
         (reply == Reply::Now).then(|| receiver.answer())
     };
@@ -184,7 +185,7 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
         let mut receiver = Receiver::new(echoing);
         let mut said = Vec::new();
         for (segment, &(marked, reduced)) in packets.iter().enumerate() {
-            let sending = Sending { first: 1000 * segment as u64, payload: 1000, reduced };
+            let sending = Sending { first: 1000 * segment as u64, payload: 1000, sent: Time::ZERO, reduced };
             let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
             if receiver.must_answer_before(&segment) {
                 let answer = receiver.answer();
@@ -232,6 +233,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
             echo: Time::from_ms(20),
             window: 1 << 22,
             marked: false,
+            duplicate: (0, 0),
         };
         c.acknowledge(&ack, now, &config);
         events.push(sent(&mut c, now, &config));
@@ -250,6 +252,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     assert_eq!((c.state, c.window.cwnd / mss), (crate::congestion::window::State::Open, 11));
@@ -258,7 +261,8 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
 
 #[test]
 fn a_timeout_begins_anew_with_one_segment_and_doubles() {
-    let config = config("newreno", Profile::Rfc);
+    let mut config = config("newreno", Profile::Rfc);
+    config.recovery.rack = None;
     let mss = u64::from(config.mss);
     let mut c = connection(u64::MAX / 4, &config);
     let now = Time::from_ms(20);
@@ -279,6 +283,7 @@ fn a_timeout_begins_anew_with_one_segment_and_doubles() {
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     // Slow start: two segments, the next ones that count as lost.
