@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weftline import _native, executor, quantities, sweep_tables, sweepfile, sweeps
-from weftline.errors import InputError
+from weftline.errors import InputError, RunFailed
 from weftline.executor import Outcome
 from weftline.store import Point, Store
 from weftline.sweep_result import SweepResult
@@ -52,7 +52,16 @@ def _end(
 ) -> int:
     """Show what there is; return the exit status."""
     if whole:
-        _show(result, options)
+        try:
+            _show(result, options)
+        except (InputError, RunFailed):
+            moved = sweeps.put_damaged_aside(result)
+            if not moved:
+                raise
+            outcome.remarks += moved
+            outcome.stopped = outcome.stopped or "some results were damaged and are not in the tables"
+            result = SweepResult.open(plan.path)
+            _show(result, options)
         try:
             sweep_tables.write(result)
         except OSError as error:

@@ -201,8 +201,8 @@ def parse_seeds(value: object, what: str) -> list[int]:
 
 def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
     if not isinstance(value, kind):
-        names = {str: "text", dict: "a table", list: "a list"}
-        raise InputError(f"{where(key)}: {key}: expected {names[kind]}, found {value!r}")
+        expected = "text" if kind is str else "a table"
+        raise InputError(f"{where(key)}: {key}: expected {expected}, found {value!r}")
     return value
 
 
