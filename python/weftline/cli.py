@@ -244,6 +244,12 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="the published size instead of the small default"
     )
     command.add_argument("--duration", metavar="TIME", help="how long flows arrive, such as 5ms")
+    command.add_argument(
+        "--seconds", type=_seconds, metavar="N", help="the same in seconds, such as 30 or 0.5"
+    )
+    command.add_argument(
+        "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
+    )
     command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
     command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
     command.add_argument(
@@ -253,7 +259,8 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="AXIS=VARIANT",
-        help='run a part: such as --only load="50 %%" --only scheme=DCTCP; may be given several times',
+        help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
+        "may be given several times",
     )
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
     command.add_argument(
@@ -272,6 +279,12 @@ def _threads(text: str) -> int:
 
 def _seed(text: str) -> int:
     return _whole(text, 0, 2**63 - 1)
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) or not 0 < float(text) <= 1e6:
+        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 0.5, found {text!r}")
+    return float(text)
 
 
 def _percent(text: str) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weftline import comparison, figures, quantities, report, trends
+from weftline import comparison, figures, flow_figures, matrix, quantities, report, trends
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.figures import Published
 from weftline.lines import PERCENTILES, Line, at_share
@@ -75,6 +75,12 @@ def tables(panels: Sequence[Panel]) -> list[Table]:
             found.append(_bars_table(p, title))
         elif definition.kind == "trend":
             found.append(trends.table(p, title))
+        elif definition.kind == "cdf":
+            found.append(flow_figures.cdf_table(p, title))
+        elif definition.kind == "groups":
+            found.append(flow_figures.groups_table(p, title))
+        elif definition.kind == "matrix":
+            found.append(matrix.table(p, title))
     return found
 
 
@@ -133,6 +139,9 @@ _DRAW = {
     "bars": _draw_bars,
     "over-time": _draw_over_time,
     "trend": trends.draw,
+    "cdf": flow_figures.draw_cdf,
+    "groups": flow_figures.draw_groups,
+    "matrix": matrix.draw,
 }
 
 

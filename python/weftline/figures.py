@@ -330,6 +330,7 @@ def trend(
     axes: tuple[str, str],
     log: str = "",
     zero: bool = True,
+    points_at: str = "values",
     caption: str = "",
 ) -> Figure:
     """Return lines of (line, x, y) over a number, published points as hollow markers.
@@ -342,6 +343,9 @@ def trend(
         Logarithmic axes.
     zero : bool
         Whether a linear axis of y begins at 0.
+    points_at : {"values", "published", "steps"}
+        "values": a marker and a tick at every value; "published": plain lines; "steps": lines that rise
+        where a value is, as a distribution's.
     """
     rows = [_row(line, x, y) for line, x, y in points]
     rows += [_row(line, x, y, published=True) for line, x, y in published]
@@ -349,17 +353,17 @@ def trend(
     x = {"field": "x", "type": "quantitative", "title": axes[0]}
     x |= {
         "scale": {"zero": False, "nice": False, "padding": 12},
-        "axis": {"values": ticks, "format": ",.4~r"},
+        "axis": {"format": ",.4~r"} | ({"values": ticks} if points_at == "values" else {}),
     }
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
     y["scale"] = {"zero": zero}
     for name, channel in (("x", x), ("y", y)):
         if name in log:
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
-    if "x" in log and ticks:
+    if "x" in log and ticks and points_at == "values":
         x["axis"]["values"] = _apart(ticks)
     spec = _base(rows, list(labels), marks=True)
-    layers = _layers(x, y, bool(published))
+    layers = _layers(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
     spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
     note = "Lines are measured here, hollow markers are published." if published else ""
     return Figure(title=title, spec=_with_markers(spec), caption=f"{caption} {note}".strip())

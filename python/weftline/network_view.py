@@ -171,7 +171,7 @@ def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict | None
 def _interval_ns(run: Run, key: str) -> float | None:
     asked = run.scenario.get("measure", {}).get(key)
     every = asked.get("every") if isinstance(asked, dict) else None
-    return quantities.parse_time(every) if isinstance(every, str) else None
+    return quantities.parse_time_ns(every) if isinstance(every, str) else None
 
 
 def _short(value: float) -> float:

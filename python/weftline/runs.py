@@ -309,7 +309,9 @@ class Run:
         return json.loads(_native.backlog(str(self.out)))
 
     def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict]:
-        """Return what each flow delivered between two times: ``flow``, ``group``, ``start_ns``, ``bytes``.
+        """Return what each flow delivered between two times.
+
+        ``flow``, ``src``, ``dst`` (numbers of hosts), ``group``, ``start_ns``, ``bytes``.
 
         Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
         until the end of the run without `to_ns`.

@@ -183,13 +183,16 @@ pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
         .map_err(of_results)
 }
 
-/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "group", "start_ns", "bytes"}]`.
+/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "src", "dst", "group", "start_ns", "bytes"}]`.
 #[pyfunction]
 pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResult<String> {
     py.detach(|| {
         let shares = results::shares::read(&dir, from_ns, to_ns)?;
         let told = shares.into_iter().map(|share| {
-            json!({ "flow": share.flow, "group": share.group, "start_ns": share.start_ns, "bytes": share.bytes })
+            json!({
+                "flow": share.flow, "src": share.src, "dst": share.dst, "group": share.group,
+                "start_ns": share.start_ns, "bytes": share.bytes,
+            })
         });
         Ok(Value::Array(told.collect()).to_string())
     })

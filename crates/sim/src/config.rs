@@ -3,6 +3,7 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 mod balancer;
+mod host;
 mod queue;
 
 use crate::congestion::ControllerConfig;
@@ -11,7 +12,10 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
+pub use balancer::{
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+};
+pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
     ManagedConfig, RedConfig,
@@ -27,6 +31,7 @@ pub struct Config {
     pub seed: u64,
     pub topology: Topology,
     pub switch: SwitchConfig,
+    pub host: HostConfig,
     /// Settings of the transports in use; a flow names one by its index.
     pub transports: Vec<TransportConfig>,
     pub telemetry: TelemetryConfig,
@@ -495,6 +500,10 @@ pub struct MeasureConfig {
     pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
+    /// Packets that overtake each other on the way to their receiver are counted.
+    pub reordering: bool,
+    /// So are the paths that the packets of every flow took.
+    pub paths: bool,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

@@ -109,9 +109,32 @@ fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies()
 }
 
 #[test]
-fn a_lost_tail_waits_for_the_timeout() {
+fn a_lost_tail_is_probed_for_after_two_round_trips() {
+    // The queue of the bottleneck holds one packet: of three the third is lost, and is alone when the others are acknowledged.
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe_ack_delay", "0us"),
+    ];
+    let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
+    assert_eq!(kept.flows[0].packets_retransmitted, 1);
+    // Samples in tenths of a microsecond: the handshake, both acknowledgements. SRTT = 7/8 SRTT + 1/8 sample.
+    let (way, ack) = (84 + 84 + 840 + 100_000u64, 100_048u64);
+    let samples = [2 * ack, way + ack, way + 840 - 84 + ack].map(|tenths| tenths * 100_000);
+    let smoothed = samples.into_iter().reduce(|smoothed, sample| (7 * smoothed + sample) / 8).unwrap();
+    let second_ack = (2 * ack + 4 + way + 840 + ack) * 100_000;
+    let end = second_ack + 2 * smoothed + (way + ack) * 100_000;
+    assert_eq!(kept.flows[0].finish.unwrap(), Time(end));
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timeout_without_a_probe() {
     // Of the first window all are lost but what the handshake needs: the queue of the bottleneck holds one packet.
-    let sets = [("switch.queue", "{ kind = \"fifo\", packets = 1 }"), ("transport.initial_window", "3")];
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe", "false"),
+    ];
     let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
     // The third of three finds one on the link and one that waits. The first two are acknowledged, the last 84 us later than
     // alone; SRTT after them is within the 200 ms that the timeout adds to it.

@@ -46,6 +46,9 @@ pub struct Hula {
     /// When its first probes leave.
     first: Time,
     probes: u64,
+    /// ToRs that it has never heard of, itself apart; when it heard of the last new one.
+    unmet: usize,
+    met_last: Time,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -81,6 +84,8 @@ impl Hula {
             said: vec![Said { at: NEVER, port: 0, utilisation: 0 }; tors],
             first: if config.staggered { Time(phase()) } else { Time::ZERO },
             probes: 0,
+            unmet: tors - usize::from(at.tor.is_some()).min(tors),
+            met_last: Time::ZERO,
             config,
         }
     }
@@ -128,6 +133,10 @@ impl Hula {
             return None;
         }
         let link = self.links[port as usize].utilisation(&self.law, now, ports.rate(port).0);
+        if self.hops.is_new(tor) {
+            self.unmet = self.unmet.saturating_sub(1);
+            self.met_last = ports.now();
+        }
         let best = self.hops.hear(tor, port, said.max(link), now);
         if self.own.is_some() {
             return None;
@@ -161,6 +170,11 @@ impl Hula {
     /// Probes sent, and their bytes.
     pub fn probes(&self) -> (u64, u64) {
         (self.probes, self.probes * u64::from(self.config.probe_size))
+    }
+
+    /// When it had heard of every ToR; none: it has not yet.
+    pub fn knows_all(&self) -> Option<Time> {
+        (self.unmet == 0).then_some(self.met_last)
     }
 
     /// A probe came by the port within the time of failure.

@@ -51,10 +51,14 @@ pub struct AckConfig {
     pub delay: Time,
     /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
     pub remembers: u32,
+    /// What has come twice is reported (D-SACK).
+    pub duplicates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryConfig {
+    /// Loss detection by time; none: by the count of later segments.
+    pub rack: Option<RackConfig>,
     pub window: RecoveryWindow,
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
@@ -74,6 +78,15 @@ pub enum Reactions {
     Rfc,
     /// As in ns-3.35.
     Ns3,
+}
+
+/// Loss detection by time (RFC 8985).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackConfig {
+    /// With tail loss probes.
+    pub probes: bool,
+    /// The longest that a peer holds back the acknowledgement of a single segment.
+    pub ack_delay: Time,
 }
 
 /// The window during fast recovery.

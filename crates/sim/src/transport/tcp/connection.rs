@@ -1,7 +1,9 @@
 //! A connection at its sender: handshake, what to send next, timers.
 
 use super::acknowledgement::Ecn;
+use super::loss_probe::LossProbe;
 use super::prr::Prr;
+use super::rack::Rack;
 use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
@@ -50,13 +52,36 @@ pub struct Sending {
     pub reduced: bool,
 }
 
-/// The retransmission timeout: one event at a time is on its way, and looks when it comes whether it came too early.
+/// The retransmission timeout and what may come before it: one event at a time is on its way, and looks when it comes whether
+/// it came too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Alarm {
-    /// When it expires; [`Time::MAX`]: not running.
+    /// When the timeout expires; [`Time::MAX`]: not running.
     pub deadline: Time,
+    pub early: Early,
     /// Of the event in force.
     pub event: Time,
+}
+
+/// A timer that runs before the retransmission timeout (RFC 8985 §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    None,
+    /// What is suspected counts as lost then.
+    Reordering(Time),
+    /// A tail loss probe is sent then.
+    Probe(Time),
+}
+
+impl Alarm {
+    /// When it goes off first.
+    #[inline]
+    pub fn next(&self) -> Time {
+        match self.early {
+            Early::None => self.deadline,
+            Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
+        }
+    }
 }
 
 pub struct Connection {
@@ -76,6 +101,9 @@ pub struct Connection {
     pub law: WindowLaw,
     pub state: State,
     pub prr: Prr,
+    /// Loss detection by time, if that is what it is.
+    pub rack: Option<Box<Rack>>,
+    pub probe: LossProbe,
     pub rates: Option<Box<RateEstimator>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
@@ -123,13 +151,19 @@ impl Connection {
             start: now,
             ideal: Time::ZERO,
             phase: Phase::Opening,
-            board: Scoreboard::new(config.mss, config.recovery.dup_threshold, config.recovery.reactions),
+            board: Scoreboard::new(
+                config.mss,
+                if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
+                config.recovery.reactions,
+            ),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
             law,
             state: State::Open,
             prr: Prr::default(),
+            rack: config.recovery.rack.map(|_| Box::new(Rack::new())),
+            probe: LossProbe::default(),
             rates,
             duplicates: 0,
             recover: 0,
@@ -140,7 +174,7 @@ impl Connection {
             carry: 0,
             receivable: 0,
             ecn: Ecn::default(),
-            alarm: Alarm { deadline: Time::MAX, event: Time::MAX },
+            alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
             peak: (0, 0),
             due: Time::ZERO,
@@ -187,6 +221,9 @@ impl Connection {
     pub fn next(&mut self, now: Time, config: &TcpConfig) -> Next {
         if self.phase != Phase::Established {
             return Next::Nothing;
+        }
+        if self.probe.wanted {
+            return self.next_probe(now);
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
@@ -248,9 +285,14 @@ impl Connection {
 
     /// Sends a segment.
     pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
-        let idle = self.board.pipe() == 0;
+        let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
+            Next::Again(number) if probes => {
+                let (first, payload) = self.board.probe_again(number, now);
+                self.packets_retransmitted += 1;
+                (number, first, payload)
+            }
             Next::Again(number) => {
                 let (first, payload) = self.board.send_again(number, now);
                 self.packets_retransmitted += 1;
@@ -262,8 +304,13 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        let reduced = new && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
+        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 
@@ -280,6 +327,9 @@ impl Connection {
     fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
             rates.send(number, now, idle);
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.sent(number, now);
         }
         self.packets_sent += 1;
         self.last_sent = now;

@@ -14,10 +14,12 @@ pub mod acknowledgement;
 pub mod connection;
 pub mod incoming;
 mod like_ns3;
+mod loss_probe;
 pub mod outgoing;
 pub mod packets;
 mod parameters;
 mod prr;
+mod rack;
 mod rate_sample;
 pub mod receiver;
 pub mod rto;
@@ -90,8 +92,14 @@ impl Tcp {
         let config = config_of(cx.settings, packet.profile);
         let (segment, window) = (segment(&packet, config), window_of(config));
         if let Some(&length) = self.received.get(&packet.flow) {
-            let answer =
-                Answer { expected: length, blocks: Default::default(), echo: packet.sent, marked: false };
+            let twice = if config.ack.duplicates { (segment.first, segment.end()) } else { (0, 0) };
+            let answer = Answer {
+                expected: length,
+                blocks: Default::default(),
+                echo: packet.sent,
+                marked: false,
+                duplicate: twice,
+            };
             return send_answer(id, turned(&packet), &answer, window, config, cx);
         }
         let slot = self.incoming.place(u64::from(packet.flow), &packet, config, cx);

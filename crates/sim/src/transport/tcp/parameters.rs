@@ -5,8 +5,8 @@
 //! segment, over links that add 2 bytes to a packet.
 
 use crate::config::{
-    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, Reactions, RecoveryConfig,
-    RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
+    RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
@@ -28,6 +28,10 @@ const DOUBTFULS: &[(&str, &str)] = &[
     ("below", "those below the highest that has arrived (RFC 6675)"),
     ("none", "none (Linux)"),
     ("any", "any (ns-3.35)"),
+];
+const DETECTIONS: &[(&str, &str)] = &[
+    ("rack", "by time: one sent later has arrived, and a reordering window has passed (RFC 8985; Linux)"),
+    ("sack", "by count: dup_threshold later segments have arrived (RFC 6675; ns-3.35)"),
 ];
 const FLIGHTS: &[(&str, &str)] = &[
     ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
@@ -171,7 +175,9 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     }
     let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
-    AckConfig { every, delay, remembers }
+    let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
+    let duplicates = p.flag("dsack", profile.pick(true, false), help);
+    AckConfig { every, delay, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
@@ -200,6 +206,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
     let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
+        rack: rack(p, profile),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
@@ -215,6 +222,20 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         restart_each: restart == "each",
         reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
     }
+}
+
+fn rack(p: &mut Parameters, profile: Profile) -> Option<RackConfig> {
+    let help = "what makes a segment count as lost";
+    let detection = p.choice("loss_detection", profile.pick("rack", "sack"), DETECTIONS, help);
+    let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
+                (RFC 8985 §7)";
+    let probes = p.flag("loss_probe", true, help);
+    let help = "with loss_probe: how long the peer may hold back the acknowledgement of a segment alone (Linux: 200 ms)";
+    let ack_delay = p.time("loss_probe_ack_delay", Time::from_ms(200), help);
+    if ack_delay > Time::from_ms(10_000) {
+        p.complain("loss_probe_ack_delay", format!("expected at most 10s, found {ack_delay}"));
+    }
+    (detection == "rack").then_some(RackConfig { probes, ack_delay })
 }
 
 fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {

@@ -10,6 +10,8 @@ use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::Time;
 
+mod loss_detection;
+
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
     read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"))
@@ -30,6 +32,7 @@ fn ack_of(answer: &Answer, config: &TcpConfig) -> Acknowledgement {
         echo: answer.echo,
         window: u64::from(window_of(config)),
         marked: answer.marked,
+        duplicate: answer.duplicate,
     }
 }
 
@@ -97,17 +100,14 @@ fn complete(size: u64, config: &TcpConfig, mut channel: Channel) {
             let segment = incoming(&sending, sending.sent, size);
             let marked = channel.random.below(100) < channel.marks;
             channel.put(OnWay::Data(Incoming { marked, ..segment }));
-            if sender.alarm.deadline == Time::MAX {
-                sender.alarm.deadline = now + sender.trips.rto();
-            }
         }
         match channel.take() {
-            None if sender.alarm.deadline == Time::MAX || receiver.owes() => {
+            None if sender.alarm.next() == Time::MAX || receiver.owes() => {
                 let answer = receiver.answer();
                 channel.put(OnWay::Ack(answer));
             }
             None => {
-                now = now.max(sender.alarm.deadline);
+                now = now.max(sender.alarm.next());
                 sender.time_out(now, config);
             }
             Some(OnWay::Data(segment)) => {
@@ -233,6 +233,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
             echo: Time::from_ms(20),
             window: 1 << 22,
             marked: false,
+            duplicate: (0, 0),
         };
         c.acknowledge(&ack, now, &config);
         events.push(sent(&mut c, now, &config));
@@ -251,6 +252,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     assert_eq!((c.state, c.window.cwnd / mss), (crate::congestion::window::State::Open, 11));
@@ -259,7 +261,8 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
 
 #[test]
 fn a_timeout_begins_anew_with_one_segment_and_doubles() {
-    let config = config("newreno", Profile::Rfc);
+    let mut config = config("newreno", Profile::Rfc);
+    config.recovery.rack = None;
     let mss = u64::from(config.mss);
     let mut c = connection(u64::MAX / 4, &config);
     let now = Time::from_ms(20);
@@ -280,6 +283,7 @@ fn a_timeout_begins_anew_with_one_segment_and_doubles() {
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     // Slow start: two segments, the next ones that count as lost.
