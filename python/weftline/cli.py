@@ -443,7 +443,8 @@ def _list(options: argparse.Namespace) -> int:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
     names = json.loads(_native.names()) if options.kind != "experiments" else {}
-    names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind in (None, "experiments"):
+        names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
         _print_json({kind: names.get(kind, []) for kind in shown})
