@@ -30,8 +30,14 @@ pub struct TcpConfig {
     pub unpaced: u32,
     /// The window grows only while it is what limits the sender, and begins anew after idling.
     pub window_validation: bool,
-    /// Timeouts in a row, or SYNs, after which a connection dies.
+    /// A short segment waits while something is unacknowledged.
+    pub nagle: bool,
+    /// A flow's end sends the three packets that close a connection.
+    pub fin: bool,
+    /// Timeouts in a row after which a connection dies, or window probes without an answer.
     pub retries: u32,
+    /// SYNs that are repeated before it does.
+    pub syn_retries: u32,
     pub application: ApplicationConfig,
 }
 
@@ -186,4 +192,6 @@ pub struct ApplicationConfig {
     pub rate: Option<Rate>,
     /// Bytes of one write under a rate.
     pub message: u32,
+    /// Payload that the receiving application reads per time; none: at once.
+    pub read_rate: Option<Rate>,
 }

@@ -58,9 +58,18 @@ impl Ecn {
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
-        if config.recovery.reactions == Reactions::Ns3 {
-            return self.acknowledge_like_ns3(ack, now, config);
+        match config.recovery.reactions {
+            Reactions::Rfc => self.acknowledge_by_rfcs(ack, now, config),
+            Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
         }
+        if self.persist.running {
+            // The receiver is there.
+            self.timeouts = 0;
+        }
+        self.watch_window(now, config);
+    }
+
+    fn acknowledge_by_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         let (update, acked) = self.take_in(ack, now, config);
         self.law.on_feedback(&acked, &mut self.window);
         self.react(&update, &acked, now, config);
@@ -85,12 +94,13 @@ impl Connection {
                 rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);
             }
         });
-        self.receivable = self.receivable.max(ack.expected + ack.window);
+        let more_room = ack.expected + ack.window > self.receivable;
+        self.take_window(ack.expected, ack.window);
         let sampled = self.measure(&update, ack, now, config);
         if let Some(rack) = &mut self.rack {
             rack.adapt(ack.duplicate.0 < ack.duplicate.1, self.board.acknowledged(), self.board.next());
             self.detect_losses(now, config);
-            self.answer_probe(ack, &update, now, config);
+            self.answer_probe(ack, &update, more_room, now, config);
         }
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
         (update, acked)

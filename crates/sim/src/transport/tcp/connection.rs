@@ -2,6 +2,7 @@
 
 use super::acknowledgement::Ecn;
 use super::loss_probe::LossProbe;
+use super::persist::Persist;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rate_sample::RateEstimator;
@@ -121,6 +122,9 @@ pub struct Connection {
     pub carry: u64,
     /// The receiver takes bytes below.
     pub receivable: u64,
+    /// The widest window that it has told.
+    widest: u64,
+    pub persist: Persist,
     pub ecn: Ecn,
     pub alarm: Alarm,
     /// Timeouts in a row, of SYNs or of data.
@@ -173,6 +177,8 @@ impl Connection {
             first_partial: true,
             carry: 0,
             receivable: 0,
+            widest: 0,
+            persist: Persist::default(),
             ecn: Ecn::default(),
             alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
@@ -191,7 +197,7 @@ impl Connection {
     /// The answer to the SYN has come; `window`: what the receiver takes.
     pub fn establish(&mut self, echo: Time, window: u64, now: Time, config: &TcpConfig) {
         self.phase = Phase::Established;
-        self.receivable = window;
+        self.take_window(0, window);
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
@@ -217,13 +223,19 @@ impl Connection {
         self.window.cwnd.saturating_sub(self.board.pipe() + unsent)
     }
 
+    /// The receiver takes `window` bytes beyond `expected`.
+    pub fn take_window(&mut self, expected: u64, window: u64) {
+        self.receivable = self.receivable.max(expected + window);
+        self.widest = self.widest.max(window);
+    }
+
     /// What the window, the receiver and the application let go now.
     pub fn next(&mut self, now: Time, config: &TcpConfig) -> Next {
         if self.phase != Phase::Established {
             return Next::Nothing;
         }
         if self.probe.wanted {
-            return self.next_probe(now);
+            return self.next_probe(now, config);
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
@@ -239,7 +251,7 @@ impl Connection {
                 _ => Next::Nothing,
             };
         }
-        match self.new_data(in_flight, now) {
+        match self.new_data(in_flight, now, config) {
             Next::New(payload) if u64::from(payload) <= room || in_flight == 0 => Next::New(payload),
             Next::New(_) => Next::Nothing,
             other if self.state == State::Recovery && room >= self.window.mss => {
@@ -251,7 +263,7 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
-    pub fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+    pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
         let left = self.source.size() - next;
         if left == 0 {
@@ -261,15 +273,28 @@ impl Connection {
         let written = self.source.written(acknowledged, now) - next;
         let whole = left.min(self.window.mss);
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
-        if written < whole && (written == 0 || in_flight > 0) {
+        if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
             return at.map_or(Next::Nothing, Next::At);
         }
         let payload = written.min(whole);
-        match next + payload <= self.receivable {
+        let usable = self.receivable.saturating_sub(next);
+        // RFC 9293 §3.8.6.2.1: less than there is goes out alone, if it is half of the widest window, or has waited for long.
+        let little = usable > 0 && acknowledged == next && (2 * usable >= self.widest || self.persist.forced);
+        match payload <= usable {
             true => Next::New(payload as u16),
+            false if little => Next::New(usable as u16),
             false => Next::Nothing,
         }
+    }
+
+    /// There is something to send, and the receiver's window has no room for it.
+    pub fn is_held(&mut self, now: Time, config: &TcpConfig) -> bool {
+        let next = self.board.next();
+        let written = self.source.written(self.board.acknowledged(), now).min(self.source.size());
+        written > next
+            && next + (written - next).min(self.window.mss) > self.receivable
+            && self.new_data(0, now, config) == Next::Nothing
     }
 
     /// Takes the next packet to be sent.
@@ -336,7 +361,8 @@ impl Connection {
         self.prr.sent(u64::from(payload));
         self.remember_peak();
         self.pace(u64::from(payload), now, config);
-        if self.alarm.deadline == Time::MAX {
+        if self.alarm.deadline == Time::MAX || self.persist.running {
+            self.persist = Persist::default();
             self.alarm.deadline = now.saturating_add(self.trips.rto());
         }
     }

@@ -205,7 +205,7 @@ impl Connection {
     fn retransmit(&mut self, now: Time, config: &TcpConfig) {
         let next = match self.board.next_lost() {
             Some(number) => Next::Again(number),
-            None => self.new_data(self.board.pipe(), now),
+            None => self.new_data(self.board.pipe(), now, config),
         };
         let sending = match next {
             Next::Again(_) | Next::New(_) => self.send(next, now, config),

@@ -74,8 +74,8 @@ impl Connection {
     }
 
     /// §7.3: new data, or the last segment again.
-    pub fn next_probe(&mut self, now: Time) -> Next {
-        match self.new_data(0, now) {
+    pub fn next_probe(&mut self, now: Time, config: &TcpConfig) -> Next {
+        match self.new_data(0, now, config) {
             Next::New(payload) => Next::New(payload),
             _ if self.board.outstanding() > 0 => Next::Again(self.board.next_number() - 1),
             _ => Next::Nothing,
@@ -83,7 +83,14 @@ impl Connection {
     }
 
     /// §7.4: what an acknowledgement says of the probe.
-    pub fn answer_probe(&mut self, ack: &Acknowledgement, update: &Update, now: Time, config: &TcpConfig) {
+    pub fn answer_probe(
+        &mut self,
+        ack: &Acknowledgement,
+        update: &Update,
+        more_room: bool,
+        now: Time,
+        config: &TcpConfig,
+    ) {
         if update.delivered > 0 {
             self.probe.wanted = false;
         }
@@ -91,7 +98,7 @@ impl Connection {
         let repaired = self.probe.again && ack.expected > end && ack.duplicate.1 != end;
         let nothing_lost = !self.probe.again
             || ack.duplicate.1 == end
-            || update.acknowledged == 0 && ack.count == 0 && ack.expected == end;
+            || update.acknowledged == 0 && ack.count == 0 && ack.expected == end && !more_room;
         if repaired || nothing_lost {
             self.probe = LossProbe::default();
         }

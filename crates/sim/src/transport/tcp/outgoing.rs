@@ -98,6 +98,7 @@ impl Outgoing {
         let connection = &mut self[slot];
         if connection.phase == Phase::Opening {
             connection.establish(packet.sent, u64::from(packet.aux), cx.now(), config);
+            connection.watch_window(cx.now(), config);
             self.steer(slot, config, cx);
         }
     }
@@ -184,10 +185,14 @@ impl Outgoing {
         let connection = &mut self[slot];
         if connection.phase == Phase::Opening {
             connection.timeouts += 1;
-            if connection.timeouts <= config.retries {
+            if connection.timeouts <= config.syn_retries {
                 return self.send_syn(slot, config, cx);
             }
             connection.phase = Phase::Dead;
+        } else if connection.persist.running {
+            if connection.persist_expires(cx.now(), config) {
+                connection.send_window_probe(slot, config, cx);
+            }
         } else {
             connection.time_out(cx.now(), config);
         }

@@ -21,6 +21,14 @@ pub mod code {
     pub const SYN_ACK: u8 = 2;
     /// The third packet of the handshake.
     pub const ESTABLISHED: u8 = 3;
+    /// The window is closed: asks for an acknowledgement.
+    pub const WINDOW_PROBE: u8 = 4;
+    /// Everything is acknowledged, and the connection closed.
+    pub const FIN: u8 = 5;
+    /// The other side closes as well.
+    pub const FIN_ACK: u8 = 6;
+    /// The last packet of all.
+    pub const CLOSED: u8 = 7;
     /// Of a data packet: its sender has reduced its window (CWR).
     pub const REDUCED: u8 = 1;
 }
@@ -66,10 +74,10 @@ impl Connection {
     }
 }
 
-/// Sends a packet of the handshake: `header` says between whom.
+/// Sends a packet without data or acknowledgement: `header` says between whom.
 pub fn signal(code: u8, header: Packet, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
     let port = cx.port_to(header.dst, header.hash)?;
-    let size = if code == code::ESTABLISHED { config.ack_header } else { config.syn_header };
+    let size = if matches!(code, code::SYN | code::SYN_ACK) { config.syn_header } else { config.ack_header };
     let id = cx.net.packets.insert(Packet {
         kind: PacketKind::Control,
         flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
@@ -198,14 +206,6 @@ fn take_duplicate(ack: &mut Acknowledgement) {
         ack.count -= 1;
         ack.blocks[ack.count] = (0, 0);
     }
-}
-
-/// The window that a receiver tells: all of its buffer, because the application reads at once, at the resolution of the
-/// window scale that it needs (RFC 7323 §2).
-pub fn window_of(config: &TcpConfig) -> u32 {
-    let buffer = config.receive_buffer.min(u64::from(u32::MAX >> 2)) as u32;
-    let scale = (u32::BITS - (buffer >> 16).leading_zeros()).min(14);
-    buffer >> scale << scale
 }
 
 /// How long a SYN is waited for, after so many in vain.

@@ -106,6 +106,13 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
     let window_validation = p.flag("window_validation", profile.pick(true, false), help);
     let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
+    let help = "SYNs that are repeated before a connection dies (Linux, ns3-3.35: 6)";
+    let syn_retries = p.integer("syn_retries", 6, (0, 30), help) as u32;
+    let help = "a short segment waits while something is unacknowledged (RFC 9293 §3.7.4)";
+    let nagle = p.flag("nagle", true, help);
+    let help = "a flow that ends sends the three packets of a close, each of ack_header; a flow's end stays the acknowledgement of its last \
+                byte, and none of them is repeated";
+    let fin = p.flag("fin", false, help);
     TcpConfig {
         application: application(p, wire.mss),
         controller,
@@ -126,7 +133,10 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
         pacing,
         unpaced,
         window_validation,
+        nagle,
+        fin,
         retries,
+        syn_retries,
     }
 }
 
@@ -302,5 +312,15 @@ fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
     if !(1..=1 << 20).contains(&message.0) {
         p.complain("app_message", format!("expected 1B to 1MiB, found {message}"));
     }
-    ApplicationConfig { rate: rate.filter(|rate| rate.0 > 0), message: message.0.clamp(1, 1 << 20) as u32 }
+    let help = "payload that the receiving application reads per time: the window closes when the buffer is full; auto: at once";
+    let read_rate = p.rate_or_auto("app_read_rate", help);
+    if read_rate == Some(Rate(0)) {
+        let why = "an application that reads nothing would never end: expected a rate above 0";
+        p.complain("app_read_rate", why.into());
+    }
+    ApplicationConfig {
+        rate: rate.filter(|rate| rate.0 > 0),
+        message: message.0.clamp(1, 1 << 20) as u32,
+        read_rate: read_rate.filter(|rate| rate.0 > 0),
+    }
 }
