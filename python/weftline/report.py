@@ -85,9 +85,7 @@ def html(
         lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
         sections=[
             Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
-            *result_sections(lines),
-            *further_sections(lines),
-            *network_sections(lines, built),
+            *comparison_sections(lines, built),
             rerun_section(lines),
         ],
     )
@@ -151,6 +149,11 @@ def _resolved(run: Run) -> str:
         return (run.out / "scenario.toml").read_text("utf-8")
     except (OSError, ValueError) as error:
         return f"{run.out / 'scenario.toml'}: cannot be read: {error}"
+
+
+def comparison_sections(lines: Sequence[Line], built: Mapping | None = None) -> list[Section]:
+    """Return everything that is drawn of some lines: results, a closer look, the network over time."""
+    return [*result_sections(lines), *further_sections(lines), *network_sections(lines, built)]
 
 
 def result_sections(lines: Sequence[Line]) -> list[Section]:

@@ -27,6 +27,7 @@ from weftline import (
     scenarios,
     store,
     trends,
+    words,
 )
 from weftline.choices import (
     Size,
@@ -221,7 +222,14 @@ def write_page(
         for run in line.runs
     }
     about = [("source", experiment.source), ("size", size.says), *report.about(list(named.values()))]
-    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    lead = None
+    if len(compared) == 1:
+        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
+        sections.append(report.rerun_section(compared[0]))
+    return page.write(
+        path, title=experiment.title, subtitle=size.says, about=about, sections=sections, lead=lead
+    )
 
 
 def _print_tables(panels: Sequence[Sequence[exhibits.Panel]], verdicts: Sequence[claims.Verdict]) -> None:
