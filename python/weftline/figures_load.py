@@ -66,6 +66,9 @@ def curve(
     bands = any("low" in row for row in rows)
     x = {"field": "x", "type": "quantitative", "title": axes[0], "axis": {"format": ",.4~r"}}
     x["scale"] = {"zero": False, "nice": False, "padding": 12}
+    places = sorted({row["x"] for row in rows})
+    if len(places) <= 10:
+        x["axis"]["values"] = places
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
     y["scale"] = {"type": "log", "nice": False, "padding": 8} if log else {"zero": True}
     labels = list(dict.fromkeys(label for label, _, _ in points))

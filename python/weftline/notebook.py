@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,19 @@ def shown() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextlib.contextmanager
+def progress(name: str, given: Callable[[dict], None] | None) -> Iterator[Callable[[dict], None] | None]:
+    """Yield what a run calls with its progress: what was given, or a line under the cell that is running."""
+    if given is not None or not shown():
+        yield given
+        return
+    cell = ProgressCell(name)
+    try:
+        yield cell.show
+    finally:
+        cell.clear()
 
 
 class ProgressCell:

@@ -64,7 +64,8 @@ def run(
         `weftline.Controller`.
     progress : callable, optional
         Called about ten times a second with a dict: ``now_ns``, ``until_ns`` (or None), ``flows_done``,
-        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``.
+        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``. Without it, a notebook shows a line
+        under the cell that runs.
 
     Raises
     ------
@@ -79,17 +80,20 @@ def run(
         # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
         force = force or bool(controllers)
         out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
-    return start(
-        source,
-        changes,
-        seed=seed,
-        threads=threads,
-        memory=memory,
-        out=out,
-        force=force,
-        progress=progress,
-        controllers=controllers,
-    )
+    from weftline import notebook
+
+    with notebook.progress(Path(out).name, progress) as show:
+        return start(
+            source,
+            changes,
+            seed=seed,
+            threads=threads,
+            memory=memory,
+            out=out,
+            force=force,
+            progress=show,
+            controllers=controllers,
+        )
 
 
 def start(

@@ -294,6 +294,17 @@ class SweepResult:
 
         return sweep_tables.tables(self)
 
+    def plot(self, metric_name: str = "", along: str = ""):
+        """Return a metric over an axis of numbers as a `Figure`, with bands where there are several seeds.
+
+        The first metric that is reported, over the axis `along` of the report, if nothing is said.
+        """
+        from weftline import report_sweep
+
+        numbered = [axis.name for axis in self.axes if axis.numbers]
+        axis = along or (self.report.along if self.report.along in numbered else "") or (numbered or [""])[0]
+        return report_sweep.curve(self, metric_name or self.metrics[0], axis)
+
     def __repr__(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)
         what = f"{len(self.cells)} combinations, {runs} runs in {str(self.path)!r}"
