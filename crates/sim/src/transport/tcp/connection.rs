@@ -158,6 +158,16 @@ impl Connection {
         self.law.on_start(now, &mut self.window);
     }
 
+    /// Bytes of the congestion window that nothing in flight takes, if new data could leave at all: what one that hands data to
+    /// several connections may give to this one. Nothing while something lost waits to be sent again.
+    pub fn room(&self) -> u64 {
+        if self.phase != Phase::Established || self.board.has_lost() {
+            return 0;
+        }
+        let unsent = self.source.unsent(self.board.next());
+        self.window.cwnd.saturating_sub(self.board.pipe() + unsent)
+    }
+
     /// What the window, the receiver and the application let go now.
     pub fn next(&mut self, now: Time, config: &TcpConfig) -> Next {
         if self.phase != Phase::Established {

@@ -2,7 +2,8 @@
 
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Phase, Sending};
-use super::receiver::{Answer, Incoming, Receiver, Reply};
+use super::receiver::{Incoming, Receiver};
+use super::scoreboard::BLOCKS;
 use super::*;
 use crate::config::{EcnEcho, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
