@@ -18,7 +18,9 @@ pub use queue::{
 };
 use std::sync::Arc;
 
+mod mptcp;
 mod tcp;
+pub use mptcp::*;
 pub use tcp::*;
 
 /// A run, everything resolved.
@@ -150,6 +152,7 @@ pub enum TransportConfig {
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
     Tcp(Box<TcpConfig>),
+    Mptcp(Box<MptcpConfig>),
 }
 
 impl TransportConfig {
@@ -160,6 +163,7 @@ impl TransportConfig {
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
             TransportConfig::Tcp(_) => "tcp",
+            TransportConfig::Mptcp(_) => "mptcp",
         }
     }
 
@@ -194,6 +198,13 @@ impl TransportConfig {
     pub fn tcp(&self) -> Option<&TcpConfig> {
         match self {
             TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    pub fn mptcp(&self) -> Option<&MptcpConfig> {
+        match self {
+            TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
     }

@@ -28,7 +28,8 @@ use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
+    FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
+    TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -37,6 +38,7 @@ use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::fastpass::{Fastpass, Racks};
+use crate::transport::mptcp::Mptcp;
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
@@ -202,6 +204,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
         TransportConfig::Tcp(tcp) => {
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
             TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
+        }
+        TransportConfig::Mptcp(mptcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), config.compat);
+            TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
         }
     }
 }
@@ -374,6 +380,7 @@ impl Builder<'_> {
                 TransportState::Fastpass(Box::new(state))
             }
             Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
+            Some(TransportConfig::Mptcp(_)) => TransportState::Mptcp(Box::new(Mptcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()

@@ -20,9 +20,9 @@ pub mod vegas;
 pub mod situations;
 
 use super::SchemeDoc;
-use coupled::{Subflow, balia, lia, olia};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use coupled::{Subflow, balia, lia, olia};
 
 /// The threshold of a flow that has not met congestion.
 pub const NO_THRESHOLD: u64 = u64::MAX;

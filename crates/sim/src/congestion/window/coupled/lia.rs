@@ -121,7 +121,12 @@ mod tests {
     #[test]
     fn no_subflow_grows_faster_than_a_tcp_alone_would() {
         // The path with the small window has the large rate; alpha / total would give the other one more than Reno.
-        let mut law = Lia { growth: Growth { by_bytes: true, limit: 2 }, alpha: 9.0, total: 20_000.0, credit: Credit::default() };
+        let mut law = Lia {
+            growth: Growth { by_bytes: true, limit: 2 },
+            alpha: 9.0,
+            total: 20_000.0,
+            credit: Credit::default(),
+        };
         let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
         law.on_ack(&crate::congestion::window::situations::acked(1), &mut w);
         assert_eq!(w.cwnd, 10_100);

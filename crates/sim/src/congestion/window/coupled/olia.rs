@@ -145,9 +145,8 @@ mod tests {
 
     #[test]
     fn bytes_between_losses_are_those_of_the_longer_of_two_stretches() {
-        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }.start(
-            &crate::congestion::window::situations::flow(),
-        );
+        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
+            .start(&crate::congestion::window::situations::flow());
         let mut w = crate::congestion::window::situations::window();
         (0..5).for_each(|segment| law.on_feedback(&acked(segment), &mut w));
         assert_eq!(law.between_losses(), 5_000);
@@ -161,9 +160,8 @@ mod tests {
     #[test]
     fn an_increment_is_as_computed_by_hand() {
         // Two subflows of 10 kB at 100 ms: (1e4 / 0.01) / (2e5)^2 = 1 / 40 kB, so 25 B for a segment of 1 kB; alpha is 0.
-        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }.start(
-            &crate::congestion::window::situations::flow(),
-        );
+        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
+            .start(&crate::congestion::window::situations::flow());
         let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
         law.couple(&[subflow(10_000, 7), subflow(10_000, 7)], 0);
         law.on_ack(&acked(1), &mut w);
