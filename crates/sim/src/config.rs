@@ -11,7 +11,9 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
+pub use balancer::{
+    BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig, RankChoice, SubflowConfig,
+};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
     ManagedConfig, RedConfig,

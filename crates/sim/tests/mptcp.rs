@@ -42,9 +42,7 @@ fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
 fn four_paths(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
     let scenario = load(FOUR_PATHS, sets).unwrap_or_else(|error| panic!("{error}"));
     let mut config = Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") };
-    if let Until::FlowsDone { stall, .. } = &mut config.until {
-        *stall = Time::from_ms(300_000);
-    }
+    config.until = Until::FlowsDone { grid: Time::from_ms(1), stall: Time::from_ms(100_000) };
     config
 }
 
@@ -87,6 +85,7 @@ fn whatever_packets_are_lost_no_connection_is_stuck() {
             let flows = (0..4).map(|src| flow(src, 4 + src, size, Time::ZERO)).collect();
             let mut config = four_paths(&[("transport.rto_syn", "\"20ms\"")], flows);
             config.failures.loss = Some(LinkLoss { share: 0.1, kinds });
+            println!("{kinds:x} {size}");
             let (kept, _) = run(config);
             assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{kinds:x}: {:?}", kept.flows);
             for flow in &kept.flows {

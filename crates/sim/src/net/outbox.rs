@@ -21,7 +21,7 @@ pub struct Outbox {
     /// Of the packets that carry a stack, in their order: its head and then its records.
     records: Vec<IntRecord>,
     /// What they carry for load balancers: of each, once one of them carries something.
-    headers: Vec<u64>,
+    headers: Vec<u128>,
 }
 
 impl Default for Outbox {
@@ -54,7 +54,7 @@ impl Outbox {
     }
 
     /// What the packet that was taken in last carries for load balancers.
-    pub fn post_header(&mut self, header: u64) {
+    pub fn post_header(&mut self, header: u128) {
         // Those before it carry nothing.
         self.headers.resize(self.packets.len() - 1, 0);
         self.headers.push(header);

@@ -12,7 +12,10 @@ use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
 use crate::balance::{Balancer, Fabric, Place};
-use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
+use crate::config::{
+    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
+    TransportConfig,
+};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -463,6 +466,18 @@ fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
+/// The balancer, which knows whether there are subflows to look for.
+fn balancer_of(config: &Config) -> BalancerConfig {
+    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
+    match config.switch.balancer {
+        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
+            subflows: SubflowConfig { multipath, ..hula.subflows },
+            ..hula
+        }),
+        other => other,
+    }
+}
+
 fn switch(
     config: &Config,
     node: u32,
@@ -482,7 +497,7 @@ fn switch(
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
     let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
+    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
     Switch {
         node,
         row,
@@ -491,6 +506,7 @@ fn switch(
         cuts_through: cut_through_header(config),
         waits_for_tails,
         looks_closer: waits_for_tails || balancer.writes_headers(),
+        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
