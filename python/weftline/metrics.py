@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from weftline import decoded, quantities, sharing
+from weftline import decoded, quantities, sharing, spread
 from weftline.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Metric:
     """From the stored value to that of the axis."""
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+
+    completion: tuple[str, str] | None = None
+    """What of the completion of flows it is, and which number of it; None if it is something else."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
@@ -83,6 +86,43 @@ def _drop_rate(run: Run) -> float | None:
     ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
     given = sum(of["packets_sent"] + of["drops"] for of in ours)
     return run.summary.get("drops", 0) / given if given else None
+
+
+def _drops_for(cause: str) -> Callable[[Run], float | None]:
+    """Packets that the disciplines of ports with a buffer of their own dropped for a reason."""
+
+    def read(run: Run) -> float | None:
+        ports = run.summary.get("drop_causes")
+        return sum(causes.get(cause, 0) for causes in ports.values()) if ports else None
+
+    return read
+
+
+def _cebinae(part: str, *over: str) -> Callable[[Run], float | None]:
+    """A total of all ports under Cebinae, or its ratio to the sum of others."""
+
+    def read(run: Run) -> float | None:
+        ports = list((run.summary.get("cebinae") or {}).values())
+        if not ports:
+            return None
+        total = sum(port[part] for port in ports)
+        if not over:
+            return total
+        whole = sum(port[key] for port in ports for key in over)
+        return total / whole if whole else None
+
+    return read
+
+
+def _group_mean(group: str) -> Callable[[Run], float | None]:
+    return lambda run: sharing.group_means(run, ns3=True).get(group)
+
+
+def _first_share(run: Run) -> float | None:
+    """Share of the flows' first group in what all flows delivered."""
+    found = sharing.goodputs(run)
+    total = math.fsum(rate for _, rate in found)
+    return math.fsum(rate for group, rate in found if group == found[0][0]) / total if total else None
 
 
 def _requests(key: str) -> Callable[[Run], float | None]:
@@ -133,14 +173,28 @@ def _throughput(of_hosts: bool) -> Callable[[Run], float | None]:
     return read
 
 
-def _completion(what: str, key: str) -> dict[str, Callable]:
+def _completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = Flows()) -> float | None:
         found = run.completion(least=flows.least, most=flows.most, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
-    return {"read": read, "of_flows": read}
+    return {"read": read, "of_flows": read, "completion": (what, key)}
+
+
+def _part(key: str, of: str) -> Callable[[Run], float | None]:
+    """Return one counter of a run over another."""
+
+    def read(run: Run) -> float | None:
+        part, whole = run.summary.get(key), run.summary.get(of)
+        return part / whole if part is not None and whole else None
+
+    return read
+
+
+def _received(key: str) -> Callable[[Run], float | None]:
+    return lambda run: (run.summary.get("receiving") or {}).get(key)
 
 
 METRICS: dict[str, Metric] = {
@@ -237,6 +291,56 @@ METRICS: dict[str, Metric] = {
         axis="throughput (Mb/s)",
         scale=1e-6,
     ),
+    "jain_ideal": Metric(
+        title="Jain's index of goodputs over the max-min fair ones",
+        read=sharing.index_against_ideal,
+        text=quantities.digits,
+    ),
+    "first_share": Metric(
+        title="share of the first group",
+        read=_first_share,
+        text=quantities.share_text,
+        axis="share of the first group in all goodput (%)",
+        scale=100,
+    ),
+    "cebinae_saturated": Metric(
+        title="windows saturated",
+        read=_cebinae("windows_saturated", "windows"),
+        text=quantities.share_text,
+        axis="windows that found the link saturated (%)",
+        scale=100,
+    ),
+    "cebinae_top": Metric(
+        title="top flows in a saturated window, mean",
+        read=_cebinae("top_flows", "windows_saturated"),
+        text=quantities.digits,
+    ),
+    "cebinae_tail": Metric(
+        title="packets sent to the tail queue",
+        read=_cebinae("to_tail", "to_head", "to_tail"),
+        text=quantities.share_text,
+        axis="packets sent to the tail queue (%)",
+        scale=100,
+    ),
+    "cebinae_filter_drops": Metric(
+        title="drops by Cebinae's filter", read=_cebinae("dropped_by_filter"), text=quantities.count_text
+    ),
+    "cebinae_buffer_drops": Metric(
+        title="drops by Cebinae's full buffer", read=_cebinae("dropped_by_buffer"), text=quantities.count_text
+    ),
+    "cebinae_misses": Metric(
+        title="packets that the flow cache missed",
+        read=_cebinae("missed_by_cache"),
+        text=quantities.count_text,
+    ),
+    "drops_buffer": Metric(
+        title="drops for want of room", read=_drops_for("buffer"), text=quantities.count_text
+    ),
+    "drops_early": Metric(title="early drops", read=_drops_for("early"), text=quantities.count_text),
+    "drops_filter": Metric(title="drops by a filter", read=_drops_for("filter"), text=quantities.count_text),
+    "drops_horizon": Metric(
+        title="drops beyond the last round", read=_drops_for("horizon"), text=quantities.count_text
+    ),
     "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
     "queue_p50": Metric(
         title="queue, median",
@@ -300,6 +404,77 @@ METRICS: dict[str, Metric] = {
     ),
     "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
     "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
+    "probes": Metric(title="probes", read=_total("probes"), text=quantities.count_text),
+    "probe_bytes": Metric(
+        title="bytes of probes",
+        read=_total("probe_bytes"),
+        text=quantities.bytes_text,
+        axis="bytes of probes (MB)",
+        scale=1e-6,
+    ),
+    "probe_share": Metric(
+        title="probes (share of bytes on wire)",
+        read=_part("probe_bytes", "bytes_on_wire"),
+        text=quantities.share_text,
+        axis="bytes of probes (% of all on the wire)",
+        scale=100,
+    ),
+    "probes_settled": Metric(
+        title="time until every switch knows every rack",
+        read=_total("probes_settled_ns"),
+        text=quantities.time_text,
+        axis="time until every switch knows every rack (us)",
+        scale=1e-3,
+    ),
+    "flowlets": Metric(title="flowlets", read=_total("flowlets"), text=quantities.count_text),
+    "flowlets_moved": Metric(
+        title="flowlets that moved", read=_total("flowlets_moved"), text=quantities.count_text
+    ),
+    "flowlets_moved_share": Metric(
+        title="flowlets that moved (share)",
+        read=_part("flowlets_moved", "flowlets"),
+        text=quantities.share_text,
+        axis="flowlets that left the port of the one before (%)",
+        scale=100,
+    ),
+    "reordered_share": Metric(
+        title="packets reordered on the way (share)",
+        read=_received("reordered_share"),
+        text=quantities.share_text,
+        axis="data packets overtaken on the way (%)",
+        scale=100,
+    ),
+    "paths_per_flow": Metric(
+        title="paths of a flow, mean", read=_received("paths_per_flow"), text=quantities.digits
+    ),
+    "utilisation_mean": Metric(
+        title="utilisation of the measured links, mean",
+        read=spread.mean_utilisation,
+        text=quantities.share_text,
+        axis="utilisation of the measured links (%)",
+        scale=100,
+    ),
+    "utilisation_most": Metric(
+        title="utilisation of the busiest measured link",
+        read=spread.most_utilisation,
+        text=quantities.share_text,
+        axis="utilisation of the busiest measured link (%)",
+        scale=100,
+    ),
+    "imbalance": Metric(
+        title="imbalance of the measured links",
+        read=spread.imbalance,
+        text=quantities.share_text,
+        axis="imbalance, (most - least) / mean (%)",
+        scale=100,
+    ),
+    "failure_to_last_loss": Metric(
+        title="from the first failure to the last loss",
+        read=spread.failure_to_last_loss_ns,
+        text=quantities.time_text,
+        axis="from the first failure to the last loss (us)",
+        scale=1e-3,
+    ),
     "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
     "wire_bytes": Metric(title="bytes on wire", read=_total("bytes_on_wire"), text=quantities.bytes_text),
     "end": Metric(title="simulated", read=_total("end_ns"), text=quantities.time_text),
@@ -312,7 +487,8 @@ METRICS: dict[str, Metric] = {
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
-    `share web` is the share of the group called web in all that was delivered while flows started.
+    `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
+    the mean goodput of a flow of it, counted as `goodput_98_99` is.
     """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
@@ -325,6 +501,15 @@ def metric(name: str) -> Metric:
             text=quantities.share_text,
             axis=f"share of {group} (% of what was delivered)",
             scale=100,
+        )
+    if name.startswith("flow "):
+        group = name.removeprefix("flow ")
+        return Metric(
+            title=f"goodput of a flow of {group}, mean",
+            read=_group_mean(group),
+            text=quantities.rate_text,
+            axis=f"goodput of a flow of {group}, mean (Mb/s)",
+            scale=1e-6,
         )
     if name not in METRICS:
         raise InputError(

@@ -94,7 +94,7 @@ def figure(panel: Panel) -> figures.Figure:
         diagrams,
         axis=panel.figure.options.get("axis", panel.figure.along),
         caption=panel.figure.options.get("caption", ""),
-        log_x=False,
+        log_x="x" in panel.figure.options.get("log", ""),
     )
     drawn.tables = tables(panel)
     return drawn

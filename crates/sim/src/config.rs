@@ -3,6 +3,7 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 mod balancer;
+mod host;
 mod queue;
 
 use crate::congestion::ControllerConfig;
@@ -12,8 +13,10 @@ use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{
-    BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig, RankChoice, SubflowConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig, RankChoice,
+    SubflowConfig,
 };
+pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
     ManagedConfig, RedConfig,
@@ -31,6 +34,7 @@ pub struct Config {
     pub seed: u64,
     pub topology: Topology,
     pub switch: SwitchConfig,
+    pub host: HostConfig,
     /// Settings of the transports in use; a flow names one by its index.
     pub transports: Vec<TransportConfig>,
     pub telemetry: TelemetryConfig,
@@ -39,6 +43,8 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
+    /// Transmission times are whole nanoseconds, to the nearest.
+    pub whole_ns: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
@@ -502,8 +508,14 @@ pub struct MeasureConfig {
     pub controllers: Option<Sampled<Vec<u32>>>,
     /// ECN marks, drops and pauses per port over time.
     pub port_events: Option<Sampled<PortSet>>,
+    /// What the queue disciplines of these ports dropped and why, and what Cebinae decided.
+    pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
+    /// Packets that overtake each other on the way to their receiver are counted.
+    pub reordering: bool,
+    /// So are the paths that the packets of every flow took.
+    pub paths: bool,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

@@ -43,17 +43,14 @@ pub struct CongaHeader {
 }
 
 impl CongaHeader {
-    pub fn pack(self) -> u128 {
+    pub fn pack(self) -> u64 {
         let (tag, metric) = self.feedback.unwrap_or_default();
         let feedback =
             u64::from(tag) << 16 | u64::from(metric) << 8 | u64::from(self.feedback.is_some()) << 24;
-        let word =
-            u64::from(self.leaf) << 32 | feedback | u64::from(self.tag) << 28 | u64::from(self.congestion);
-        u128::from(word)
+        u64::from(self.leaf) << 32 | feedback | u64::from(self.tag) << 28 | u64::from(self.congestion)
     }
 
-    pub fn unpack(word: u128) -> CongaHeader {
-        let word = word as u64;
+    pub fn unpack(word: u64) -> CongaHeader {
         let feedback = ((word >> 16 & 15) as u8, (word >> 8) as u8);
         CongaHeader {
             tag: (word >> 28 & 15) as u8,
@@ -139,7 +136,7 @@ impl Conga {
 
     /// A packet goes through the switch: the header that it takes along from here, if this is its first leaf; what it took
     /// along is read, if this is its last. By how much it grows, or shrinks.
-    pub fn passes(&mut self, packet: &Packet, ways: (u32, u32), header: &mut u128, now: Time) -> i32 {
+    pub fn passes(&mut self, packet: &Packet, ways: (u32, u32), header: &mut u64, now: Time) -> i32 {
         let side = |port: u32| self.neighbours[port as usize].side;
         let Some(own) = self.own else { return 0 };
         let size = i32::from(self.config.header);
@@ -160,7 +157,7 @@ impl Conga {
 
     /// A packet leaves by a port; by a link between switches it takes the link's congestion along.
     #[inline]
-    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u128, (now, rate): (Time, u64)) {
+    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, (now, rate): (Time, u64)) {
         if self.neighbours[port as usize].side == Side::Host {
             return;
         }
@@ -170,7 +167,7 @@ impl Conga {
         let metric = link.metric(&self.law, now.0);
         self.header_bytes += u64::from(self.config.header);
         if metric > *header as u8 {
-            *header = *header & !255 | u128::from(metric);
+            *header = *header & !255 | u64::from(metric);
         }
     }
 

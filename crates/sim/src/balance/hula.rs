@@ -50,6 +50,9 @@ pub struct Hula {
     probes: u64,
     /// What it does with subflows; none: nothing.
     steering: Option<Box<Steering>>,
+    /// ToRs that it has never heard of, itself apart; when it heard of the last new one.
+    unmet: usize,
+    met_last: Time,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -91,6 +94,8 @@ impl Hula {
                 let k = u32::from(config.ranks);
                 Box::new(Steering::new(&config.subflows, k, tier, at.tor.is_some(), lasts))
             }),
+            unmet: tors - usize::from(at.tor.is_some()).min(tors),
+            met_last: Time::ZERO,
             config,
         }
     }
@@ -126,7 +131,7 @@ impl Hula {
 
     /// A packet leaves by a port; `carried` is what it carries between ToRs.
     #[inline]
-    pub fn departs(&mut self, port: u32, bytes: u32, carried: u128, now: Time) {
+    pub fn departs(&mut self, port: u32, bytes: u32, carried: u64, now: Time) {
         self.links[port as usize].add(&self.law, bytes, now.0);
         if let Some(steering) = &mut self.steering {
             steering.count(carried);
@@ -145,7 +150,7 @@ impl Hula {
 
     /// A packet for a host comes in by a port: at the first ToR it is marked, at the last the mark is taken out. By how much it
     /// grows, or shrinks.
-    pub fn passes(&mut self, packet: &Passing, dst: u32, port: u32, carried: &mut u128, now: Time) -> i32 {
+    pub fn passes(&mut self, packet: &Passing, dst: u32, port: u32, carried: &mut u64, now: Time) -> i32 {
         let from_host = self.neighbours[port as usize].side == Side::Host;
         let (Some(steering), Some(own)) = (&mut self.steering, self.own) else { return 0 };
         let here = self.fabric.tor_of[dst as usize] == own;
@@ -182,6 +187,10 @@ impl Hula {
             return None;
         }
         let link = self.links[port as usize].utilisation(&self.law, now, ports.rate(port).0);
+        if self.hops.is_new(tor) {
+            self.unmet = self.unmet.saturating_sub(1);
+            self.met_last = ports.now();
+        }
         let best = self.hops.hear(tor, port, said.max(link), now);
         if self.own.is_some() {
             return None;
@@ -215,6 +224,11 @@ impl Hula {
     /// Probes sent, and their bytes.
     pub fn probes(&self) -> (u64, u64) {
         (self.probes, self.probes * u64::from(self.config.probe_size))
+    }
+
+    /// When it had heard of every ToR; none: it has not yet.
+    pub fn knows_all(&self) -> Option<Time> {
+        (self.unmet == 0).then_some(self.met_last)
     }
 
     /// A probe came by the port within the time of failure.

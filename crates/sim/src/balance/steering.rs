@@ -12,17 +12,19 @@ use super::subflows::{RankForm, RankRule, SubflowMark, disjoint};
 use crate::config::{RankChoice, SubflowConfig};
 use crate::engine::random::mix64;
 
-/// Bit of a header's word that says that there is a mark in it.
-const MARKED: u128 = 1 << 127;
+/// Bit of a header's word that says that there is a mark in it, and the place of the subflow below.
+const MARKED: u64 = 1 << 63;
+const SUBFLOW: u32 = 59;
 
-/// The word that a marked packet carries.
-pub fn word(mark: Option<SubflowMark>) -> u128 {
-    mark.map_or(0, |mark| MARKED | u128::from(mark.subflow & 15) << 64 | u128::from(mark.connection))
+/// The word that a marked packet carries. It has the first 59 bits of the connection: what is on the wire has all 64.
+pub fn word(mark: Option<SubflowMark>) -> u64 {
+    let word = |mark: SubflowMark| MARKED | u64::from(mark.subflow & 15) << SUBFLOW | mark.connection >> 5;
+    mark.map_or(0, word)
 }
 
-/// The mark in a word.
-pub fn mark(word: u128) -> Option<SubflowMark> {
-    let read = || SubflowMark { connection: word as u64, subflow: (word >> 64) as u8 & 15 };
+/// The mark in a word; the last five bits of the connection are 0.
+pub fn mark(word: u64) -> Option<SubflowMark> {
+    let read = || SubflowMark { connection: word << 5, subflow: (word >> SUBFLOW) as u8 & 15 };
     (word & MARKED != 0).then(read)
 }
 
@@ -88,7 +90,7 @@ impl Steering {
 
     /// A packet of one of the ToR's hosts comes in: what is written into it, and how many bytes longer that makes it if it leaves
     /// the rack.
-    pub fn enters(&mut self, packet: &Passing, leaves: bool, now: u64) -> (u128, i32) {
+    pub fn enters(&mut self, packet: &Passing, leaves: bool, now: u64) -> (u64, i32) {
         let Some(known) = &mut self.known else { return (0, 0) };
         let options = packet.options.unwrap_or(&[]);
         let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
@@ -97,7 +99,7 @@ impl Steering {
     }
 
     /// A packet for one of the ToR's hosts comes in from above: by how much it becomes shorter. Its set-up is read here too.
-    pub fn exits(&mut self, packet: &Passing, carried: u128, now: u64) -> i32 {
+    pub fn exits(&mut self, packet: &Passing, carried: u64, now: u64) -> i32 {
         if let (Some(known), Some(options)) = (&mut self.known, packet.options) {
             let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
             known.see(&segment, now);
@@ -107,7 +109,7 @@ impl Steering {
 
     /// A packet leaves for another switch.
     #[inline]
-    pub fn count(&mut self, carried: u128) {
+    pub fn count(&mut self, carried: u64) {
         self.mark_bytes += if carried == 0 { 0 } else { u64::from(self.size) };
     }
 
@@ -165,7 +167,8 @@ mod tests {
     use crate::balance::mptcp::{Join, MptcpOption};
 
     const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
-    const ID: u64 = 0xe9d6_2dff_e7c7_6f1d;
+    /// But for the last five bits.
+    const ID: u64 = 0xe9d6_2dff_e7c7_6f00;
 
     fn steering(config: SubflowConfig, tor: bool) -> Steering {
         Steering::new(&config, 2, 0, tor, 1000)

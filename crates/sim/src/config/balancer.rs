@@ -24,6 +24,8 @@ pub enum BalancerConfig {
     Hula(HulaConfig),
     /// The uplink that the leaf at the other end says is the least congested.
     Conga(CongaConfig),
+    /// The sending host chooses the hash that switches go by.
+    Clove(CloveConfig),
 }
 
 /// A table of flowlets.
@@ -128,4 +130,37 @@ pub struct CongaConfig {
     pub header: u16,
     /// The network may have three tiers (CONGA').
     pub three_tier: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloveConfig {
+    /// What hosts tell each other of the paths.
+    pub feedback: CloveFeedback,
+    pub flowlets: FlowletConfig,
+    /// Paths that a host knows to another, at most.
+    pub paths: u8,
+    /// A path is told of once in this time at most.
+    pub relay_interval: Time,
+    /// ECN: a path that was told of as congested counts as such for so long.
+    pub congested_for: Time,
+    /// ECN: share of its weight that a congested path gives away, in 1/1024.
+    pub cut: u32,
+    /// ECN: transports hear of marks only while all paths are congested.
+    pub hide_marks: bool,
+    /// INT: over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// INT: what was not heard of for longer counts as idle.
+    pub ageing: Time,
+    /// Bytes that a packet is longer by.
+    pub header: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloveFeedback {
+    /// Nothing: every flowlet takes a random path (Edge-Flowlet).
+    None,
+    /// Marks of switches (CLOVE-ECN).
+    Ecn,
+    /// The busiest link of each path (CLOVE-INT).
+    Int,
 }

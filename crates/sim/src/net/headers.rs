@@ -1,19 +1,19 @@
-//! What packets carry for load balancers between their first and their last switch, one word each, of 128 bits: beside
-//! the packets, by their index, so that others do not pay for it.
+//! What packets carry for load balancers between their first and their last switch, or for measures of their way, one word each:
+//! beside the packets, by their index, so that others do not pay for it.
 
 use crate::packet::PacketId;
 
 /// The words; empty where no balancer writes any.
 #[derive(Default)]
-pub struct Headers(Vec<u128>);
+pub struct Headers(Vec<u64>);
 
 impl Headers {
     /// The word of a packet; 0 where none was written.
-    pub fn get(&self, id: PacketId) -> u128 {
+    pub fn get(&self, id: PacketId) -> u64 {
         self.0.get(id as usize).copied().unwrap_or(0)
     }
 
-    pub fn set(&mut self, id: PacketId, word: u128) {
+    pub fn set(&mut self, id: PacketId, word: u64) {
         if id as usize >= self.0.len() {
             self.0.resize(id as usize + 1, 0);
         }

@@ -36,7 +36,9 @@ pub struct Switch {
     pub cuts_through: u16,
     /// They are held back until their tails can follow without a gap.
     pub waits_for_tails: bool,
-    /// They are, or the balancer writes into them.
+    /// Packets keep a trail of their way.
+    pub traces: bool,
+    /// One of these, or the balancer writes into packets.
     pub looks_closer: bool,
     /// The balancer reads and marks packets before it chooses.
     pub marks: bool,
@@ -95,6 +97,9 @@ impl Switch {
         };
         let out = self.first_port + out_local;
         if self.looks_closer {
+            if self.traces {
+                self.leave_trail(net, out_local, id);
+            }
             if self.balancer.writes_headers() {
                 self.write_header(net, port, out, id);
             }

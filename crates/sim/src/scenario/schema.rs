@@ -18,6 +18,7 @@ pub fn schema() -> Value {
     for (key, value) in [
         ("topology", topology),
         ("switch", switch()),
+        ("host", object(&keys_of("host"))),
         ("transport", json!({ "$ref": "#/$defs/transport" })),
         ("telemetry", object(&keys_of("telemetry"))),
         ("workload", list_of(workload)),

@@ -22,7 +22,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
-use crate::net::host::Host;
+use crate::net::host::{Edge, Host};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
@@ -253,12 +253,14 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding),
+                line: Line::new(spec.rate, spec.delay, cuts_through)
+                    .between(forwarding)
+                    .in_whole_ns(config.whole_ns),
             });
         }
     }
     let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
-    Map { routes, first_port, sides }
+    Map { routes, version: 0, first_port, sides }
 }
 
 /// Bytes after which a switch forwards; 0: all.
@@ -330,6 +332,7 @@ impl Builder<'_> {
                     ports: own.len() as u16,
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
+                    edge: Edge::new(self.config, self.map.routes.host_at(node).unwrap_or(0)),
                 }),
             }
         }
@@ -505,8 +508,9 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        looks_closer: waits_for_tails || balancer.writes_headers(),
         marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
+        traces: config.measure.paths,
+        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,

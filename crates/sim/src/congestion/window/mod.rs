@@ -128,6 +128,8 @@ pub struct Acked {
     pub acknowledged: u64,
     /// Next byte that has never been sent.
     pub next: u64,
+    /// The byte after the segment sent last: `next`, unless the transport takes one sent again for the last (ns-3.35).
+    pub cursor: u64,
     /// A round-trip time, as the profile gives it: the sample, or the smoothed time.
     pub rtt: Option<Time>,
     /// The least of these so far; [`Time::MAX`] before the first.
@@ -166,6 +168,8 @@ pub struct Change {
     pub to: State,
     /// Next byte that has never been sent.
     pub next: u64,
+    /// The byte after the segment sent last, as in [`Acked`].
+    pub cursor: u64,
     pub in_flight: u64,
 }
 

@@ -40,6 +40,7 @@ pub fn acked(segment: u64) -> Acked {
         in_flight: 9 * MSS,
         acknowledged: segment * MSS,
         next: (segment + 10) * MSS,
+        cursor: (segment + 10) * MSS,
         rtt: Some(Time::from_ms(20)),
         min_rtt: Time::from_ms(20),
         rate: RateSample::default(),
@@ -132,6 +133,7 @@ impl Path {
                 rtt: Some(self.base + Time::from_ms(waits)),
                 min_rtt: self.base,
                 next: (self.sent + segment) * MSS,
+                cursor: (self.sent + segment) * MSS,
                 prior_in_flight: segments * MSS,
                 in_flight: segments * MSS,
                 window_limited: !limited,
@@ -158,7 +160,14 @@ impl Path {
     }
 
     fn change(&self, law: &mut dyn WindowController, w: &mut CongestionWindow, from: State, to: State) {
-        let change = Change { now: self.now, from, to, next: self.sent * MSS, in_flight: w.cwnd };
+        let change = Change {
+            now: self.now,
+            from,
+            to,
+            next: self.sent * MSS,
+            cursor: self.sent * MSS,
+            in_flight: w.cwnd,
+        };
         law.on_state(&change, w);
     }
 

@@ -4,8 +4,10 @@
 use super::{Switch, departs};
 use crate::balance::{Balancer, Hula, Passing, Ports, Side, SubflowMark, mark_of};
 use crate::config::Compat;
+use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
+use crate::net::host::TRAIL_SHIFT;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -81,6 +83,16 @@ impl Switch {
         net.headers.set(id, carried);
         let packet = &mut net.packets[id];
         packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
+    }
+
+    /// A packet's trail: one switch more, and which way it took there.
+    #[inline(never)]
+    pub(super) fn leave_trail(&self, net: &mut Partition, out: u32, id: PacketId) {
+        let trail = net.trails.get(id);
+        let (passed, path) = ((trail >> TRAIL_SHIFT) + 1, trail & ((1 << TRAIL_SHIFT) - 1));
+        let here = u64::from(self.node) << 32 | u64::from(out);
+        let path = mix64(path ^ mix64(here)) & ((1 << TRAIL_SHIFT) - 1);
+        net.trails.set(id, passed.min(255) << TRAIL_SHIFT | path);
     }
 
     /// When its timer comes up first; none: it has none.
