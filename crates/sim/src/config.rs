@@ -13,8 +13,8 @@ use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{
-    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig, RankChoice,
-    SubflowConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
 };
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{

@@ -83,9 +83,15 @@ fn whatever_packets_are_lost_no_connection_is_stuck() {
     ] {
         for size in [500, 30_000, 1_000_000] {
             let flows = (0..4).map(|src| flow(src, 4 + src, size, Time::ZERO)).collect();
-            let mut config = four_paths(&[("transport.rto_syn", "\"20ms\"")], flows);
-            config.failures.loss = Some(LinkLoss { share: 0.1, kinds });
-            println!("{kinds:x} {size}");
+            let sets = [
+                ("transport.rto_syn", "\"20ms\""),
+                ("transport.rto_min", "\"20ms\""),
+                ("transport.rto_max", "\"1s\""),
+                ("transport.syn_retries", "30"),
+                ("transport.retries", "1000"),
+            ];
+            let mut config = four_paths(&sets, flows);
+            config.failures.loss = Some(LinkLoss { share: 0.05, kinds });
             let (kept, _) = run(config);
             assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{kinds:x}: {:?}", kept.flows);
             for flow in &kept.flows {

@@ -23,8 +23,8 @@ mod steering;
 mod subflows;
 
 use crate::config::{
-    BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig, RankChoice,
-    SubflowConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
 };
 use crate::engine::random::mix64;
 use crate::packet::Packet;

@@ -139,13 +139,12 @@ fn fallback_window(profile: window::Profile) -> Option<WindowConfig> {
 
 fn mptcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     only_rdma_has_compat(section, cx);
-    let profile = tcp_transport::profile(&mut section.parameters());
     let mut table = section.scheme("controller");
-    let controller = window_controller(&mut table, profile, "mptcp");
+    let controller = window_controller(&mut table, window::Profile::Rfc, "mptcp");
     section.absorb("controller", table);
     let known = controller.is_some();
-    let controller = controller.or_else(|| fallback_window(profile))?;
-    let config = mptcp_transport::read(&mut section.parameters(), profile, controller);
+    let controller = controller.or_else(|| fallback_window(window::Profile::Rfc))?;
+    let config = mptcp_transport::read(&mut section.parameters(), controller);
     known.then(|| TransportConfig::Mptcp(Box::new(config)))
 }
 

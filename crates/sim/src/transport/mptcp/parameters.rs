@@ -3,7 +3,7 @@
 //! Source: RFC 8684; where it leaves a choice Linux 6 (named at the keys) and Raiciu et al., NSDI 2012.
 
 use super::stream::MOST_SUBFLOWS;
-use crate::config::{JoinRule, MptcpConfig, SchedulerKind};
+use crate::config::{JoinRule, MptcpConfig, Reactions, SchedulerKind, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
 use crate::transport::tcp::{self, Wire};
@@ -29,21 +29,17 @@ const DATA_ACK: u32 = 12;
 /// A port is a byte: beyond it there are none to open another from.
 const MOST_REJOIN: Time = Time::from_ms(1_000_000);
 
-/// Reads the settings, once the profile and the controller are known.
-pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> MptcpConfig {
-    let wire = Wire::of(profile);
+/// Reads the settings, once the controller is known.
+pub fn read(p: &mut Parameters, controller: WindowConfig) -> MptcpConfig {
+    let wire = Wire::of(Profile::Rfc);
     let wire = Wire {
         mss: wire.mss - MAPPING,
         header: wire.header + MAPPING,
         ack_header: wire.ack_header + DATA_ACK,
         ..wire
     };
-    let tcp = tcp::read(p, profile, controller, wire);
-    if tcp.application.rate.is_some() {
-        let message = "an application that writes at a rate is not modelled over several subflows: leave it out, or set \
-                       transport.kind = \"tcp\"";
-        p.complain("app_rate", message.into());
-    }
+    let tcp = tcp::read(p, Profile::Rfc, controller, wire);
+    refuse_what_is_not_modelled(p, &tcp);
     let help = "subflows of a connection, each from a port of its own; on a host with several NICs they leave by these in turn";
     let subflows = p.integer("subflows", 4, (1, MOST_SUBFLOWS as i64), help) as u8;
     let help = "version of MPTCP: 0 (RFC 6824: SHA-1) or 1 (RFC 8684: SHA-256)";
@@ -88,5 +84,23 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> M
         reinject,
         opportunistic,
         penalise,
+    }
+}
+
+/// What TCP has and a connection of several subflows does not.
+fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
+    let refused = [
+        ("app_rate", tcp.application.rate.is_some(), "an application that writes at a rate"),
+        ("app_read_rate", tcp.application.read_rate.is_some(), "an application that reads at a rate"),
+        ("fin", tcp.fin, "the close of a connection"),
+        ("reactions", tcp.recovery.reactions == Reactions::Ns3, "the order in which ns-3.35 reacts"),
+    ];
+    for (key, given, what) in refused {
+        if given {
+            let message = format!(
+                "{what} is not modelled over several subflows: leave it out, or set transport.kind = \"tcp\""
+            );
+            p.complain(key, message);
+        }
     }
 }

@@ -225,7 +225,12 @@ impl Mptcp {
         config: &MptcpConfig,
         cx: &mut HostContext,
     ) {
-        answer.blocks.iter_mut().skip(config.sack_blocks as usize).for_each(|block| *block = (0, 0));
+        let room = config.sack_blocks as usize;
+        if room == 0 {
+            answer.duplicate = (0, 0);
+        }
+        let taken = usize::from(answer.duplicate.0 < answer.duplicate.1);
+        answer.blocks.iter_mut().skip(room - taken).for_each(|block| *block = (0, 0));
         let back = Packet { payload: scaled_window(&config.tcp), ..back };
         let Some(port) = send_answer(id, back, &answer, data as u32, &config.tcp, cx) else { return };
         if keyless {
@@ -243,7 +248,6 @@ impl Mptcp {
         let Some(arrival) = self.arrivals.open.remove(&flow) else { return };
         self.arrivals.tokens.remove(&arrival.token);
         for slot in arrival.streams {
-            self.incoming.answer(slot);
             self.incoming.close(slot);
         }
         if cx.settings.duplicates {
@@ -263,6 +267,7 @@ impl Mptcp {
             blocks: Default::default(),
             echo: to.sent,
             marked: false,
+            duplicate: (0, 0),
         };
         let id = cx.net.packets.insert(Packet { telemetry: crate::packet::NONE, ..Packet::default() });
         self.send(id, turned(to), answer, (length, false), config, cx);
@@ -272,8 +277,7 @@ impl Mptcp {
     fn acknowledge_now(&mut self, to: &Packet, cx: &mut HostContext) {
         let Some(arrival) = self.arrivals.open.get(&to.flow) else { return };
         let complete = arrival.assembly.is_complete();
-        let slot = arrival.streams.iter().copied().find(|&slot| self.incoming[slot].key == key_of(to));
-        let Some(slot) = slot else { return };
+        let Some(slot) = self.incoming.find(key_of(to)) else { return };
         let answer = self.incoming.answer(slot);
         let id = cx.net.packets.insert(Packet { telemetry: crate::packet::NONE, ..Packet::default() });
         self.acknowledge(id, to, answer, cx);
@@ -293,11 +297,8 @@ impl Mptcp {
     /// The initiator has given a subflow up.
     pub(super) fn forget_subflow(&mut self, packet: &Packet) {
         let Some(arrival) = self.arrivals.open.get_mut(&packet.flow) else { return };
-        let incoming = &self.incoming;
-        let gone = arrival.streams.iter().position(|&slot| incoming[slot].key == key_of(packet));
-        if let Some(at) = gone {
-            let slot = arrival.streams.swap_remove(at);
-            self.incoming.answer(slot);
+        if let Some(slot) = self.incoming.find(key_of(packet)) {
+            arrival.streams.retain(|&known| known != slot);
             self.incoming.close(slot);
         }
         let port = subflow_of(packet).1;

@@ -198,7 +198,7 @@ impl Mptcp {
         if sender.paths[at].standing != Standing::Up {
             sender.repeated = true;
             self.outgoing[slot].timeouts += 1;
-            return match self.outgoing[slot].timeouts <= config.tcp.retries {
+            return match self.outgoing[slot].timeouts <= config.tcp.syn_retries {
                 true => self.send_opening(slot, cx),
                 false => self.give_up(number, at, cx),
             };
@@ -211,8 +211,11 @@ impl Mptcp {
                 false => self.give_up(number, at, cx),
             };
         }
+        let before = self.outgoing[slot].timeouts;
         self.outgoing.time_out(slot, &config.tcp, cx);
-        if config.reinject {
+        // Not where a timer of its loss detection came before.
+        let expired = self.outgoing[slot].timeouts > before;
+        if config.reinject && expired {
             let Sender { paths, stream, .. } = sender;
             paths[at].unacknowledged().for_each(|piece| stream.send_again(piece));
         }
