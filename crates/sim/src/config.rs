@@ -14,6 +14,7 @@ use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{
     BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
 };
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
@@ -22,7 +23,9 @@ pub use queue::{
 };
 use std::sync::Arc;
 
+mod mptcp;
 mod tcp;
+pub use mptcp::*;
 pub use tcp::*;
 
 /// A run, everything resolved.
@@ -158,6 +161,7 @@ pub enum TransportConfig {
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
     Tcp(Box<TcpConfig>),
+    Mptcp(Box<MptcpConfig>),
 }
 
 impl TransportConfig {
@@ -168,6 +172,7 @@ impl TransportConfig {
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
             TransportConfig::Tcp(_) => "tcp",
+            TransportConfig::Mptcp(_) => "mptcp",
         }
     }
 
@@ -202,6 +207,13 @@ impl TransportConfig {
     pub fn tcp(&self) -> Option<&TcpConfig> {
         match self {
             TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    pub fn mptcp(&self) -> Option<&MptcpConfig> {
+        match self {
+            TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
     }

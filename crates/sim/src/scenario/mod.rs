@@ -315,6 +315,7 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
             Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
         }
         TransportConfig::Tcp(tcp) => Some(tcp.rto.least.max(tcp.rto.syn)),
+        TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.least.max(mptcp.tcp.rto.syn).max(mptcp.rejoin)),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))

@@ -12,7 +12,10 @@ use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
 use crate::balance::{Balancer, Fabric, Place};
-use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
+use crate::config::{
+    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
+    TransportConfig,
+};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -28,7 +31,8 @@ use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
+    FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
+    TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -37,6 +41,7 @@ use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::fastpass::{Fastpass, Racks};
+use crate::transport::mptcp::Mptcp;
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
@@ -202,6 +207,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
         TransportConfig::Tcp(tcp) => {
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
             TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
+        }
+        TransportConfig::Mptcp(mptcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), config.compat);
+            TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
         }
     }
 }
@@ -378,6 +387,7 @@ impl Builder<'_> {
                 TransportState::Fastpass(Box::new(state))
             }
             Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
+            Some(TransportConfig::Mptcp(_)) => TransportState::Mptcp(Box::new(Mptcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()
@@ -460,6 +470,18 @@ fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
+/// The balancer, which knows whether there are subflows to look for.
+fn balancer_of(config: &Config) -> BalancerConfig {
+    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
+    match config.switch.balancer {
+        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
+            subflows: SubflowConfig { multipath, ..hula.subflows },
+            ..hula
+        }),
+        other => other,
+    }
+}
+
 fn switch(
     config: &Config,
     node: u32,
@@ -479,7 +501,7 @@ fn switch(
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
     let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
+    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
     Switch {
         node,
         row,
@@ -487,6 +509,7 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
+        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         traces: config.measure.paths,
         looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
