@@ -43,7 +43,7 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
-    /// Time goes as in ns-3.35: transmission times are whole nanoseconds, to the nearest, and what happens at the same time
+    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
     /// happens in the order in which it was made to.
     pub ns3_time: bool,
 }
