@@ -38,7 +38,7 @@ fn table() -> Option<Vec<Value>> {
 }
 
 /// The queue at the bottleneck.
-fn queue(config: &Value, discipline: &str) -> String {
+fn queue(config: &Value, discipline: &str, hosts: u32) -> String {
     let text = |key: &str| config[key].as_str().unwrap_or_default().to_string();
     let nic = text("switch_netdev_size").trim_end_matches('p').parse::<u32>().unwrap_or(100);
     let buffer = text("switch_total_bufsize");
@@ -47,10 +47,10 @@ fn queue(config: &Value, discipline: &str) -> String {
     match discipline {
         "fifo" => format!("{{ kind = \"fifo\", packets = {packets}, nic_packets = {nic} }}"),
         "fq" => format!(
-            "{{ kind = \"fq-codel\", packets = 10240, nic_packets = {nic}, link_header = \"2B\", hash = \"ns3\", retire = \"always\" }}"
+            "{{ kind = \"fq-codel\", packets = 10240, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts}, retire = \"always\" }}"
         ),
         _ => format!(
-            "{{ kind = \"cebinae\", packets = {packets}, nic_packets = {nic}, link_header = \"2B\", hash = \"ns3\", arithmetic = \"double\", \
+            "{{ kind = \"cebinae\", packets = {packets}, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts}, products = \"double\", \
              cache_header = \"20B\", round = \"{}\", deadline = \"{}\", virtual_round = \"{}\", period = {}, tax = {}, \
              port_slack = {}, flow_slack = {}, buffer = \"{}\" }}",
             text("dt"),
@@ -102,7 +102,7 @@ profile = "ns3-3.35"
         text("leaf_bw0"),
         text("bottleneck_bw"),
         text("bottleneck_delay"),
-        queue(config, discipline),
+        queue(config, discipline, hosts),
     );
     let mut first = 0;
     let mut workloads = String::new();

@@ -26,6 +26,10 @@ pub struct Partition {
     pub packets: PacketSlab,
     pub stacks: IntStacks,
     pub headers: Headers,
+    /// Where they have been, if that is measured.
+    pub trails: Headers,
+    /// When a packet was lost or stranded last.
+    pub last_loss: Option<Time>,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     /// Of each port, its node among those of the partition.
@@ -81,6 +85,8 @@ impl Partition {
             packets: PacketSlab::new(),
             stacks,
             headers: Headers::default(),
+            trails: Headers::default(),
+            last_loss: None,
             totals: vec![PortTotals::default(); plan.ports.len()],
             owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
@@ -145,7 +151,7 @@ impl Partition {
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let into = (&mut self.packets, &mut self.stacks, &mut self.headers);
+        let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
         match &mut self.agenda {
             Agenda::Windows(windows) => outbox.empty_into(into, |node, event| windows.push(node, event)),
             agenda => outbox.empty_into(into, |node, event| agenda.push(node, event)),
@@ -181,6 +187,9 @@ impl Partition {
         outbox.post(at, node, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
             outbox.post_header(self.headers.get(id));
+        }
+        if !self.trails.is_empty() {
+            outbox.post_trail(self.trails.get(id));
         }
         self.discard(id);
     }
@@ -243,6 +252,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
 
@@ -252,6 +262,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_lost += 1;
         totals.bytes_lost += u64::from(self.packets[id].size);
+        self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
 

@@ -7,14 +7,13 @@
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
 //! the fixed-point arithmetic of Linux and ns-3; with `ecn = false` they are exactly what ns-3.35 installs where nothing is
 //! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
-//! Differs from the source: with `retire = "always"`, as in ns-3.35, a new queue that is empty joins the old ones even if there are none.
-//! With `hash = "own"` flows are told apart by source, destination and flow, and other ones collide,
-//! as often.
-//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, and CoDel's.
+//! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
+//! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
+//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
 
 use super::codel::{Codel, Law};
-use super::five_tuple::{FlowHash, ns3_hash};
-use super::managed::{Bench, Discipline, List, Queued};
+use super::five_tuple::FiveTuples;
+use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
 use crate::engine::random::mix64;
 use rustc_hash::FxHashMap;
@@ -25,11 +24,10 @@ pub struct FqCodel {
     law: Law,
     quantum: i64,
     batch: u32,
-    hash: FlowHash,
-    perturbation: u32,
+    salt: u64,
     /// An empty new queue passes through the old ones even if there are none.
     always_old: bool,
-    salt: u64,
+    tuples: Option<FiveTuples>,
     /// 0: as many as flows.
     hashed: u64,
     /// Where a flow's queue is, if each has its own.
@@ -55,10 +53,9 @@ impl FqCodel {
             law: Law::new(&config.codel),
             quantum: i64::from(config.quantum),
             batch: config.batch,
-            hash: config.hash,
-            perturbation: config.salt as u32,
-            always_old: config.always_old,
             salt: mix64(config.salt),
+            always_old: config.always_old,
+            tuples: FiveTuples::of(config.ns3_senders),
             hashed: u64::from(config.queues),
             places: FxHashMap::default(),
             queues: vec![FlowQueue::default(); config.queues as usize],
@@ -67,13 +64,18 @@ impl FqCodel {
         }
     }
 
-    /// The queue of a flow by its key; `source`: the number of the host that it comes from.
-    fn place_of(&mut self, key: u64, source: u32) -> u32 {
+    fn place_of(&mut self, packet: &Queued, cx: &Bench) -> u32 {
+        match self.tuples {
+            Some(tuples) if self.hashed > 0 => {
+                (u64::from(cx.five_tuple(packet, tuples, 0)) % self.hashed) as u32
+            }
+            _ => self.place_of_key(packet.key),
+        }
+    }
+
+    fn place_of_key(&mut self, key: u64) -> u32 {
         if self.hashed > 0 {
-            return match self.hash {
-                FlowHash::Own => (mix64(key ^ self.salt) % self.hashed) as u32,
-                FlowHash::Ns3 => (u64::from(ns3_hash(source, self.perturbation)) % self.hashed) as u32,
-            };
+            return (mix64(key ^ self.salt) % self.hashed) as u32;
         }
         let next = self.queues.len() as u32;
         let place = *self.places.entry(key).or_insert(next);
@@ -95,7 +97,7 @@ impl FqCodel {
         while let Some(packet) = cx.waiting.pop(list) {
             bytes += u64::from(packet.size);
             packets += 1;
-            cx.drop(packet);
+            cx.drop(packet, Cause::Buffer);
             if packets >= self.batch || bytes >= half {
                 break;
             }
@@ -121,8 +123,7 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
-        let source = (cx.hosts_of(&packet) >> 32) as u32;
-        let place = self.place_of(packet.key, source);
+        let place = self.place_of(&packet, cx);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
         if !queue.active {
@@ -178,8 +179,8 @@ mod tests {
             queues,
             quantum: 1500,
             batch: 64,
-            hash: FlowHash::Own,
             salt: 0,
+            ns3_senders: 0,
             always_old: false,
         };
         Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
@@ -240,8 +241,8 @@ mod tests {
             queues: 1024,
             quantum: 1500,
             batch: 64,
-            hash: FlowHash::Own,
             salt: 0,
+            ns3_senders: 0,
             always_old: false,
         };
         let mut used = std::collections::BTreeMap::new();
@@ -249,7 +250,7 @@ mod tests {
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);
-            *used.entry(port.place_of(key, flow)).or_insert(0u32) += 1;
+            *used.entry(port.place_of_key(key)).or_insert(0u32) += 1;
         }
         // 1024 (1 - e^-1.002) = 648 of the queues have a flow, give or take 16.
         assert!((600..700).contains(&used.len()), "{}", used.len());

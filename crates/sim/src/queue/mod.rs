@@ -19,10 +19,10 @@ use crate::config::QueueConfig;
 use crate::packet::{PacketId, PacketSlab};
 use crate::units::Time;
 
+pub use cebinae::{CacheErrors, CacheTrial, Tally};
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
-pub use five_tuple::FlowHash;
-pub use managed::{Managed, PortPlace};
+pub use managed::{Cause, Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;
 pub use read::{KINDS, PFABRIC_LIMIT, read, source};

@@ -1,7 +1,6 @@
 //! How a scenario names a queue discipline, and the keys of each.
 
 use super::cebinae;
-use super::five_tuple::FlowHash;
 use crate::config::{
     AfqConfig, CodelConfig, DisciplineConfig, DropRule, Dualpi2Config, FqCodelConfig, Limit, ManagedConfig,
     QueueConfig, RedConfig,
@@ -187,10 +186,17 @@ fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
     let quantum = quantum(p);
     let batch = p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
     let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
-    let hash = FlowHash::read(p);
+    let ns3_senders = ns3_senders(p);
     let help = "when a new queue that is empty passes through the old ones";
     let always_old = p.choice("retire", "behind", RETIREMENTS, help) == "always";
-    FqCodelConfig { codel, queues, quantum, batch, hash, salt, always_old }
+    FqCodelConfig { codel, queues, quantum, batch, salt, ns3_senders, always_old }
+}
+
+/// `ns3_senders`: how flows are hashed.
+pub fn ns3_senders(p: &mut Parameters) -> u32 {
+    let help = "flows are hashed as in the runs of Cebinae's authors, of a dumbbell with so many senders: by Murmur3 over the \
+                five-tuple as ns-3 does, one flow between two hosts; 0: by a hash of our own";
+    p.integer("ns3_senders", 0, (0, 1 << 24), help) as u32
 }
 
 fn quantum(p: &mut Parameters) -> u32 {

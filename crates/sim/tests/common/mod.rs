@@ -150,6 +150,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
     Config {
         seed,
         topology,
+        host: HostConfig::default(),
         switch: SwitchConfig {
             buffer,
             forwarding: Forwarding::StoreAndForward,

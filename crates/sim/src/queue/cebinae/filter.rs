@@ -8,9 +8,9 @@
 //! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down, or computed in floating point
 //! from seconds as the authors' code does, which is a byte less where a whole number just fails to come out.
 //!
-//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation.
+//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
 
-use crate::config::CebinaeConfig;
+use crate::config::{CebinaeConfig, Products};
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
-    floating: bool,
+    products: Products,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
     /// The time that the floor line is drawn to.
@@ -68,15 +68,14 @@ fn seconds(ns: u64) -> f64 {
 }
 
 impl Filter {
-    pub fn new(round: u64, tick: u64, config: &CebinaeConfig, rate: u64) -> Filter {
-        let (counts_itself, floating) = (config.counts_itself, config.floating);
+    pub fn new(config: &CebinaeConfig, round: u64, rate: u64) -> Filter {
         let rates = [0, rate];
         let budgets = rates.map(|rate| bytes_in(rate, round));
         Filter {
             round,
-            tick,
-            counts_itself,
-            floating,
+            tick: config.virtual_round.ns().max(1),
+            counts_itself: config.counts_itself,
+            products: config.products,
             base: 0,
             round_time: 0,
             head: 0,
@@ -111,30 +110,43 @@ impl Filter {
         let g = group as usize;
         let since = self.round_time.saturating_sub(self.base);
         let (head, tail) = (self.rates[self.head][g], self.rates[1 - self.head][g]);
-        if self.floating {
-            return self.floor_floating(head as f64, tail as f64, since);
-        }
         if since / self.tick < self.round / self.tick {
-            return bytes_in(head, since);
+            return self.product(head, since);
         }
-        let bits = u128::from(head) * u128::from(self.round)
-            + u128::from(tail) * u128::from(since.saturating_sub(self.round));
-        (bits / 8_000_000_000) as u64
+        let beyond = since.saturating_sub(self.round);
+        match self.products {
+            Products::Exact => {
+                let bits = u128::from(head) * u128::from(self.round) + u128::from(tail) * u128::from(beyond);
+                (bits / 8_000_000_000) as u64
+            }
+            Products::Tables => bytes_in(head, self.round) + self.product(tail, beyond),
+            Products::Double => {
+                let first = head as f64 * seconds(self.round) / 8.0;
+                (first + tail as f64 * (self.seconds_since() - seconds(self.round)) / 8.0) as u64
+            }
+        }
     }
 
-    fn floor_floating(&self, head: f64, tail: f64, since: u64) -> u64 {
-        let (at, round) = (seconds(self.round_time) - seconds(self.base), seconds(self.round));
-        match since / self.tick < self.round / self.tick {
-            true => (head * at / 8.0) as u64,
-            false => (head * round / 8.0 + tail * (at - round) / 8.0) as u64,
+    /// Seconds of this round so far, as the difference of two times in floating point.
+    fn seconds_since(&self) -> f64 {
+        seconds(self.round_time) - seconds(self.base)
+    }
+
+    /// What passes at a rate in so much of this round.
+    fn product(&self, rate: u64, ns: u64) -> u64 {
+        let power = |of: u64| of.checked_ilog2().map_or(0, |log| 1 << log);
+        match self.products {
+            Products::Exact => bytes_in(rate, ns),
+            Products::Tables => bytes_in(power(rate), power(ns)),
+            Products::Double => (rate as f64 * self.seconds_since() / 8.0) as u64,
         }
     }
 
-    /// What passes in a round.
+    /// What passes at a rate in a round, which has a table of its own in hardware.
     fn in_round(&self, rate: u64) -> u64 {
-        match self.floating {
-            true => (rate as f64 * seconds(self.round) / 8.0) as u64,
-            false => bytes_in(rate, self.round),
+        match self.products {
+            Products::Double => (rate as f64 * seconds(self.round) / 8.0) as u64,
+            Products::Exact | Products::Tables => bytes_in(rate, self.round),
         }
     }
 

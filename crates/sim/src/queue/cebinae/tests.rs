@@ -1,10 +1,10 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
-use super::super::managed::tests::{Port, config as managed};
+use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
+use crate::config::{CacheKind, DisciplineConfig, ManagedConfig, Products};
 use crate::packet::Packet;
-use crate::queue::{FlowHash, QueueDiscipline};
+use crate::queue::QueueDiscipline;
 use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -23,11 +23,12 @@ pub fn config(round: u64) -> CebinaeConfig {
         cache_stages: 2,
         cache_slots: 2048,
         cache_header: 0,
-        cache_hash: FlowHash::Own,
-        floating: false,
         by_hosts: false,
+        ns3_senders: 0,
         only_saturated: false,
+        default_queue: false,
         counts_itself: false,
+        products: Products::Exact,
         smooth: false,
         hold: 0,
     }
@@ -44,9 +45,13 @@ fn cebinae() -> Cebinae {
     Cebinae::new(&config(DT), Limit::of_packets(250), &place(C))
 }
 
+fn filter_of(config: CebinaeConfig) -> Filter {
+    Filter::new(&config, DT, C)
+}
+
 /// Rotates so that the top group has no rate in the head and 20 Mbps in the tail.
 fn after_saturation() -> Filter {
-    let mut filter = Filter::new(DT, 1, &config(DT), C);
+    let mut filter = filter_of(config(DT));
     filter.rotate([20_000_000, 80_000_000]);
     filter.note_rates();
     filter
@@ -73,14 +78,14 @@ fn in_the_first_round_after_saturation_one_packet_is_sent_56_wait_and_the_others
 
 #[test]
 fn with_itself_counted_the_first_packet_waits_already() {
-    let mut filter = Filter::new(DT, 1, &CebinaeConfig { counts_itself: true, ..config(DT) }, C);
+    let mut filter = filter_of(CebinaeConfig { counts_itself: true, ..config(DT) });
     filter.rotate([20_000_000, 80_000_000]);
     assert_eq!(filter.pass(Group::Top, 1492, DT + 1), Passage::Tail);
 }
 
 #[test]
 fn idle_time_earns_no_credit() {
-    let mut filter = Filter::new(DT, 1, &config(DT), C);
+    let mut filter = filter_of(config(DT));
     // Half a round of silence: the counter has followed the line, 100 Mbps for 10 ms.
     assert_eq!(filter.pass(Group::Bottom, 1492, 10_000_000), Passage::Head);
     assert_eq!(filter.bytes, [0, 125_000 + 1492]);
@@ -93,11 +98,74 @@ fn idle_time_earns_no_credit() {
 
 #[test]
 fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
-    let mut filter = Filter::new(DT, 1 << 20, &config(DT), C);
+    let mut filter = filter_of(CebinaeConfig { virtual_round: Time::from_ns(1 << 20), ..config(DT) });
     filter.pass(Group::Bottom, 0, (1 << 20) - 1);
     assert_eq!(filter.bytes[1], 0);
     filter.pass(Group::Bottom, 0, 1 << 20);
     assert_eq!(filter.bytes[1], C * (1 << 20) / 8_000_000_000);
+}
+
+/// The prototype's tables know only powers of two: 100 Mb/s counts as 2^26 bit/s, 10 ms as 2^23 ns; a whole round's budget is exact.
+#[test]
+fn products_by_tables_round_both_factors_down_to_powers_of_two() {
+    let mut filter = filter_of(CebinaeConfig { products: Products::Tables, ..config(DT) });
+    filter.pass(Group::Bottom, 0, 10_000_000);
+    assert_eq!(filter.bytes[1], (1 << 26) * (1 << 23) / 8_000_000_000);
+    filter.pass(Group::Bottom, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[1], C * DT / 8_000_000_000 + (1 << 49) / 8_000_000_000);
+    // A group without a rate has no line; factors that are powers of two stay what they are.
+    filter.pass(Group::Top, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[0], 0);
+    let mut exact = Filter::new(&CebinaeConfig { products: Products::Tables, ..config(DT) }, DT, 1 << 26);
+    exact.pass(Group::Bottom, 0, 1 << 24);
+    assert_eq!(exact.bytes[1], (1 << 50) / 8_000_000_000);
+}
+
+#[test]
+fn packets_that_are_not_judged_wait_in_the_default_queue_behind_both_rounds() {
+    let settings = CebinaeConfig { only_saturated: true, default_queue: true, ..config(DT) };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(settings), 250), Rate(C));
+    let at = Time::from_ns;
+    // Flow 0 fills the link; nothing is judged before the first recomputation has found it so.
+    for step in 0..2 * DT / 119_360 {
+        port.offer(at(step * 119_360), 0, step, 1492);
+        port.serve(at(step * 119_360));
+    }
+    port.offer(at(2 * DT), 0, 7_000, 1492);
+    let judged = at(2 * DT + 2);
+    assert!(port.offer(judged, 1, 8_000, 1492).is_empty());
+    let order: Vec<u64> = std::iter::from_fn(|| port.serve(judged).0).map(|packet| packet.seq).collect();
+    assert_eq!(order, [8_000, 7_000]);
+}
+
+/// As the prototype is: judged only while the port is full, counter first, tables, two-tuples, 2 x 1024 slots, means of two windows,
+/// five more windows, a queue for each round and one by default; slacks of 10 %, a tax of 5 %, rounds of 2^24 ns.
+#[test]
+fn the_prototype_conserves_packets_too() {
+    let prototype = CebinaeConfig {
+        by_hosts: true,
+        only_saturated: true,
+        default_queue: true,
+        counts_itself: true,
+        products: Products::Tables,
+        smooth: true,
+        hold: 5,
+        cache_slots: 1024,
+        tax: WHOLE / 20,
+        port_slack: WHOLE / 10,
+        flow_slack: WHOLE / 10,
+        ..config(1 << 24)
+    };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(prototype), 100), Rate(C));
+    let (mut lost, mut left) = (0, 0);
+    for name in 0..4000u64 {
+        let now = Time::from_ns(name * 60_000);
+        lost += port.offer(now, (name % 7) as u32, name, 1492).len();
+        left += usize::from(name % 2 == 0 && port.serve(now).0.is_some());
+    }
+    left += std::iter::from_fn(|| port.serve(Time::from_ns(4000 * 60_000)).0).count();
+    assert_eq!(lost + left, 4000);
+    assert!(lost > 0);
 }
 
 #[test]
@@ -174,15 +242,9 @@ fn smoothed_counts_are_means_of_two_windows() {
 /// authors count flows without the IP header of 20 bytes that their count of the port has.)
 #[test]
 fn the_authors_control_traces_come_out_bit_for_bit() {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("WEFTLINE_REFERENCE")
-        .map_or_else(|| root.join("../shared/reference"), std::path::PathBuf::from);
-    if !folder.is_dir() {
-        println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
-        return;
-    }
+    let Some(folder) = reference("cebinae/control_trace") else { return };
     for (row, exponent, windows) in [("r0", 25, 2979), ("r3", 28, 371), ("r5", 26, 1489)] {
-        let file = folder.join(format!("cebinae/control_trace/{row}.csv.gz"));
+        let file = folder.join(format!("{row}.csv.gz"));
         assert_eq!(replay(&file, 1 << exponent), windows, "{row}");
     }
 }
@@ -349,6 +411,76 @@ proptest! {
         serve(&mut port, now + (2 << dt), &mut free, &mut left);
         prop_assert!(port.queue.is_empty());
         prop_assert_eq!(offered, left + lost);
+    }
+
+    /// When a queue stops being the head it is empty, but for what came in the last moment: a packet of each group may go
+    /// beyond its budget, and the one that is being sent.
+    #[test]
+    fn every_queue_is_drained_before_its_deadline(arrivals in traffic(), dt in 22u32..26) {
+        let round = 1u64 << dt;
+        let limit = Limit { bytes: Bytes(C / 8 * round / 1_000_000_000), ..Limit::NONE };
+        let settings = ManagedConfig { limit, ..managed(DisciplineConfig::Cebinae(config(round)), 0) };
+        let mut port = Port::new(settings, Rate(C));
+        let (mut now, mut free, mut looked) = (0, 0, 0);
+        for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
+            now += gap;
+            // The link works all the time; rotations on the way are looked at.
+            loop {
+                let control = port.cebinae();
+                if control.due <= free.min(now) {
+                    let (due, head) = (control.due, control.filter.head);
+                    if control.next == Step::Rotate {
+                        let held = control.queues[head].bytes;
+                        prop_assert!(held <= 3 * 1500, "{held} B are left of the round that ends at {due}");
+                        looked += 1;
+                    }
+                    control.keep_time(due);
+                    continue;
+                }
+                if free > now {
+                    break;
+                }
+                // While nothing waits the link is free until control or the next packet comes.
+                free = match port.serve(Time::from_ns(free)).0 {
+                    Some(packet) => free + u64::from(packet.size) * 80,
+                    None => port.cebinae().due.min(now + 1),
+                };
+            }
+            let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
+            port.offer_packet(Time::from_ns(now), packet);
+        }
+        prop_assert!(now < 2 * round + 200_000 || looked > 0);
+    }
+
+    /// A flow that stays in its group leaves in the order in which it came, whatever rounds pass: here nobody is ever top, as
+    /// the port is never found full.
+    #[test]
+    fn no_flow_is_reordered_at_the_port_while_its_group_stays(arrivals in traffic(), dt in 22u32..26) {
+        let settings = ManagedConfig {
+            limit: Limit::of_packets(100_000),
+            ..managed(DisciplineConfig::Cebinae(CebinaeConfig { period: 1_000_000, ..config(1 << dt) }), 0)
+        };
+        let mut port = Port::new(settings, Rate(C));
+        let (mut now, mut free, mut last) = (0, 0, [None; 4]);
+        let mut in_order = |packet: Packet| {
+            let before = last[packet.flow as usize].replace(packet.seq);
+            before < Some(packet.seq)
+        };
+        for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
+            now += gap;
+            while free <= now {
+                let Some(packet) = port.serve(Time::from_ns(free)).0 else { break };
+                free += u64::from(packet.size) * 80;
+                prop_assert!(in_order(packet));
+            }
+            free = free.max(now);
+            let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
+            port.offer_packet(Time::from_ns(now), packet);
+        }
+        while let Some(packet) = port.serve(Time::from_ns(free)).0 {
+            free += u64::from(packet.size) * 80;
+            prop_assert!(in_order(packet));
+        }
     }
 
     /// Within the filter a group's packets go head, then tail, then nowhere until the next rotation, and rotation makes the
