@@ -111,6 +111,7 @@ class Engine:
                 "memory_held_bytes": 8_012_345_344,
                 "flows_done": 700,
             }
+        (folder / "flows.parquet").write_bytes(b"PAR1PAR1")
         (folder / "summary.json").write_text(json.dumps(summary))
         return json.dumps({**summary, "out": out})
 

@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`pint`, `explain`.
+`pint`; `new`, `explain`, `completions` and `doctor` are in `discover_cli`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -199,9 +199,9 @@ def parser() -> argparse.ArgumentParser:
 
     pint_cli.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
 
-    explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
-    explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
-    explain.add_argument("--json", action="store_true", help="print JSON")
+    from weftline import discover_cli
+
+    discover_cli.add_to(command)
     return top
 
 
@@ -476,29 +476,6 @@ def _schema(options: argparse.Namespace) -> int:
     from weftline import _native
 
     print(_native.schema())
-    return DONE
-
-
-def _explain(options: argparse.Namespace) -> int:
-    import json
-
-    from weftline import _native
-
-    entry = json.loads(_native.explain(options.name))
-    if options.json:
-        _print_json(entry)
-        return DONE
-    from weftline.terminal import Table, wrapped
-
-    print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
-    for key in ("text", "equations", "source", "validation"):
-        if entry.get(key):
-            print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
-    if entry.get("parameters"):
-        rows = [
-            [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
-        ]
-        print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
     return DONE
 
 

@@ -1,27 +1,23 @@
 """`weftline reproduce`: runs the points of an experiment, shows them beside the published numbers, checks
 the claims.
 
-Each point is kept under the hash of its resolved scenario and of weftline's version, so a stopped
-experiment goes on where it was, and two figures that share a point run it once.
+Points are kept in a result store (see `store`), so a stopped experiment goes on where it was, and two figures
+that share a point run it once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import sys
-import threading
-import time
-import tomllib
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from weftline import (
     claims,
+    executor,
     exhibits,
     experiments,
     page,
@@ -31,13 +27,15 @@ from weftline import (
     reproduce_trials,
     runs,
     scenarios,
+    store,
     trends,
 )
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
 from weftline.page import Section
-from weftline.terminal import ProgressLine, Table, share_done
+from weftline.store import Point
+from weftline.terminal import ProgressLine, Table
 
 
 @dataclass(kw_only=True)
@@ -48,19 +46,6 @@ class Size:
     says: str
     settings: dict
     seeds: list[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One run of an experiment."""
-
-    name: str
-    source: scenarios.Scenario
-    settings: tuple[tuple[str, str], ...]
-    seed: int
-    folder: Path
-    place: str = ""
-    """Its variant of the axis of x, in a figure that has one."""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -88,7 +73,7 @@ def command(options: argparse.Namespace) -> int:
         print(f"{experiment.title}\n{size.says}; {len(points)} runs")
     failed = run_points(
         points,
-        jobs=options.jobs or max(1, cores() // max(1, options.threads)),
+        jobs=options.jobs or max(1, executor.cores() // max(1, options.threads)),
         threads=options.threads,
         line=ProgressLine(quiet=quiet),
         name=experiment.name,
@@ -218,114 +203,44 @@ def plan_points(
                 # The size comes first: what a variant says of itself stands above it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
-                points = [_point(source, changes, s, name, out, place) for s in size.seeds]
+                points = [
+                    store.point(out, source, changes, seed, name=name, place=place) for seed in size.seeds
+                ]
                 plan.append((figure, choice, label, points))
     return plan
-
-
-def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path, place: str) -> Point:
-    settings = scenarios.settings(changes)
-    resolved = runs.resolve(source, settings, seed=seed)
-    folder = out / "points" / runs.content_hash(resolved + _asked(source, resolved))
-    return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder, place=place)
-
-
-def _asked(source: scenarios.Scenario, resolved: str) -> str:
-    """Return the text of the file of queries that a scenario names: results depend on it too."""
-    telemetry = tomllib.loads(resolved).get("telemetry", {})
-    file = telemetry.get("queries") if isinstance(telemetry, dict) else None
-    if not isinstance(file, str):
-        return ""
-    return scenarios.read_text(Path(source.base_dir) / file, "a file of queries")
-
-
-def is_finished(point: Point) -> bool:
-    """Return whether a point has results; a stalled run ended too, and would end so again."""
-    return runs.status_of(point.folder) in ("done", "stalled")
 
 
 def run_points(
     points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str, threads: int = 1
 ) -> list[tuple[Point, str]] | None:
-    """Run what is not finished, `jobs` at a time, each on `threads` threads.
+    """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
 
     Returns
     -------
     list of (Point, str) or None
         The points that failed and why; None when the user interrupted.
+
+    Raises
+    ------
+    RunFailed
+        If nothing could go on, as with a full disk.
     """
-    states: dict[Path, dict] = {}
-    stop = threading.Event()
-    began = time.monotonic()
-    waiting = [point for point in points if not is_finished(point)]
-    failed: list[tuple[Point, str]] = []
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    futures: dict[Future, Point] = {}
-    try:
-        futures = {pool.submit(_run_point, point, threads, states, stop): point for point in waiting}
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            failed += [(futures[f], why) for f in done if (why := f.result())]
-            line.show(
-                _overall_progress(name, len(points), len(waiting), len(pending), states, began), at_once=True
-            )
-    except KeyboardInterrupt:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-        line.clear()
-        return None
-    pool.shutdown()
+    if not points:
+        return []
+    kept = store.Store.create(points[0].folder.parent.parent)
+    outcome = executor.run(
+        points,
+        kept,
+        jobs=jobs,
+        threads=threads,
+        retry=True,
+        name=name,
+        show=lambda text: line.show(text, at_once=True),
+    )
     line.clear()
-    return failed
-
-
-def _run_point(point: Point, threads: int, states: dict[Path, dict], stop: threading.Event) -> str | None:
-    """Run one point in a thread of the pool; the engine holds no lock of the interpreter while it runs."""
-
-    def progress(state: dict) -> None:
-        states[point.folder] = state
-        if stop.is_set():
-            raise KeyboardInterrupt
-
-    if stop.is_set():
-        return None
-    try:
-        run = runs.start(
-            point.source,
-            list(point.settings),
-            seed=point.seed,
-            threads=threads,
-            out=point.folder,
-            force=True,
-            progress=progress,
-        )
-    except KeyboardInterrupt:
-        return None
-    except (InputError, RunFailed) as error:
-        return str(error)
-    finally:
-        states.pop(point.folder, None)
-    return run.summary.get("reason") if run.summary.get("status") == "memory-limit" else None
-
-
-def _overall_progress(
-    name: str, points: int, waiting: int, pending: int, states: dict[Path, dict], began: float
-) -> str:
-    now = list(states.values())
-    done = waiting - pending + sum(share_done(state) for state in now)
-    seconds = time.monotonic() - began
-    parts = [f"{name}  {points - pending}/{points} runs"]
-    if now:
-        parts.append(f"{quantities.count_text(sum(s['hops_per_second'] for s in now))} packet-hops/s")
-    if done > 0.05 * waiting:
-        parts.append(f"{quantities.seconds_text(round(seconds * (waiting - done) / done))} left")
-    return "  ".join(parts)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if outcome.stopped:
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")
+    return None if outcome.interrupted else outcome.failed
 
 
 def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list[exhibits.Panel]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import trials, trials_exhibits
+from weftline import executor, trials, trials_exhibits
 from weftline.errors import InputError
 from weftline.experiments import Experiment
 from weftline.terminal import ProgressLine
@@ -62,7 +62,7 @@ def _tried(
     """Run what points need a run of, then try them; return what failed and why, None when interrupted."""
     from weftline import reproduce
 
-    jobs = options.jobs or max(1, reproduce.cores() // max(1, options.threads))
+    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
     recorded = {p.recorded.folder: p.recorded for p in points if p.recorded and trials.kept(p) is None}
     failed: dict[str, str] = {}
     if recorded:

@@ -71,7 +71,7 @@ class Point:
     file: Path
     """Where its numbers are kept."""
     recorded: Any = None
-    """The run whose digests it looks at (a point of `weftline.reproduce`), if it needs one."""
+    """The run whose digests it looks at (a point of a store), if it needs one."""
 
     @property
     def x(self) -> float:
@@ -177,7 +177,7 @@ def _point(
         basis = tracing.check(settings, experiment.folder, name)
     else:
         queries = latency.check(settings, experiment.folder, name)
-        recorded = latency.run_of(experiment, size, of_run, queries, out)
+        recorded = latency.run_of(experiment, size, of_run, out)
         basis = queries + recorded.folder.name
     digest = hashlib.sha256(
         json.dumps([_native.version(), what, settings, size.seeds[0], basis], sort_keys=True).encode()

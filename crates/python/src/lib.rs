@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 mod bench;
 mod controllers;
 mod errors;
+mod flow_cache;
 mod instructions;
 mod interrupts;
 mod pint;
@@ -22,6 +23,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
+    #[pymodule_export]
+    use crate::flow_cache::flow_cache;
     #[pymodule_export]
     use crate::pint::{
         Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,

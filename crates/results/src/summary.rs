@@ -14,6 +14,7 @@
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
+//! drop_causes { "s0.p3": {buffer, early, filter, horizon} }   ports with a buffer of their own; absent without
 //! cebinae  { "s0.p3": {windows, windows_saturated, top_flows, to_head, to_tail, dropped_by_filter, dropped_by_buffer,
 //!            missed_by_cache} }                             ports under Cebinae; absent without
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Balance, CebinaeTotals, Ending, Outcome, PortTotals};
+use weftline_sim::measure::{Balance, CebinaeTotals, DropCauses, Ending, Outcome, PortTotals};
 use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
@@ -102,12 +103,24 @@ pub(crate) fn of(
     if !outcome.cebinae.is_empty() {
         summary.insert("cebinae".into(), cebinae(names, outcome));
     }
+    if !outcome.drops.is_empty() {
+        summary.insert("drop_causes".into(), drop_causes(names, outcome));
+    }
     for part in [totals, counters(&all)] {
         if let Value::Object(part) = part {
             summary.extend(part);
         }
     }
     Ok(Value::Object(summary))
+}
+
+/// Packets dropped, by port and by why.
+fn drop_causes(names: &Names, outcome: &Outcome) -> Value {
+    let port = |&(node, port, causes): &(u32, u32, DropCauses)| {
+        let causes = causes.named().into_iter().map(|(name, count)| (name.to_string(), json!(count)));
+        (names.port(node, port), Value::Object(causes.collect()))
+    };
+    Value::Object(outcome.drops.iter().map(port).collect())
 }
 
 /// What Cebinae decided, by port.

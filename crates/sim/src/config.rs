@@ -35,6 +35,8 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
+    /// Transmission times are whole nanoseconds, to the nearest.
+    pub whole_ns: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
@@ -489,6 +491,8 @@ pub struct MeasureConfig {
     pub controllers: Option<Sampled<Vec<u32>>>,
     /// ECN marks, drops and pauses per port over time.
     pub port_events: Option<Sampled<PortSet>>,
+    /// What the queue disciplines of these ports dropped and why, and what Cebinae decided.
+    pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
 }

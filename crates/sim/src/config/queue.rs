@@ -82,6 +82,8 @@ pub struct FqCodelConfig {
     pub batch: u32,
     /// Of the hash.
     pub salt: u64,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -151,10 +153,16 @@ pub struct CebinaeConfig {
     pub cache_header: u32,
     /// Flows are told apart by their hosts only.
     pub by_hosts: bool,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
     /// The filter lets everything into the head while the port is not saturated.
     pub only_saturated: bool,
+    /// What is not judged waits in a queue of its own.
+    pub default_queue: bool,
     /// A packet is judged with itself counted.
     pub counts_itself: bool,
+    /// Rates times times are those of both rounded down to powers of two.
+    pub tables: bool,
     /// Flows are judged by the mean of two windows.
     pub smooth: bool,
     /// Windows for which a port counts as saturated after it was.

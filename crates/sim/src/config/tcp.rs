@@ -57,6 +57,8 @@ pub struct AckConfig {
     pub delay: Time,
     /// What has come twice is reported (D-SACK).
     pub duplicates: bool,
+    /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
+    pub remembers: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,16 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+    pub reactions: Reactions,
+}
+
+/// What an acknowledgement and a timeout do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reactions {
+    /// As the RFCs say.
+    Rfc,
+    /// As in ns-3.35.
+    Ns3,
 }
 
 /// Loss detection by time (RFC 8985).

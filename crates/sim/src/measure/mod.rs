@@ -42,7 +42,7 @@ pub struct Sample {
     pub time: Time,
     pub entity: Entity,
     /// With its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`, `alpha`, `u`,
-    /// `ecn_marks`, `drops`, `pause`.
+    /// `ecn_marks`, `drops`, `pause`, `drops_filter`, `rate_top_bps`.
     pub metric: &'static str,
     pub value: f64,
 }
@@ -189,8 +189,30 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
+    /// (node, port of the node, packets by why they were dropped) of the ports whose buffer is their own, in order.
+    pub drops: Vec<(u32, u32, DropCauses)>,
     /// (node, port of the node, what happened there) of the ports under Cebinae, in order.
     pub cebinae: Vec<(u32, u32, CebinaeTotals)>,
+}
+
+/// Packets that a queue discipline dropped, by why it did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DropCauses {
+    /// There was no room.
+    pub buffer: u64,
+    /// To tell their senders to slow down (CoDel, RED, DualPI2).
+    pub early: u64,
+    /// Their group had used up its share (Cebinae).
+    pub filter: u64,
+    /// Their turn would have come after the last round that there is (AFQ).
+    pub horizon: u64,
+}
+
+impl DropCauses {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, u64); 4] {
+        [("buffer", self.buffer), ("early", self.early), ("filter", self.filter), ("horizon", self.horizon)]
+    }
 }
 
 /// What Cebinae decided at a port.
@@ -233,6 +255,7 @@ impl Outcome {
             ports: Vec::new(),
             queues: Vec::new(),
             jobs: Vec::new(),
+            drops: Vec::new(),
             cebinae: Vec::new(),
         }
     }

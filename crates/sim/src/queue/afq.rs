@@ -10,7 +10,7 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{Bench, Discipline, List, Queued};
+use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::AfqConfig;
 use crate::engine::random::mix64;
 
@@ -58,8 +58,11 @@ impl Discipline for Afq {
         let bid = self.bid(packet.key);
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
-        if round - self.round >= rounds || cx.is_full_for(packet.size) {
-            return cx.drop(packet);
+        if round - self.round >= rounds {
+            return cx.drop(packet, Cause::Horizon);
+        }
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet, Cause::Buffer);
         }
         self.raise(packet.key, bid + u64::from(packet.size));
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);

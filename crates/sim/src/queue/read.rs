@@ -183,7 +183,15 @@ fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
     let quantum = quantum(p);
     let batch = p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
     let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
-    FqCodelConfig { codel, queues, quantum, batch, salt }
+    let ns3_senders = ns3_senders(p);
+    FqCodelConfig { codel, queues, quantum, batch, salt, ns3_senders }
+}
+
+/// `ns3_senders`: how flows are hashed.
+pub fn ns3_senders(p: &mut Parameters) -> u32 {
+    let help = "flows are hashed as in the runs of Cebinae's authors, of a dumbbell with so many senders: by Murmur3 over the \
+                five-tuple as ns-3 does, one flow between two hosts; 0: by a hash of our own";
+    p.integer("ns3_senders", 0, (0, 1 << 24), help) as u32
 }
 
 fn quantum(p: &mut Parameters) -> u32 {

@@ -32,6 +32,7 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
         queue_histogram: ports(section, "queue_histogram", Time::from_us(1), network),
         utilisation: ports(section, "utilisation", every, network),
         port_events: ports(section, "port_events", every, network),
+        disciplines: ports(section, "disciplines", every, network),
         ..MeasureConfig::default()
     };
     goodput(section, &mut measure);
@@ -191,7 +192,7 @@ fn range(value: &Value) -> Option<RangeInclusive<u32>> {
 /// Declares every key of `[measure]`, for the list of keys.
 pub fn declare(section: &mut Section) {
     ideal(section, Compat::None);
-    for key in ["queues", "queue_histogram", "utilisation", "port_events"] {
+    for key in ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"] {
         let every = if key == "queue_histogram" { Time::from_us(1) } else { Time::from_us(10) };
         let mut table = section.child(key);
         read_ports(&mut table, every, None);

@@ -16,6 +16,7 @@ mod failures;
 mod measure;
 mod metrics;
 mod network;
+mod origins;
 mod problem;
 mod replay;
 mod resolve;
@@ -81,6 +82,7 @@ pub struct Scenario {
     until: Until,
     measure: MeasureConfig,
     compat: Compat,
+    whole_ns: bool,
 }
 
 impl Scenario {
@@ -137,6 +139,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             compat: self.compat,
+            whole_ns: self.whole_ns,
         })
     }
 
@@ -160,7 +163,7 @@ impl Scenario {
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
-    let compat = within(root, "compat", run::read_compat);
+    let (compat, whole_ns) = within(root, "compat", run::read_compat);
     let network = within(root, "topology", |section| network::read(section, base_dir, compat));
     let net = network.as_ref();
 
@@ -232,6 +235,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         until: run.until,
         measure,
         compat,
+        whole_ns,
     })
 }
 

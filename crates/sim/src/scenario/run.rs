@@ -13,13 +13,23 @@ pub const COMPAT: &[(&str, &str)] = &[
 /// The most threads that can be asked for.
 pub const MOST_THREADS: usize = 1024;
 
-/// `[compat] like`.
-pub fn read_compat(section: &mut Section) -> Compat {
+/// How transmission times are rounded.
+const TRANSMISSIONS: &[(&str, &str)] =
+    &[("exact", "to picoseconds, up"), ("whole-ns", "to the nearest nanosecond, as in ns-3.35")];
+
+/// `[compat]`: `like`, and whether transmission times are whole nanoseconds.
+pub fn read_compat(section: &mut Section) -> (Compat, bool) {
     let help = "whose rules of time, order and hashing hold; leave out for the real thing";
-    match section.parameters().choice("like", "none", COMPAT, help) {
+    let compat = match section.parameters().choice("like", "none", COMPAT, help) {
         "hpcc-ns3" => Compat::HpccNs3,
         _ => Compat::None,
+    };
+    let help = "how the time that a packet takes on a line is rounded";
+    let rounded = section.parameters().choice("transmission", "exact", TRANSMISSIONS, help);
+    if rounded != "exact" && compat != Compat::None {
+        section.complain("transmission", "like = \"hpcc-ns3\" has a rounding of its own".to_string());
     }
+    (compat, rounded != "exact")
 }
 
 /// When and on what a scenario runs.

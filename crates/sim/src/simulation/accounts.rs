@@ -3,15 +3,18 @@
 use super::Simulation;
 use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{CebinaeTotals, Ending, Outcome, PortTotals};
+use crate::measure::{CebinaeTotals, DropCauses, Ending, Outcome, PortTotals};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
 use crate::queue::{CLASSES, QueueDiscipline};
 
+/// (node, port of the node, something of the port)
+type OfPort<T> = (u32, u32, T);
+
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
-        let cebinae = self.cebinae_totals();
+        let (drops, cebinae) = self.discipline_totals();
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let mut outcome = Outcome {
@@ -35,6 +38,7 @@ impl Simulation {
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
+            drops,
             cebinae,
         };
         outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
@@ -44,13 +48,15 @@ impl Simulation {
         outcome
     }
 
-    /// What Cebinae decided until now, in the order of the nodes and their ports.
-    fn cebinae_totals(&mut self) -> Vec<(u32, u32, CebinaeTotals)> {
-        let mut all = Vec::new();
+    /// What disciplines dropped and Cebinae decided until now, in the order of the nodes and their ports.
+    fn discipline_totals(&mut self) -> (Vec<OfPort<DropCauses>>, Vec<OfPort<CebinaeTotals>>) {
+        let (mut drops, mut all) = (Vec::new(), Vec::new());
         for (number, side) in self.map.sides.iter().enumerate() {
             let local = number as u32 - self.map.first_port[side.node as usize];
             let (region, id) = self.places.of_port(side.node, local);
             let Some(managed) = self.regions[region].net.ports[id as usize].queue.managed() else { continue };
+            let [buffer, early, filter, horizon] = managed.drops();
+            drops.push((side.node, local, DropCauses { buffer, early, filter, horizon }));
             let Some(tally) = managed.cebinae(self.now) else { continue };
             let totals = CebinaeTotals {
                 windows: tally.windows,
@@ -64,7 +70,7 @@ impl Simulation {
             };
             all.push((side.node, local, totals));
         }
-        all
+        (drops, all)
     }
 
     /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less

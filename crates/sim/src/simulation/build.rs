@@ -244,7 +244,9 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding),
+                line: Line::new(spec.rate, spec.delay, cuts_through)
+                    .between(forwarding)
+                    .in_whole_ns(config.whole_ns),
             });
         }
     }

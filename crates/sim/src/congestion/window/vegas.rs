@@ -147,7 +147,7 @@ impl WindowController for Vegas {
             }
             return;
         }
-        self.round_end = ack.next;
+        self.round_end = ack.cursor;
         if self.samples < FEWEST_SAMPLES {
             self.reno.grow(ack, window);
         } else if ack.window_limited {
@@ -167,7 +167,7 @@ impl WindowController for Vegas {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         self.active = change.to == State::Open;
         if self.active {
-            self.round_end = change.next;
+            self.round_end = change.cursor;
             self.samples = 0;
             self.least = Time::MAX;
         }

@@ -7,7 +7,9 @@
 //!
 //! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down.
 //!
-//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation.
+//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
+
+use crate::config::CebinaeConfig;
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
+    /// The hardware prototype's: products by tables of logarithms.
+    tables: bool,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
     /// The time that the floor line is drawn to.
@@ -59,13 +63,14 @@ pub fn bytes_in(rate: u64, ns: u64) -> u64 {
 }
 
 impl Filter {
-    pub fn new(round: u64, tick: u64, counts_itself: bool, rate: u64) -> Filter {
+    pub fn new(config: &CebinaeConfig, round: u64, rate: u64) -> Filter {
         let rates = [0, rate];
         let budgets = rates.map(|rate| bytes_in(rate, round));
         Filter {
             round,
-            tick,
-            counts_itself,
+            tick: config.virtual_round.ns().max(1),
+            counts_itself: config.counts_itself,
+            tables: config.tables,
             base: 0,
             round_time: 0,
             head: 0,
@@ -101,11 +106,21 @@ impl Filter {
         let since = self.round_time.saturating_sub(self.base);
         let (head, tail) = (self.rates[self.head][g], self.rates[1 - self.head][g]);
         if since / self.tick < self.round / self.tick {
-            return bytes_in(head, since);
+            return self.product(head, since);
+        }
+        if self.tables {
+            return bytes_in(head, self.round) + self.product(tail, since.saturating_sub(self.round));
         }
         let bits = u128::from(head) * u128::from(self.round)
             + u128::from(tail) * u128::from(since.saturating_sub(self.round));
         (bits / 8_000_000_000) as u64
+    }
+
+    /// What passes at a rate in a time: as it is, or with both rounded down to powers of two. What passes in a whole round stands in
+    /// a table of its own in either case.
+    fn product(&self, rate: u64, ns: u64) -> u64 {
+        let power = |of: u64| of.checked_ilog2().map_or(0, |log| 1 << log);
+        if self.tables { bytes_in(power(rate), power(ns)) } else { bytes_in(rate, ns) }
     }
 
     /// A new round begins: the old head becomes the tail, with fresh rates.

@@ -1,6 +1,6 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
-use super::super::managed::tests::{Port, config as managed};
+use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
 use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
 use crate::packet::Packet;
@@ -24,8 +24,11 @@ pub fn config(round: u64) -> CebinaeConfig {
         cache_slots: 2048,
         cache_header: 0,
         by_hosts: false,
+        ns3_senders: 0,
         only_saturated: false,
+        default_queue: false,
         counts_itself: false,
+        tables: false,
         smooth: false,
         hold: 0,
     }
@@ -42,9 +45,13 @@ fn cebinae() -> Cebinae {
     Cebinae::new(&config(DT), Limit::of_packets(250), &place(C))
 }
 
+fn filter_of(config: CebinaeConfig) -> Filter {
+    Filter::new(&config, DT, C)
+}
+
 /// Rotates so that the top group has no rate in the head and 20 Mbps in the tail.
 fn after_saturation() -> Filter {
-    let mut filter = Filter::new(DT, 1, false, C);
+    let mut filter = filter_of(config(DT));
     filter.rotate([20_000_000, 80_000_000]);
     filter.note_rates();
     filter
@@ -71,14 +78,14 @@ fn in_the_first_round_after_saturation_one_packet_is_sent_56_wait_and_the_others
 
 #[test]
 fn with_itself_counted_the_first_packet_waits_already() {
-    let mut filter = Filter::new(DT, 1, true, C);
+    let mut filter = filter_of(CebinaeConfig { counts_itself: true, ..config(DT) });
     filter.rotate([20_000_000, 80_000_000]);
     assert_eq!(filter.pass(Group::Top, 1492, DT + 1), Passage::Tail);
 }
 
 #[test]
 fn idle_time_earns_no_credit() {
-    let mut filter = Filter::new(DT, 1, false, C);
+    let mut filter = filter_of(config(DT));
     // Half a round of silence: the counter has followed the line, 100 Mbps for 10 ms.
     assert_eq!(filter.pass(Group::Bottom, 1492, 10_000_000), Passage::Head);
     assert_eq!(filter.bytes, [0, 125_000 + 1492]);
@@ -91,7 +98,7 @@ fn idle_time_earns_no_credit() {
 
 #[test]
 fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
-    let mut filter = Filter::new(DT, 1 << 20, false, C);
+    let mut filter = filter_of(CebinaeConfig { virtual_round: Time::from_ns(1 << 20), ..config(DT) });
     filter.pass(Group::Bottom, 0, (1 << 20) - 1);
     assert_eq!(filter.bytes[1], 0);
     filter.pass(Group::Bottom, 0, 1 << 20);
@@ -172,15 +179,9 @@ fn smoothed_counts_are_means_of_two_windows() {
 /// authors count flows without the IP header of 20 bytes that their count of the port has.)
 #[test]
 fn the_authors_control_traces_come_out_bit_for_bit() {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("WEFTLINE_REFERENCE")
-        .map_or_else(|| root.join("../shared/reference"), std::path::PathBuf::from);
-    if !folder.is_dir() {
-        println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
-        return;
-    }
+    let Some(folder) = reference("cebinae/control_trace") else { return };
     for (row, exponent, windows) in [("r0", 25, 2979), ("r3", 28, 371), ("r5", 26, 1489)] {
-        let file = folder.join(format!("cebinae/control_trace/{row}.csv.gz"));
+        let file = folder.join(format!("{row}.csv.gz"));
         assert_eq!(replay(&file, 1 << exponent), windows, "{row}");
     }
 }

@@ -49,6 +49,18 @@ impl Port {
     }
 }
 
+/// A file of the reference data; none, with the reason on the screen, where there are none.
+pub fn reference(name: &str) -> Option<std::path::PathBuf> {
+    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("WEFTLINE_REFERENCE")
+        .map_or_else(|| root.join("../shared/reference"), std::path::PathBuf::from);
+    if !folder.is_dir() {
+        println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
+        return None;
+    }
+    Some(folder.join(name))
+}
+
 pub fn config(discipline: DisciplineConfig, packets: u32) -> ManagedConfig {
     ManagedConfig { discipline, limit: Limit::of_packets(packets), nic_packets: 0, link_header: 0 }
 }

@@ -17,11 +17,11 @@
 
 use super::connection::{Connection, Early, Phase};
 use super::loss_probe::LossProbe;
-use super::prr::{Prr, Step};
+use super::prr::{Bound, Prr, Step};
 use super::rack::Bounds;
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
+use crate::config::{EcnEcho, Flight, PrrBound, Reactions, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::units::Time;
 
@@ -49,9 +49,39 @@ pub struct Ecn {
     pub tell: bool,
 }
 
+impl Ecn {
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+}
+
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        match config.recovery.reactions {
+            Reactions::Rfc => self.acknowledge_like_rfcs(ack, now, config),
+            Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
+        }
+        if self.persist.running {
+            // The receiver is there.
+            self.timeouts = 0;
+        }
+        self.watch_window(now, config);
+    }
+
+    fn acknowledge_like_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        let (update, acked) = self.take_in(ack, now, config);
+        self.law.on_feedback(&acked, &mut self.window);
+        self.react(&update, &acked, now, config);
+        if self.law.steers_recovery() {
+            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
+            self.law.on_ack(&acked, &mut self.window);
+        }
+        self.after(&update, now, config);
+    }
+
+    /// What an acknowledgement says of segments, round-trip times and rates.
+    pub fn take_in(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> (Update, Acked) {
         // Messages that found the buffer full before this made room are left out.
         self.source.written(self.board.acknowledged(), now);
         let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
@@ -72,19 +102,19 @@ impl Connection {
             self.detect_losses(now, config);
             self.answer_probe(ack, &update, more_room, now, config);
         }
+        self.tell_losses(now);
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
-        self.law.on_feedback(&acked, &mut self.window);
-        self.react(&update, &acked, now, config);
-        if self.law.steers_recovery() {
-            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
-            self.law.on_ack(&acked, &mut self.window);
+        (update, acked)
+    }
+
+    /// Tells the controller of segments that were found to be lost, if it wants to know.
+    fn tell_losses(&mut self, now: Time) {
+        while let Some((number, first, payload)) = self.board.next_found() {
+            let lost = self.rates.as_mut().and_then(|rates| rates.lose(number, (first, payload), now));
+            if let Some(lost) = lost {
+                self.law.on_lost(&lost, &self.window);
+            }
         }
-        self.after(&update, now, config);
-        if self.persist.running {
-            // The receiver is there.
-            self.timeouts = 0;
-        }
-        self.watch_window(now, config);
     }
 
     /// Marks what is lost by its time; whether anything is.
@@ -140,6 +170,7 @@ impl Connection {
             in_flight: self.board.pipe(),
             acknowledged: self.board.acknowledged(),
             next: self.board.next(),
+            cursor: self.cursor,
             rtt: given,
             min_rtt: self.trips.least(),
             rate,
@@ -256,13 +287,14 @@ impl Connection {
         let (pipe, ssthresh) = (self.board.pipe(), self.window.ssthresh);
         self.window.cwnd = match config.recovery.window {
             RecoveryWindow::Prr(prr) => {
-                let slow_start = match prr.bound {
-                    PrrBound::SlowStart => true,
-                    PrrBound::Conservative => false,
-                    PrrBound::Progress => update.acknowledged > 0 && lost == 0,
-                    PrrBound::Retransmitted => update.again,
+                let bound = match prr.bound {
+                    PrrBound::SlowStart => Bound::SlowStart,
+                    PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
+                    PrrBound::Retransmitted if update.again => Bound::SlowStart,
+                    PrrBound::Retransmitted => Bound::Delivered,
+                    PrrBound::Conservative | PrrBound::Progress => Bound::Conservative,
                 };
-                let step = Step { delivered: update.delivered, pipe, ssthresh, slow_start };
+                let step = Step { delivered: update.delivered, pipe, ssthresh, bound };
                 let window = self.prr.window(&step, self.window.mss, prr.wraps);
                 // When what was sent again is lost again, one segment may leave (RFC 9937 §5).
                 if pipe == 0 { window.max(self.window.mss) } else { window }
@@ -283,17 +315,17 @@ impl Connection {
     }
 
     /// An ECN echo: the window is reduced once per window of data.
-    fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
+    pub fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
         let anew = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
         if !anew || !matches!(self.state, State::Open | State::Disorder) {
             return;
         }
         self.ecn.tell = true;
-        self.reduce(Signal::Mark, now, config);
+        self.reduce_window(Signal::Mark, now, config);
     }
 
     /// The window is reduced without anything to send again.
-    pub fn reduce(&mut self, by: Signal, now: Time, config: &TcpConfig) {
+    pub fn reduce_window(&mut self, by: Signal, now: Time, config: &TcpConfig) {
         let congestion = Congestion { now, in_flight: self.flight(config), by };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
@@ -354,6 +386,9 @@ impl Connection {
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
             return;
+        }
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.time_out_like_ns3(now, config);
         }
         self.trips.back_off(&config.rto);
         // Once for what is lost: not when the same segment is lost again.

@@ -9,7 +9,7 @@ use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
-use crate::config::{TcpConfig, TcpPacing};
+use crate::config::{Reactions, TcpConfig, TcpPacing};
 use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
 };
@@ -17,6 +17,7 @@ use crate::measure::FlowRecord;
 use crate::transport::rdma::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum Next {
 pub struct Sending {
     pub first: u64,
     pub payload: u16,
+    /// The time that its timestamp tells.
+    pub sent: Time,
     /// Its sender has reduced its window for an ECN echo (CWR).
     pub reduced: bool,
 }
@@ -107,6 +110,12 @@ pub struct Connection {
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
     pub recover: u64,
+    /// [`Reactions::Ns3`]: not everything below `recover` has been acknowledged.
+    pub recovering: bool,
+    /// The byte after the segment that was sent last, which under [`Reactions::Ns3`] may be one that was sent again.
+    pub cursor: u64,
+    /// [`Reactions::Ns3`]: segments that the NIC has not sent yet.
+    pub outbox: VecDeque<Sending>,
     /// No partial acknowledgement has come in this recovery.
     pub first_partial: bool,
     /// Bytes acknowledged beyond whole segments.
@@ -135,7 +144,8 @@ impl Connection {
         let initial = mss * u64::from(config.initial_window);
         let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
         let law = config.controller.start(&context);
-        let rates = law.needs_rate().then(Box::default);
+        let rates: Option<Box<RateEstimator>> = law.needs_rate().then(Box::default);
+        let notes_losses = rates.is_some();
         let application = config.application;
         Connection {
             flow,
@@ -149,7 +159,9 @@ impl Connection {
             board: Scoreboard::new(
                 config.mss,
                 if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
-            ),
+                config.recovery.reactions,
+            )
+            .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
@@ -161,6 +173,9 @@ impl Connection {
             rates,
             duplicates: 0,
             recover: 0,
+            recovering: false,
+            cursor: 0,
+            outbox: VecDeque::new(),
             first_partial: true,
             carry: 0,
             receivable: 0,
@@ -195,6 +210,9 @@ impl Connection {
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
         self.law.on_start(now, &mut self.window);
+        if config.recovery.reactions == Reactions::Ns3 {
+            self.hand_down(now, config);
+        }
     }
 
     /// Bytes of the congestion window that nothing in flight takes, if new data could leave at all: what one that hands data to
@@ -223,7 +241,11 @@ impl Connection {
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
-        let room = self.window.cwnd.saturating_sub(in_flight);
+        let limit = match config.recovery.reactions {
+            Reactions::Rfc => self.window.cwnd,
+            Reactions::Ns3 => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
+        };
+        let room = limit.saturating_sub(in_flight);
         // NextSeg rule 1: what is lost.
         if self.board.has_lost() {
             return match self.board.next_lost() {
@@ -279,7 +301,23 @@ impl Connection {
 
     /// Takes the next packet to be sent.
     pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.take_like_ns3(now, config);
+        }
         let next = self.next(now, config);
+        let probes = self.probe.wanted;
+        let sending = self.send(next, now, config)?;
+        self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
+        Some(sending)
+    }
+
+    /// Sends a segment.
+    pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
         let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
@@ -299,17 +337,28 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced })
+    }
+
+    /// Sends the first unacknowledged segment again, whatever is known of it.
+    pub fn send_first_again(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        let idle = self.board.pipe() == 0;
+        let (number, first, payload) = self.board.send_front_again(now)?;
+        self.packets_retransmitted += 1;
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced: false })
+    }
+
+    /// A segment leaves, with nothing else in flight if `idle`.
+    fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
-            rates.send(number, now, idle);
+            rates.send(number, now, idle, self.board.pipe());
         }
         if let Some(rack) = &mut self.rack {
             rack.sent(number, now);
         }
-        let new = matches!(next, Next::New(_));
-        if probes {
-            self.probe.sent(self.board.next(), !new);
-        }
-        let reduced = new && std::mem::take(&mut self.ecn.tell);
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
@@ -319,8 +368,6 @@ impl Connection {
             self.persist = Persist::default();
             self.alarm.deadline = now.saturating_add(self.trips.rto());
         }
-        self.arm_early(new, now, config);
-        Some(Sending { first, payload, reduced })
     }
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
@@ -369,9 +416,10 @@ impl Connection {
     /// Tells the NIC whether and when this connection may send.
     pub fn update_gate(&mut self, nic: &mut Nic, now: Time, config: &TcpConfig) {
         let next = self.next(now, config);
-        let open = next != Next::Nothing;
+        let waits = !self.outbox.is_empty();
+        let open = waits || next != Next::Nothing;
         let ready = if let Next::At(at) = next { at } else { Time::ZERO };
-        nic.set_due(self.gate, self.due.max(ready));
+        nic.set_due(self.gate, if waits { Time::ZERO } else { self.due.max(ready) });
         nic.update(self.gate, open, open, self.is_over());
         self.notice_application(next);
     }
@@ -390,7 +438,8 @@ impl Connection {
     pub fn change(&mut self, to: State, now: Time) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
-            let change = Change { now, from, to, next: self.board.next(), in_flight: self.board.pipe() };
+            let (next, cursor, in_flight) = (self.board.next(), self.cursor, self.board.pipe());
+            let change = Change { now, from, to, next, cursor, in_flight };
             self.law.on_state(&change, &mut self.window);
         }
     }

@@ -13,6 +13,7 @@
 pub mod acknowledgement;
 pub mod connection;
 pub mod incoming;
+mod like_ns3;
 mod loss_probe;
 pub mod outgoing;
 pub mod packets;

@@ -59,7 +59,7 @@ impl Connection {
         flags |= if sending.reduced { code::REDUCED << flag::CODE_SHIFT } else { 0 };
         Packet {
             seq: sending.first,
-            sent: cx.net.now,
+            sent: sending.sent,
             // What pFabric's queues order by.
             aux: u32::try_from(left).unwrap_or(u32::MAX),
             size: (u32::from(sending.payload) + config.header) as u16,

@@ -5,8 +5,8 @@
 //! segment, over links that add 2 bytes to a packet.
 
 use crate::config::{
-    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, RecoveryConfig,
-    RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
+    RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
@@ -36,6 +36,10 @@ const DETECTIONS: &[(&str, &str)] = &[
 const FLIGHTS: &[(&str, &str)] = &[
     ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
     ("pipe", "without what is lost or has arrived out of order (ns-3.35)"),
+];
+const REACTIONS: &[(&str, &str)] = &[
+    ("rfc", "as RFC 5681, RFC 6675, RFC 6582 and RFC 6298 say"),
+    ("ns3-3.35", "as in ns-3.35: see what the profile does"),
 ];
 const RESTARTS: &[(&str, &str)] = &[
     ("each", "each partial acknowledgement (RFC 6582, slow-but-steady)"),
@@ -181,7 +185,9 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     }
     let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
-    AckConfig { every, delay, duplicates }
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
+    AckConfig { every, delay, duplicates, remembers }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
@@ -207,8 +213,10 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let flight = p.choice("flight", profile.pick("outstanding", "pipe"), FLIGHTS, help);
     let help = "which partial acknowledgements restart the timeout during recovery";
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
+    let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
+    let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
-        rack: rack(p, profile),
+        rack: rack(p, profile, reactions == "rfc"),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
@@ -222,12 +230,20 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
+        reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
     }
 }
 
-fn rack(p: &mut Parameters, profile: Profile) -> Option<RackConfig> {
+fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {
     let help = "what makes a segment count as lost";
-    let detection = p.choice("loss_detection", profile.pick("rack", "sack"), DETECTIONS, help);
+    let default = if possible { profile.pick("rack", "sack") } else { "sack" };
+    let detection = p.choice("loss_detection", default, DETECTIONS, help);
+    if detection == "rack" && !possible {
+        p.complain(
+            "loss_detection",
+            "ns-3.35 counts segments: expected \"sack\", or reactions = \"rfc\"".into(),
+        );
+    }
     let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
                 (RFC 8985 §7)";
     let probes = p.flag("loss_probe", true, help);

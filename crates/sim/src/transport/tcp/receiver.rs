@@ -67,6 +67,9 @@ pub struct Receiver {
     expected: u64,
     /// What has come beyond the first hole, the block that changed last first.
     beyond: Vec<Block>,
+    /// With a limited memory: the blocks that acknowledgements tell of, the newest first.
+    told: Vec<Block>,
+    limited: bool,
     end: Option<u64>,
     /// Segments since the last acknowledgement.
     unanswered: u32,
@@ -86,6 +89,8 @@ impl Receiver {
         Receiver {
             expected: 0,
             beyond: Vec::new(),
+            told: Vec::new(),
+            limited: false,
             end: None,
             unanswered: 0,
             duplicate: (0, 0),
@@ -134,7 +139,12 @@ impl Receiver {
             self.duplicate = (segment.first, end);
         }
         if segment.first > self.expected {
-            self.keep((segment.first, end));
+            let block = (segment.first, end);
+            self.limited = config.remembers > 0;
+            if self.limited && !self.beyond.iter().any(|b| b.0 <= block.0 && block.1 <= b.1) {
+                self.tell(block, config.remembers as usize);
+            }
+            self.keep(block);
             return Reply::Now;
         }
         if end <= self.expected {
@@ -144,6 +154,7 @@ impl Receiver {
         let filled = !self.beyond.is_empty();
         if filled {
             self.join();
+            self.told.retain(|block| block.1 > self.expected);
         }
         let now = filled || self.is_complete() || self.unanswered >= config.every;
         if now { Reply::Now } else { Reply::Later }
@@ -174,6 +185,19 @@ impl Receiver {
         self.beyond.insert(0, (from, to));
     }
 
+    /// Remembers a new block in front of `most` at the most, joined to those of them that it touches.
+    fn tell(&mut self, (mut from, mut to): Block, most: usize) {
+        self.told.retain(|&(start, end)| {
+            let touches = end == from || start == to;
+            if touches {
+                (from, to) = (from.min(start), to.max(end));
+            }
+            !touches
+        });
+        self.told.insert(0, (from, to));
+        self.told.truncate(most);
+    }
+
     /// The hole was filled up to `expected`: moves on over what lies behind it.
     fn join(&mut self) {
         while let Some(at) = self.beyond.iter().position(|block| block.0 <= self.expected) {
@@ -185,7 +209,8 @@ impl Receiver {
     /// The acknowledgement of everything that has come.
     pub fn answer(&mut self) -> Answer {
         let mut blocks = [(0, 0); BLOCKS];
-        for (place, block) in blocks.iter_mut().zip(&self.beyond) {
+        let told = if self.limited { &self.told } else { &self.beyond };
+        for (place, block) in blocks.iter_mut().zip(told) {
             *place = *block;
         }
         self.unanswered = 0;
