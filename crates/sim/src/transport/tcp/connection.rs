@@ -152,6 +152,7 @@ impl Connection {
         let law = config.controller.start(&context);
         let like_ns3 = config.recovery.reactions == Reactions::Ns3;
         let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(like_ns3)));
+        let notes_losses = rates.is_some() && !like_ns3;
         let application = config.application;
         Connection {
             flow,
@@ -166,7 +167,8 @@ impl Connection {
                 config.mss,
                 if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
                 config.recovery.reactions,
-            ),
+            )
+            .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
@@ -315,8 +317,14 @@ impl Connection {
             return self.take_like_ns3(now, config);
         }
         let next = self.next(now, config);
+        let probes = self.probe.wanted;
         let sending = self.send(next, now, config)?;
         self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
         Some(sending)
     }
 
@@ -363,7 +371,7 @@ impl Connection {
     /// A segment leaves, with nothing else in flight if `idle`.
     fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
-            rates.send(number, now, idle);
+            rates.send(number, now, idle, self.board.pipe());
         }
         if let Some(rack) = &mut self.rack {
             rack.sent(number, now);

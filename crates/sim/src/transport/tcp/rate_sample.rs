@@ -5,7 +5,7 @@
 //! (acknowledgement), §3.4 (limited by the application).
 
 use super::scoreboard::Segment;
-use crate::congestion::window::RateSample;
+use crate::congestion::window::{LostSegment, RateSample};
 use crate::units::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -16,6 +16,8 @@ struct Departure {
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
+    in_flight: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub struct RateEstimator {
     first: u64,
     delivered: u64,
     delivered_at: Time,
+    /// Bytes found to be lost.
+    lost: u64,
     /// When the packet was sent that begins the interval in which bytes were sent.
     first_sent: Time,
     /// The application has nothing more until so much has been delivered; 0: it has.
@@ -74,6 +78,7 @@ impl Ns3Sample {
             app_limited: ns3.app_limited,
             kept: ns3.rate,
             valid,
+            ..RateSample::default()
         };
         if self.prior_time == Time::ZERO {
             return sample(self, 0, Time::ZERO, false);
@@ -108,8 +113,8 @@ impl RateEstimator {
         self.delivered
     }
 
-    /// A segment leaves: `number` among all of the flow, with nothing else in flight if `idle`.
-    pub fn send(&mut self, number: u64, now: Time, idle: bool) {
+    /// A segment leaves: `number` among all of the flow, with nothing else in flight if `idle`, with it `in_flight` bytes.
+    pub fn send(&mut self, number: u64, now: Time, idle: bool, in_flight: u64) {
         if idle {
             self.first_sent = now;
             self.delivered_at = now;
@@ -119,6 +124,8 @@ impl RateEstimator {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited_until > 0,
+            in_flight,
+            lost: self.lost,
         };
         let place = (number - self.first) as usize;
         match self.departures.get_mut(place) {
@@ -165,8 +172,25 @@ impl RateEstimator {
             interval: if valid { interval } else { Time::ZERO },
             prior_delivered: departure.delivered,
             app_limited: departure.app_limited,
+            in_flight: departure.in_flight,
+            lost: self.lost - departure.lost,
             ..RateSample::default()
         }
+    }
+
+    /// A segment is found to be lost; none where it has been acknowledged meanwhile.
+    pub fn lose(&mut self, number: u64, (first, payload): (u64, u16), now: Time) -> Option<LostSegment> {
+        let departure = self.departures.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        self.lost += u64::from(payload);
+        Some(LostSegment {
+            now,
+            first,
+            bytes: u64::from(payload),
+            in_flight: departure.in_flight,
+            lost_since: self.lost - departure.lost,
+            app_limited: departure.app_limited,
+            delivered_ever: self.delivered,
+        })
     }
 
     /// The application has nothing to send while so much is in flight.

@@ -16,7 +16,7 @@
 //! smoothed time.
 //! Parameters: see [`BbrParameters::read`].
 
-mod model;
+pub(super) mod model;
 mod mrg;
 mod ns3;
 

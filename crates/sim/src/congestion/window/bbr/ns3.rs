@@ -19,6 +19,8 @@ use super::{BbrParameters, CWND_GAIN, CYCLE, FULL_GROWTH, FULL_ROUNDS, LEAST_SEG
 use crate::congestion::window::{Acked, Change, CongestionWindow, State};
 use crate::units::{Rate, Time};
 
+/// Rounds over which the bandwidth is the most.
+const BANDWIDTH_ROUNDS: u64 = 10;
 /// Rounds after which the other of two maxima of aggregation is begun.
 const AGGREGATION_ROUNDS: u32 = 5;
 /// Bytes acknowledged with which an epoch of aggregation begins anew.
@@ -140,7 +142,7 @@ impl Ns3Bbr {
         if rate >= self.filter.get() || !ack.rate.app_limited {
             match self.filter.get() == self.nominal {
                 true => self.filter.reset(self.rounds, rate),
-                false => self.filter.update(self.rounds, rate),
+                false => self.filter.update(self.rounds, rate, BANDWIDTH_ROUNDS),
             }
         }
     }
@@ -341,8 +343,9 @@ impl Ns3Bbr {
                 self.save_cwnd(State::Recovery, window);
             }
             State::Open if change.from == State::Recovery => {
+                // The window before is restored, and then set to the threshold.
                 self.conserves = false;
-                window.cwnd = window.cwnd.max(self.prior_cwnd);
+                window.cwnd = window.ssthresh.min(u64::from(u32::MAX));
             }
             _ => {}
         }
