@@ -238,7 +238,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
     let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
-        rack: rack(p, profile),
+        rack: rack(p, profile, reactions == "rfc"),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
@@ -256,9 +256,16 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     }
 }
 
-fn rack(p: &mut Parameters, profile: Profile) -> Option<RackConfig> {
+fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {
     let help = "what makes a segment count as lost";
-    let detection = p.choice("loss_detection", profile.pick("rack", "sack"), DETECTIONS, help);
+    let default = if possible { profile.pick("rack", "sack") } else { "sack" };
+    let detection = p.choice("loss_detection", default, DETECTIONS, help);
+    if detection == "rack" && !possible {
+        p.complain(
+            "loss_detection",
+            "ns-3.35 counts segments: expected \"sack\", or reactions = \"rfc\"".into(),
+        );
+    }
     let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
                 (RFC 8985 §7)";
     let probes = p.flag("loss_probe", true, help);
