@@ -48,7 +48,7 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log sizes over seeds",
+    " scale combine entities group log sizes over against seeds",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
     " published within outside groups apart seconds",
 }
@@ -311,6 +311,8 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         if figure.kind == "bars":
             _check_bars(figure, path)
         if figure.kind == "trend":
+            if "against" in figure.options:
+                known("line", figure.options["against"], experiment.variants(figure, figure.lines))
             trends.check(figure, experiment.named(figure, figure.along), path)
         if figure.kind == "matrix":
             metrics.metric(str(figure.options.get("metric", "")))

@@ -35,6 +35,8 @@ class Findings:
     """Why, by name of the point."""
     about: Sequence[tuple[str, str]]
     """Rows of the page's table about itself, beside source and size."""
+    lead: page.Lead | None = None
+    """The question and its answer, ahead of the page."""
     more: Mapping = field(default_factory=dict)
     """What else programs are told."""
     note: str = SENTENCES
@@ -85,4 +87,5 @@ def write_page(found: Findings, path: Path) -> Path:
         sections.append(Section(title="Agreement, place by place", tables=details))
     title, size = found.experiment.title, found.size.says
     about = [("source", found.experiment.source), ("size", size), *found.about]
-    return page.write(path, title=title, subtitle=size, about=about, sections=[*sections, *found.sections])
+    sections += found.sections
+    return page.write(path, title=title, subtitle=size, about=about, sections=sections, lead=found.lead)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import quantities, sharing
+from weftline import quantities, sharing, spread
 from weftline import readings as read
 from weftline.errors import InputError, nearest
 from weftline.readings import Flows, Reader
@@ -32,6 +32,8 @@ class Metric:
     """From the stored value to that of the axis."""
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+    completion: tuple[str, str] | None = None
+    """What of the completion of flows it is, and which number of it; None if it is something else."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
@@ -57,6 +59,10 @@ def _mbps(title: str, reader: Reader, axis: str) -> Metric:
 
 def _milliseconds(title: str, reader: Reader) -> Metric:
     return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (ms)", scale=1e-6)
+
+
+def _microseconds(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (us)", scale=1e-3)
 
 
 def _kilobytes(title: str, reader: Reader) -> Metric:
@@ -171,6 +177,51 @@ METRICS: dict[str, Metric] = {
     ),
     "drops": _count("drops", read.total("drops")),
     "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
+    "probes": _count("probes", read.total("probes")),
+    "probe_bytes": Metric(
+        title="bytes of probes",
+        read=read.total("probe_bytes"),
+        text=quantities.bytes_text,
+        axis="bytes of probes (MB)",
+        scale=1e-6,
+    ),
+    "probe_share": _share(
+        "probes (share of bytes on wire)",
+        read.part("probe_bytes", "bytes_on_wire"),
+        "bytes of probes (% of all on the wire)",
+    ),
+    "probes_settled": _microseconds(
+        "time until every switch knows every rack", read.total("probes_settled_ns")
+    ),
+    "flowlets": _count("flowlets", read.total("flowlets")),
+    "flowlets_moved": _count("flowlets that moved", read.total("flowlets_moved")),
+    "flowlets_moved_share": _share(
+        "flowlets that moved (share)",
+        read.part("flowlets_moved", "flowlets"),
+        "flowlets that left the port of the one before (%)",
+    ),
+    "reordered_share": _share(
+        "packets reordered on the way (share)",
+        read.received("reordered_share"),
+        "data packets overtaken on the way (%)",
+    ),
+    "paths_per_flow": _number("paths of a flow, mean", read.received("paths_per_flow")),
+    "utilisation_mean": _share(
+        "utilisation of the measured links, mean",
+        spread.mean_utilisation,
+        "utilisation of the measured links (%)",
+    ),
+    "utilisation_most": _share(
+        "utilisation of the busiest measured link",
+        spread.most_utilisation,
+        "utilisation of the busiest measured link (%)",
+    ),
+    "imbalance": _share(
+        "imbalance of the measured links", spread.imbalance, "imbalance, (most - least) / mean (%)"
+    ),
+    "failure_to_last_loss": _microseconds(
+        "from the first failure to the last loss", spread.failure_to_last_loss_ns
+    ),
     "unfinished": _count("unfinished flows", read.unfinished),
     "wire_bytes": Metric(title="bytes on wire", read=read.total("bytes_on_wire"), text=quantities.bytes_text),
     "end": Metric(title="simulated", read=read.total("end_ns"), text=quantities.time_text),

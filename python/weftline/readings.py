@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weftline import decoded, sharing
 
@@ -156,11 +156,25 @@ def throughput(of_hosts: bool) -> Reader:
     return read
 
 
-def completion(what: str, key: str) -> dict[str, Callable]:
+def completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
         found = run.completion(least=flows.least, most=flows.most, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
-    return {"read": read, "of_flows": read}
+    return {"read": read, "of_flows": read, "completion": (what, key)}
+
+
+def part(key: str, of: str) -> Reader:
+    """One counter of a run over another."""
+
+    def read(run: Run) -> float | None:
+        part, whole = run.summary.get(key), run.summary.get(of)
+        return part / whole if part is not None and whole else None
+
+    return read
+
+
+def received(key: str) -> Reader:
+    return lambda run: (run.summary.get("receiving") or {}).get(key)

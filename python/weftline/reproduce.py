@@ -19,6 +19,7 @@ from weftline import (
     exhibits,
     experiments,
     findings,
+    page,
     report,
     reproduce_cost,
     reproduce_trials,
@@ -26,6 +27,7 @@ from weftline import (
     scenarios,
     store,
     trends,
+    words,
 )
 from weftline.choices import (
     Size,
@@ -208,13 +210,20 @@ def findings_of(
         for line in p.lines
         for run in line.runs
     }
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    sections = [section for found in panels for section in exhibits.sections(found)]
+    lead = None
+    if len(compared) == 1:
+        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
+        sections.append(report.rerun_section(compared[0]))
     return findings.Findings(
         experiment=experiment,
         size=size,
         verdicts=verdicts,
         tables=[table for found in panels for table in exhibits.tables(found)],
-        sections=[section for found in panels for section in exhibits.sections(found)],
+        sections=sections,
         points=points,
         failed=failed,
         about=report.about(list(named.values())),
+        lead=lead,
     )

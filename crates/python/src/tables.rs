@@ -131,6 +131,24 @@ pub fn slowdown(
     .map_err(of_results)
 }
 
+/// The cumulative curve of a number of the finished flows, `[[value, share], ...]` as JSON, thinned to at most `most` points.
+#[pyfunction]
+#[pyo3(signature = (dir, column, most=300, group=None))]
+pub fn distribution(
+    py: Python<'_>,
+    dir: PathBuf,
+    column: &str,
+    most: usize,
+    group: Option<String>,
+) -> PyResult<String> {
+    py.detach(|| {
+        let wanted = results::completion::Wanted { group, ..Default::default() };
+        let points = results::distribution::read(&dir, column, &wanted, most)?;
+        Ok(results::distribution::to_json(&points).to_string())
+    })
+    .map_err(of_results)
+}
+
 /// Completion of the flows of `least` to `most` bytes (none: no bound), as JSON:
 /// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}, "nfct"}`.
 #[pyfunction]
