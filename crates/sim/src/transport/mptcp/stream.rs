@@ -188,7 +188,8 @@ impl Stream {
     }
 
     /// Pieces that wait to be sent again.
-    pub fn waiting(&self) -> usize {
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
         self.again.len()
     }
 }
