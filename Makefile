@@ -71,7 +71,7 @@ $(VENV)/.base: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ruff>=0.15'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ray>=2.40' 'ruff>=0.15'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

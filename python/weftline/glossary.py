@@ -110,6 +110,7 @@ METRICS = {
         "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
         "equal, 1/n if one has all."
     ),
+    "jain_98_99": "The same as the authors of Cebinae count it: without the last second.",
     "jain_ideal": (
         "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
         "between the switches of a dumbbell or a parking lot."

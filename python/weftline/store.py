@@ -37,7 +37,7 @@ from weftline.errors import InputError
 try:
     import fcntl
 except ImportError:  # not on Windows: see above
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 FINISHED = ("done", "stalled")

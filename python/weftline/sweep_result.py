@@ -43,6 +43,10 @@ class Runs(Mapping[int, Run]):
             self._opened[seed] = Run.open(self._folders[seed])
         return self._opened[seed]
 
+    def folder(self, seed: int) -> Path:
+        """Return where the run of a seed is."""
+        return self._folders[seed]
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._folders)
 
@@ -55,7 +59,7 @@ class Cell:
     """All runs of one combination, by seed."""
 
     choice: Choice
-    runs: Mapping[int, Run] = field(hash=False)
+    runs: Runs = field(hash=False)
 
     def at(self, axis: str) -> str:
         """Return its variant of an axis."""

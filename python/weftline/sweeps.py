@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, executor, scenarios, store, sweepfile
-from weftline.errors import InputError
+from weftline.errors import InputError, RunFailed
 from weftline.executor import Cost, Outcome
+from weftline.runs import Run
 from weftline.store import Point, Store
 from weftline.sweep_result import FILE, SweepResult
 from weftline.sweepfile import Choice, Sweep
@@ -155,6 +156,23 @@ def run(
     return SweepResult.open(plan.path), outcome
 
 
+def put_damaged_aside(result: SweepResult) -> list[str]:
+    """Move the runs whose tables cannot be read out of the store; return a sentence on each.
+
+    `store.state_of` looks at the ends of files alone; this reads them.
+    """
+    kept, found = Store(result.path), []
+    for cell in result.cells:
+        for seed in cell.runs:
+            folder = cell.runs.folder(seed)
+            try:
+                Run.open(folder).slowdown(bins=1)
+            except (InputError, RunFailed, OSError):
+                aside = kept.put_aside(folder)
+                found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
+    return found
+
+
 def write_description(plan: Plan) -> None:
     """Write down what the sweep is and which runs belong to it, so that its folder says all."""
     sweep = plan.sweep
@@ -239,8 +257,6 @@ def sweep(
     KeyboardInterrupt
         If the user interrupted; what was computed is kept.
     """
-    from weftline.errors import RunFailed
-
     if on not in ("local", "ray"):
         raise InputError(f'on: expected "local" or "ray", found {on!r}')
     given = {"set": set, "seeds": seeds, "zip": list(zip), "report": report, "name": name}
@@ -296,6 +312,4 @@ def load(path: str | os.PathLike):
     InputError
         If the folder holds neither.
     """
-    from weftline.runs import Run
-
     return SweepResult.open(path) if Store.is_at(path) else Run.open(path)

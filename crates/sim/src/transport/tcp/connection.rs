@@ -265,7 +265,7 @@ impl Connection {
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
     pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
-        let left = self.source.size() - next;
+        let left = self.source.left(next);
         if left == 0 {
             return Next::Nothing;
         }
