@@ -517,6 +517,8 @@ pub struct MeasureConfig {
     pub reordering: bool,
     /// So are the paths that the packets of every flow took.
     pub paths: bool,
+    /// What each subflow of a multipath flow carried, as rows when the flow ends.
+    pub subflows: bool,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

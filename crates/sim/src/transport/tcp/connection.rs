@@ -349,13 +349,8 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let new = matches!(next, Next::New(_));
-        if probes {
-            self.probe.sent(self.board.next(), !new);
-        }
-        let reduced = new && std::mem::take(&mut self.ecn.tell);
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
-        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 
