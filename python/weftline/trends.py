@@ -68,6 +68,14 @@ def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
     return Mean.of([a / b for a, b in pairs if a is not None and b])
 
 
+def published(p: Panel) -> dict[tuple[str, float], float]:
+    """Return the published values by line and number, in the stored unit of the metric."""
+    options = p.figure.options
+    relative = options.get("over") or options.get("against")
+    scale = 1.0 if relative else metric(options["metric"]).scale
+    return {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+
+
 def values(p: Panel) -> dict[str, dict[str, Mean]]:
     """Return what was measured by line and place, in their order; what is missing is not there."""
     name, over = p.figure.options["metric"], p.figure.options.get("over")
@@ -121,10 +129,9 @@ def table(p: Panel, title: str) -> Table:
     found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
     against = p.figure.options.get("against")
     write = quantities.digits if over or against else found.text
-    scale = 1.0 if over or against else found.scale
     measured = values(p)
     places = list(dict.fromkeys(line.place for line in p.lines))
-    said = {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+    said = published(p)
     rows = []
     for label, means in measured.items():
         cells = []

@@ -14,15 +14,18 @@ use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{
     BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
 };
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, RedConfig,
+    ManagedConfig, Products, RedConfig,
 };
 use std::sync::Arc;
 
+mod mptcp;
 mod tcp;
+pub use mptcp::*;
 pub use tcp::*;
 
 /// A run, everything resolved.
@@ -40,8 +43,9 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
-    /// Transmission times are whole nanoseconds, to the nearest.
-    pub whole_ns: bool,
+    /// Time goes as in ns-3.35: transmission times are whole nanoseconds, to the nearest, and what happens at the same time
+    /// happens in the order in which it was made to.
+    pub ns3_time: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
@@ -157,6 +161,7 @@ pub enum TransportConfig {
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
     Tcp(Box<TcpConfig>),
+    Mptcp(Box<MptcpConfig>),
 }
 
 impl TransportConfig {
@@ -167,6 +172,7 @@ impl TransportConfig {
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
             TransportConfig::Tcp(_) => "tcp",
+            TransportConfig::Mptcp(_) => "mptcp",
         }
     }
 
@@ -201,6 +207,13 @@ impl TransportConfig {
     pub fn tcp(&self) -> Option<&TcpConfig> {
         match self {
             TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    pub fn mptcp(&self) -> Option<&MptcpConfig> {
+        match self {
+            TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
     }

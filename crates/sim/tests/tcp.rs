@@ -99,7 +99,7 @@ fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none
 
 #[test]
 fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies() {
-    let mut config = dumbbell(&[("transport.retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
+    let mut config = dumbbell(&[("transport.syn_retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
     config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::ALL });
     config.until = Until::At(Time::from_ms(200_000));
     let (kept, outcome) = run(config);
@@ -109,9 +109,77 @@ fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies()
 }
 
 #[test]
-fn a_lost_tail_waits_for_the_timeout() {
+fn a_connection_that_hears_nothing_dies_after_its_retries_and_stays_unfinished() {
+    let sets = [("transport.retries", "3"), ("transport.rto_min", "1s"), ("transport.initial_window", "1")];
+    let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
+    config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::DATA });
+    config.until = Until::At(Time::from_ms(200_000));
+    let (kept, outcome) = run(config);
+    // The segment, a probe of new data (which the window of one segment does not hold back), and what three timeouts send again.
+    let record = &kept.flows[0];
+    assert_eq!((record.finish, record.packets_sent, record.packets_retransmitted), (None, 5, 3));
+    assert_eq!(sum_of(&outcome, |port| port.packets_lost), 5);
+}
+
+#[test]
+fn a_receiver_that_reads_slowly_closes_its_window_and_opens_it_as_it_reads() {
+    // Four segments fill the buffer; a byte is read every microsecond. Updates come when 1, 2 and 4 KB are read.
+    let sets = [("transport.receive_buffer", "4000B"), ("transport.app_read_rate", "8Mbps")];
+    let fct = tenths(dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]))[0];
+    let (way, ack) = (84 + 84 + 840 + 100_000, 100_048);
+    // The first segment comes; a millisecond later an update lets the fifth out, one more the sixth, and two more the next two.
+    let first = 2 * ack + 4 + way;
+    let fifth = first + 10_000 + ack + way;
+    // Each of these finds the one before it read: the sixth has room for the ninth, the seventh for the tenth.
+    let seventh = fifth + 30_000;
+    assert_eq!(fct, seventh + ack + way + ack);
+}
+
+#[test]
+fn a_close_costs_three_packets_and_changes_no_completion_time() {
+    let with = |fin: &str| {
+        let mut config = dumbbell(&[("transport.fin", fin)], vec![flow(0, 4, 10_000, Time::ZERO)]);
+        config.until = Until::At(Time::from_ms(1000));
+        let (kept, outcome) = run(config);
+        (
+            completion_times(&kept),
+            sum_of(&outcome, |port| port.packets_sent),
+            sum_of(&outcome, |port| port.bytes_sent),
+        )
+    };
+    let (closed, open) = (with("true"), with("false"));
+    assert_eq!(closed.0, open.0);
+    // Over three links, 50 bytes each.
+    assert_eq!((closed.1 - open.1, closed.2 - open.2), (9, 450));
+}
+
+#[test]
+fn a_lost_tail_is_probed_for_after_two_round_trips() {
+    // The queue of the bottleneck holds one packet: of three the third is lost, and is alone when the others are acknowledged.
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe_ack_delay", "0us"),
+    ];
+    let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
+    assert_eq!(kept.flows[0].packets_retransmitted, 1);
+    // Samples in tenths of a microsecond: the handshake, both acknowledgements. SRTT = 7/8 SRTT + 1/8 sample.
+    let (way, ack) = (84 + 84 + 840 + 100_000u64, 100_048u64);
+    let samples = [2 * ack, way + ack, way + 840 - 84 + ack].map(|tenths| tenths * 100_000);
+    let smoothed = samples.into_iter().reduce(|smoothed, sample| (7 * smoothed + sample) / 8).unwrap();
+    let second_ack = (2 * ack + 4 + way + 840 + ack) * 100_000;
+    let end = second_ack + 2 * smoothed + (way + ack) * 100_000;
+    assert_eq!(kept.flows[0].finish.unwrap(), Time(end));
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timeout_without_a_probe() {
     // Of the first window all are lost but what the handshake needs: the queue of the bottleneck holds one packet.
-    let sets = [("switch.queue", "{ kind = \"fifo\", packets = 1 }"), ("transport.initial_window", "3")];
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe", "false"),
+    ];
     let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
     // The third of three finds one on the link and one that waits. The first two are acknowledged, the last 84 us later than
     // alone; SRTT after them is within the 200 ms that the timeout adds to it.
@@ -271,6 +339,7 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     complains(&[("transport.send_buffer", "1KB")], "expected two segments, 2KB, to 1073741.823KB");
     complains(&[("transport.rto_min", "0us")], "expected a time from 1us");
     complains(&[("transport.app_rate", "0bps")], "would never end");
+    complains(&[("transport.app_read_rate", "0bps")], "reads nothing would never end");
     complains(&[("transport.profile", "ns3")], "unknown value \"ns3\"");
     complains(&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA");
     let rdma = DUMBBELL.replace("newreno", "cubic");

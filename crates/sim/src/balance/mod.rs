@@ -19,10 +19,12 @@ mod round_robin;
 #[cfg(test)]
 mod situation;
 mod spray;
+mod steering;
 mod subflows;
 
 use crate::config::{
     BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
 };
 use crate::engine::random::mix64;
 use crate::packet::Packet;
@@ -46,6 +48,7 @@ pub use letflow::LetFlow;
 pub use presto::Presto;
 pub use round_robin::RoundRobin;
 pub use spray::Spray;
+pub use steering::{Passing, mark as mark_of};
 pub use subflows::{RankForm, RankRule, SubflowMark, disjoint};
 
 /// Names that a scenario may use, with what they are.
@@ -85,6 +88,10 @@ pub trait Ports {
     /// Bytes that a packet would wait for at a port: those queued, and what is left of the packet on its way out.
     fn backlog(&self, port: u32) -> u64;
     fn rate(&self, port: u32) -> Rate;
+    /// What the packet carries of its multipath connection.
+    fn mark(&self) -> Option<SubflowMark> {
+        None
+    }
 }
 
 /// A packet's hash, mixed anew at each switch.
@@ -169,7 +176,7 @@ pub fn read(kind: &str, p: &mut Parameters) -> Option<BalancerConfig> {
         "mp-hula" => {
             let help = "mp-hula: next hops kept for each ToR, best first (the talk shows 2 and 3)";
             let ranks = p.integer("ranks", 2, (1, 16), help) as u8;
-            Some(BalancerConfig::Hula(hula(ranks, p)))
+            Some(BalancerConfig::Hula(HulaConfig { subflows: subflows(p), ..hula(ranks, p) }))
         }
         "presto" => {
             let cell = p.bytes("cell", Bytes(64_000), "bytes of a flow that go together (published: 64KB)");
@@ -315,6 +322,52 @@ fn hula(ranks: u8, p: &mut Parameters) -> HulaConfig {
         hysteresis,
         hardware,
         staggered,
+        subflows: SubflowConfig::default(),
+    }
+}
+
+/// How ranks are given.
+pub const RANKS: &[(&str, &str)] = &[
+    (
+        "digits",
+        "subflow s has, t tiers above the hosts, digit t of s in base k: subflows part at every tier (ours)",
+    ),
+    ("round-robin", "subflow s has rank s mod k at every tier (the talk's example)"),
+];
+
+/// What MP-HULA does with subflows.
+fn subflows(p: &mut Parameters) -> SubflowConfig {
+    let default = SubflowConfig::default();
+    let help = "mp-hula: which of the ranked hops a subflow takes";
+    let rank = match p.choice("rank", "digits", RANKS, help) {
+        "round-robin" => RankChoice::RoundRobin,
+        _ => RankChoice::Digits,
+    };
+    let help = "mp-hula: the first subflow of a connection takes a rank by the connection's hash, not the best hop (ours)";
+    let hashed_start = p.flag("hashed_start", default.hashed_start, help);
+    let help = "mp-hula: subflows pass over ports that others of their connection use at the switch (ours)";
+    let disjoint = p.flag("disjoint", default.disjoint, help);
+    let help = "mp-hula: bytes that a subflow's packets are longer by between ToRs: 64 bits of connection, 4 of subflow, padded";
+    let mark = p.bytes("mark", Bytes(u64::from(default.mark)), help);
+    if mark.0 > 200 {
+        p.complain("mark", format!("{mark} is no mark: expected at most 200B"));
+    }
+    let help =
+        "mp-hula: subflows that a ToR remembers; of more it forgets the one that is silent longest (ours)";
+    let known = p.integer("known", i64::from(default.known), (1, 1 << 24), help) as u32;
+    let help = "mp-hula: a ToR forgets a subflow that is silent for longer (ours)";
+    let idle = p.time("idle", default.idle, help);
+    if idle == Time::ZERO {
+        p.complain("idle", "0s would forget a subflow between two packets: expected more than 0".to_string());
+    }
+    SubflowConfig {
+        multipath: false,
+        rank,
+        hashed_start,
+        disjoint,
+        mark: mark.0.min(200) as u16,
+        known,
+        idle,
     }
 }
 
@@ -366,7 +419,7 @@ impl Balancer {
     #[inline(never)]
     pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, at: (Time, u64)) {
         match self {
-            Balancer::Hula(hula) => hula.departs(port, bytes, at.0),
+            Balancer::Hula(hula) => hula.departs(port, bytes, *header, at.0),
             Balancer::Conga(conga) => conga.departs(port, bytes, header, at),
             Balancer::Clove(clove) => clove.departs(port, bytes, header, at),
             _ => {}
@@ -375,13 +428,18 @@ impl Balancer {
 
     /// Packets carry something for it.
     pub fn writes_headers(&self) -> bool {
-        matches!(self, Balancer::Conga(_) | Balancer::Clove(_))
+        match self {
+            Balancer::Conga(_) | Balancer::Clove(_) => true,
+            Balancer::Hula(hula) => hula.marks(),
+            _ => false,
+        }
     }
 
     /// Bytes of such headers that left by its switch's ports.
     pub fn header_bytes(&self) -> u64 {
         match self {
             Balancer::Conga(b) => b.header_bytes(),
+            Balancer::Hula(b) => b.mark_bytes(),
             _ => 0,
         }
     }

@@ -69,6 +69,47 @@ pub struct HulaConfig {
     pub hardware: bool,
     /// ToRs begin at random moments of the first interval.
     pub staggered: bool,
+    /// What becomes of subflows; with more than one rank.
+    pub subflows: SubflowConfig,
+}
+
+/// How MP-HULA tells the subflows of a connection apart, and parts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubflowConfig {
+    /// Some flows of the run are multipath: ToRs look for them.
+    pub multipath: bool,
+    pub rank: RankChoice,
+    /// A connection's first subflow takes a rank by its hash, not the best.
+    pub hashed_start: bool,
+    /// Subflows of a connection pass over ports that others of them use.
+    pub disjoint: bool,
+    /// Bytes of connection and subflow in packets between ToRs.
+    pub mark: u16,
+    /// Subflows that a ToR remembers, and how long a silent one.
+    pub known: u32,
+    pub idle: Time,
+}
+
+impl Default for SubflowConfig {
+    fn default() -> SubflowConfig {
+        SubflowConfig {
+            multipath: false,
+            rank: RankChoice::Digits,
+            hashed_start: false,
+            disjoint: false,
+            mark: 9,
+            known: 1 << 16,
+            idle: Time::from_ms(60_000),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankChoice {
+    /// Subflow s has rank s mod k at every tier.
+    RoundRobin,
+    /// At tier t it has digit t of s in base k.
+    Digits,
 }
 
 impl BalancerConfig {

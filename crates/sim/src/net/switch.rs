@@ -40,6 +40,8 @@ pub struct Switch {
     pub traces: bool,
     /// One of these, or the balancer writes into packets.
     pub looks_closer: bool,
+    /// The balancer reads and marks packets before it chooses.
+    pub marks: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// The balancer is told of every packet that leaves.
@@ -81,11 +83,14 @@ impl Switch {
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        if self.marks {
+            self.mark(net, port, id);
+        }
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
-                let seen = OwnPorts { net, first: self.first_port };
+                let seen = OwnPorts { net, first: self.first_port, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
             NextHops::None => return net.strand_packet(port, id),

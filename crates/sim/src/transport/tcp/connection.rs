@@ -1,7 +1,10 @@
 //! A connection at its sender: handshake, what to send next, timers.
 
 use super::acknowledgement::Ecn;
+use super::loss_probe::LossProbe;
+use super::persist::Persist;
 use super::prr::Prr;
+use super::rack::Rack;
 use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
@@ -50,13 +53,36 @@ pub struct Sending {
     pub reduced: bool,
 }
 
-/// The retransmission timeout: one event at a time is on its way, and looks when it comes whether it came too early.
+/// The retransmission timeout and what may come before it: one event at a time is on its way, and looks when it comes whether
+/// it came too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Alarm {
-    /// When it expires; [`Time::MAX`]: not running.
+    /// When the timeout expires; [`Time::MAX`]: not running.
     pub deadline: Time,
+    pub early: Early,
     /// Of the event in force.
     pub event: Time,
+}
+
+/// A timer that runs before the retransmission timeout (RFC 8985 §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    None,
+    /// What is suspected counts as lost then.
+    Reordering(Time),
+    /// A tail loss probe is sent then.
+    Probe(Time),
+}
+
+impl Alarm {
+    /// When it goes off first.
+    #[inline]
+    pub fn next(&self) -> Time {
+        match self.early {
+            Early::None => self.deadline,
+            Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
+        }
+    }
 }
 
 pub struct Connection {
@@ -76,6 +102,9 @@ pub struct Connection {
     pub law: WindowLaw,
     pub state: State,
     pub prr: Prr,
+    /// Loss detection by time, if that is what it is.
+    pub rack: Option<Box<Rack>>,
+    pub probe: LossProbe,
     pub rates: Option<Box<RateEstimator>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
@@ -93,6 +122,9 @@ pub struct Connection {
     pub carry: u64,
     /// The receiver takes bytes below.
     pub receivable: u64,
+    /// The widest window that it has told.
+    widest: u64,
+    pub persist: Persist,
     pub ecn: Ecn,
     pub alarm: Alarm,
     /// Timeouts in a row, of SYNs or of data.
@@ -123,13 +155,19 @@ impl Connection {
             start: now,
             ideal: Time::ZERO,
             phase: Phase::Opening,
-            board: Scoreboard::new(config.mss, config.recovery.dup_threshold, config.recovery.reactions),
+            board: Scoreboard::new(
+                config.mss,
+                if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
+                config.recovery.reactions,
+            ),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
             law,
             state: State::Open,
             prr: Prr::default(),
+            rack: config.recovery.rack.map(|_| Box::new(Rack::new())),
+            probe: LossProbe::default(),
             rates,
             duplicates: 0,
             recover: 0,
@@ -139,8 +177,10 @@ impl Connection {
             first_partial: true,
             carry: 0,
             receivable: 0,
+            widest: 0,
+            persist: Persist::default(),
             ecn: Ecn::default(),
-            alarm: Alarm { deadline: Time::MAX, event: Time::MAX },
+            alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
             peak: (0, 0),
             due: Time::ZERO,
@@ -157,7 +197,7 @@ impl Connection {
     /// The answer to the SYN has come; `window`: what the receiver takes.
     pub fn establish(&mut self, echo: Time, window: u64, now: Time, config: &TcpConfig) {
         self.phase = Phase::Established;
-        self.receivable = window;
+        self.take_window(0, window);
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
@@ -183,10 +223,19 @@ impl Connection {
         self.window.cwnd.saturating_sub(self.board.pipe() + unsent)
     }
 
+    /// The receiver takes `window` bytes beyond `expected`.
+    pub fn take_window(&mut self, expected: u64, window: u64) {
+        self.receivable = self.receivable.max(expected + window);
+        self.widest = self.widest.max(window);
+    }
+
     /// What the window, the receiver and the application let go now.
     pub fn next(&mut self, now: Time, config: &TcpConfig) -> Next {
         if self.phase != Phase::Established {
             return Next::Nothing;
+        }
+        if self.probe.wanted {
+            return self.next_probe(now, config);
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
@@ -202,7 +251,7 @@ impl Connection {
                 _ => Next::Nothing,
             };
         }
-        match self.new_data(in_flight, now) {
+        match self.new_data(in_flight, now, config) {
             Next::New(payload) if u64::from(payload) <= room || in_flight == 0 => Next::New(payload),
             Next::New(_) => Next::Nothing,
             other if self.state == State::Recovery && room >= self.window.mss => {
@@ -214,9 +263,9 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
-    pub fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+    pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
-        let left = self.source.size() - next;
+        let left = self.source.left(next);
         if left == 0 {
             return Next::Nothing;
         }
@@ -224,15 +273,28 @@ impl Connection {
         let written = self.source.written(acknowledged, now) - next;
         let whole = left.min(self.window.mss);
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
-        if written < whole && (written == 0 || in_flight > 0) {
+        if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
             return at.map_or(Next::Nothing, Next::At);
         }
         let payload = written.min(whole);
-        match next + payload <= self.receivable {
+        let usable = self.receivable.saturating_sub(next);
+        // RFC 9293 §3.8.6.2.1: less than there is goes out alone, if it is half of the widest window, or has waited for long.
+        let little = usable > 0 && acknowledged == next && (2 * usable >= self.widest || self.persist.forced);
+        match payload <= usable {
             true => Next::New(payload as u16),
+            false if little => Next::New(usable as u16),
             false => Next::Nothing,
         }
+    }
+
+    /// There is something to send, and the receiver's window has no room for it.
+    pub fn is_held(&mut self, now: Time, config: &TcpConfig) -> bool {
+        let next = self.board.next();
+        let written = self.source.written(self.board.acknowledged(), now).min(self.source.size());
+        written > next
+            && next + (written - next).min(self.window.mss) > self.receivable
+            && self.new_data(0, now, config) == Next::Nothing
     }
 
     /// Takes the next packet to be sent.
@@ -248,9 +310,14 @@ impl Connection {
 
     /// Sends a segment.
     pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
-        let idle = self.board.pipe() == 0;
+        let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
+            Next::Again(number) if probes => {
+                let (first, payload) = self.board.probe_again(number, now);
+                self.packets_retransmitted += 1;
+                (number, first, payload)
+            }
             Next::Again(number) => {
                 let (first, payload) = self.board.send_again(number, now);
                 self.packets_retransmitted += 1;
@@ -262,8 +329,13 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        let reduced = new && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
+        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 
@@ -281,12 +353,16 @@ impl Connection {
         if let Some(rates) = &mut self.rates {
             rates.send(number, now, idle);
         }
+        if let Some(rack) = &mut self.rack {
+            rack.sent(number, now);
+        }
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
         self.remember_peak();
         self.pace(u64::from(payload), now, config);
-        if self.alarm.deadline == Time::MAX {
+        if self.alarm.deadline == Time::MAX || self.persist.running {
+            self.persist = Persist::default();
             self.alarm.deadline = now.saturating_add(self.trips.rto());
         }
     }

@@ -4,6 +4,7 @@
 //! bytes, and the window that goes with an acknowledgement, is the business of the transport that owns it.
 
 use super::packets::turned;
+use super::reading::{Reading, whole_window};
 use super::receiver::{Answer, Incoming as Segment, Receiver, Reply};
 use crate::config::TcpConfig;
 use crate::packet::{NONE, Packet, PacketKind};
@@ -28,10 +29,15 @@ pub struct Incoming {
 pub struct Stream {
     pub key: StreamKey,
     pub receiver: Receiver,
+    /// What its application has read.
+    pub reading: Reading,
     /// What its acknowledgements are made of.
     pub back: Packet,
-    /// When the delayed acknowledgement is due, and the time of the event that looks at it.
+    /// When the delayed acknowledgement is due.
     due: Time,
+    /// When an update of the window is due.
+    update: Time,
+    /// Of the event that looks at both.
     event: Time,
 }
 
@@ -74,6 +80,7 @@ impl Incoming {
         let stream = Stream {
             key,
             receiver: Receiver::new(config.ecn),
+            reading: Reading::new(config),
             back: Packet {
                 kind: PacketKind::Ack,
                 class: config.class,
@@ -83,6 +90,7 @@ impl Incoming {
                 ..turned(packet)
             },
             due: Time::MAX,
+            update: Time::MAX,
             event: Time::MAX,
         };
         let slot = self.free.pop().unwrap_or(self.streams.len() as u32);
@@ -105,8 +113,11 @@ impl Incoming {
     /// acknowledgement is due after a delay.
     #[inline]
     pub fn take(&mut self, slot: u32, segment: &Segment, config: &TcpConfig, cx: &mut HostContext) -> Taken {
-        let receiver = &mut self[slot].receiver;
+        let Stream { receiver, reading, .. } = &mut self[slot];
         let before = receiver.expected();
+        if let Some(rate) = config.application.read_rate {
+            reading.resume(before, rate, cx.now());
+        }
         let reply = receiver.take(segment, &config.ack);
         let (expected, complete) = (receiver.expected(), receiver.is_complete());
         if reply == Reply::Later {
@@ -123,46 +134,69 @@ impl Incoming {
         stream.receiver.answer()
     }
 
+    /// The place of a stream that is not complete.
+    pub fn find(&self, key: StreamKey) -> Option<u32> {
+        self.slots.get(&key).copied()
+    }
+
+    /// The window that goes with the acknowledgement of everything that has come; an update follows when there is more room.
+    #[inline]
+    pub fn window(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> u32 {
+        let Some(rate) = config.application.read_rate else { return whole_window(config) };
+        let now = cx.now();
+        let stream = &mut self[slot];
+        let expected = stream.receiver.expected();
+        let window = stream.reading.window(expected, rate, now, config);
+        let at = stream.reading.update_at(expected, rate, config);
+        stream.update = at.map_or(Time::MAX, |at| at.max(now + Time(1)));
+        self.look_again(slot, cx);
+        window
+    }
+
     /// A stream is over: its place is free for another.
     pub fn close(&mut self, slot: u32) {
-        let key = self[slot].key;
+        let stream = &mut self[slot];
+        (stream.due, stream.update) = (Time::MAX, Time::MAX);
+        let key = stream.key;
         self.slots.remove(&key);
         self.free.push(slot);
     }
 
     /// An acknowledgement is due when the delay is over.
     fn delay(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) {
-        let token = slot * self.tokens + self.token;
         let stream = &mut self[slot];
-        if stream.due != Time::MAX {
-            return;
-        }
-        stream.due = cx.now().saturating_add(config.ack.delay);
-        // An event that is on its way comes before this one is due, and looks again then.
-        if stream.event == Time::MAX || stream.event < cx.now() {
-            stream.event = stream.due;
-            cx.set_timer(stream.due, token);
+        if stream.due == Time::MAX {
+            stream.due = cx.now().saturating_add(config.ack.delay);
+            self.look_again(slot, cx);
         }
     }
 
-    /// A timer has come: the acknowledgement that is due now, if one is, and what it is made of.
-    pub fn on_timer(&mut self, slot: u32, cx: &mut HostContext) -> Option<(Answer, Packet)> {
+    /// Makes sure that an event comes by the time at which something is due. One that is on its way and comes before looks again then.
+    fn look_again(&mut self, slot: u32, cx: &mut HostContext) {
         let token = slot * self.tokens + self.token;
+        let stream = &mut self[slot];
+        let next = stream.due.min(stream.update);
+        if next < stream.event || stream.event < cx.now() && next < Time::MAX {
+            stream.event = next;
+            cx.set_timer(next, token);
+        }
+    }
+
+    /// A timer has come: the acknowledgement that is due now, if one is, and what it is made of. [`window`](Incoming::window) goes
+    /// with it.
+    pub fn on_timer(&mut self, slot: u32, cx: &mut HostContext) -> Option<(Answer, Packet)> {
         let stream = self.streams.get_mut(slot as usize)?;
         let now = cx.now();
         if stream.event != now {
             return None;
         }
         stream.event = Time::MAX;
-        if stream.due == Time::MAX {
+        if now < stream.due.min(stream.update) {
+            self.look_again(slot, cx);
             return None;
         }
-        if now < stream.due {
-            stream.event = stream.due;
-            cx.set_timer(stream.due, token);
-            return None;
-        }
-        stream.due = Time::MAX;
-        stream.receiver.owes().then(|| (stream.receiver.answer(), stream.back))
+        let owed = stream.due <= now && stream.receiver.owes() || stream.update <= now;
+        (stream.due, stream.update) = (Time::MAX, Time::MAX);
+        owed.then(|| (stream.receiver.answer(), stream.back))
     }
 }

@@ -6,19 +6,23 @@
 //! [window controller](crate::congestion::window) steer the window. A flow is done when its last byte is acknowledged.
 //!
 //! Source: Eddy, RFC 9293, and the RFCs named in the files here.
-//! Differs from the source: sequence numbers have 64 bits and begin at 0; SYN takes none; there is no FIN (the last segment is
-//! acknowledged at once, as a FIN would be); a port pair is a flow; packets are not segmented anew when they are sent again.
+//! Differs from the source: sequence numbers have 64 bits and begin at 0; SYN and FIN take none; the close (`fin`) costs bytes on the
+//! wire and nothing else (the last segment is acknowledged at once, as a FIN would be); a port pair is a flow; packets are not segmented anew when they are sent again.
 //! Validated by: tests/tcp.rs.
 
 pub mod acknowledgement;
 pub mod connection;
 pub mod incoming;
 mod like_ns3;
+mod loss_probe;
 pub mod outgoing;
 pub mod packets;
 mod parameters;
+mod persist;
 mod prr;
+mod rack;
 mod rate_sample;
+pub mod reading;
 pub mod receiver;
 pub mod rto;
 pub mod scoreboard;
@@ -26,7 +30,7 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 
-pub use parameters::{PROFILES, profile, read};
+pub use parameters::{PROFILES, Wire, profile, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;
@@ -42,7 +46,8 @@ use crate::workload::{FlowId, FlowSpec};
 use connection::{Connection, Phase};
 use incoming::Incoming;
 use outgoing::Outgoing;
-use packets::{code, segment, send_answer, signal, turned, window_of};
+use packets::{code, segment, send_answer, signal, turned};
+use reading::whole_window;
 use receiver::{Answer, Reply};
 use rustc_hash::FxHashMap;
 
@@ -70,7 +75,7 @@ impl Tcp {
     /// A SYN has come: says what the window is.
     fn receive_syn(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let config = config_of(cx.settings, packet.profile);
-        let answer = Packet { aux: window_of(config), ..turned(packet) };
+        let answer = Packet { aux: whole_window(config), ..turned(packet) };
         signal(code::SYN_ACK, answer, config, cx)
     }
 
@@ -88,15 +93,22 @@ impl Tcp {
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         let config = config_of(cx.settings, packet.profile);
-        let (segment, window) = (segment(&packet, config), window_of(config));
+        let segment = segment(&packet, config);
         if let Some(&length) = self.received.get(&packet.flow) {
-            let answer =
-                Answer { expected: length, blocks: Default::default(), echo: packet.sent, marked: false };
-            return send_answer(id, turned(&packet), &answer, window, config, cx);
+            let twice = if config.ack.duplicates { (segment.first, segment.end()) } else { (0, 0) };
+            let answer = Answer {
+                expected: length,
+                blocks: Default::default(),
+                echo: packet.sent,
+                marked: false,
+                duplicate: twice,
+            };
+            return send_answer(id, turned(&packet), &answer, whole_window(config), config, cx);
         }
         let slot = self.incoming.place(u64::from(packet.flow), &packet, config, cx);
         if let Some(answer) = self.incoming.answer_before(slot, &segment) {
             let id = cx.net.packets.insert(self.incoming[slot].back);
+            let window = self.incoming.window(slot, config, cx);
             send_answer(id, turned(&packet), &answer, window, config, cx);
         }
         let taken = self.incoming.take(slot, &segment, config, cx);
@@ -108,10 +120,21 @@ impl Tcp {
             return None;
         }
         let answer = self.incoming.answer(slot);
+        let window = self.incoming.window(slot, config, cx);
         if taken.complete {
             self.complete(slot, packet.flow, taken.expected, cx);
         }
         send_answer(id, turned(&packet), &answer, window, config, cx)
+    }
+
+    /// A sender whose window is closed asks how wide it is.
+    fn receive_window_probe(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        let slot = self.incoming.find(u64::from(packet.flow))?;
+        let config = config_of(cx.settings, packet.profile);
+        let answer = Answer { echo: packet.sent, ..self.incoming.answer(slot) };
+        let window = self.incoming.window(slot, config, cx);
+        let id = cx.net.packets.insert(self.incoming[slot].back);
+        send_answer(id, turned(packet), &answer, window, config, cx)
     }
 
     /// Every byte of a flow has come.
@@ -151,7 +174,16 @@ impl Tcp {
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow: connection.flow, host: cx.host, at_receiver: false });
         }
+        let config = config_of(cx.settings, connection.spec.transport);
+        if config.fin {
+            signal(code::FIN, connection.header(slot, cx), config, cx);
+        }
         self.outgoing.close(slot);
+    }
+
+    /// The next packet of a close: it is lost for good if it is lost.
+    fn go_on_closing(&mut self, code: u8, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
+        signal(code, turned(packet), config_of(cx.settings, packet.profile), cx)
     }
 
     /// The timeout of a connection may have expired.
@@ -179,7 +211,8 @@ impl Tcp {
         let (answer, back) = self.incoming.on_timer(slot, cx)?;
         let config = config_of(cx.settings, back.profile);
         let id = cx.net.packets.insert(back);
-        send_answer(id, back, &answer, window_of(config), config, cx)
+        let window = self.incoming.window(slot, config, cx);
+        send_answer(id, back, &answer, window, config, cx)
     }
 }
 
@@ -212,6 +245,9 @@ impl Transport for Tcp {
                 match packet.code() {
                     code::SYN => self.receive_syn(&packet, cx),
                     code::SYN_ACK => self.receive_syn_ack(&packet, cx),
+                    code::WINDOW_PROBE => self.receive_window_probe(&packet, cx),
+                    code::FIN => self.go_on_closing(code::FIN_ACK, &packet, cx),
+                    code::FIN_ACK => self.go_on_closing(code::CLOSED, &packet, cx),
                     _ => None,
                 }
             }

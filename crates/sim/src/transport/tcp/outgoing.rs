@@ -98,6 +98,7 @@ impl Outgoing {
         let connection = &mut self[slot];
         if connection.phase == Phase::Opening {
             connection.establish(packet.sent, u64::from(packet.aux), cx.now(), config);
+            connection.watch_window(cx.now(), config);
             self.steer(slot, config, cx);
         }
     }
@@ -106,9 +107,10 @@ impl Outgoing {
     pub fn set_alarm(&mut self, slot: u32, cx: &mut HostContext) {
         let token = slot * self.tokens;
         let alarm = &mut self[slot].alarm;
-        if alarm.deadline < alarm.event {
-            alarm.event = alarm.deadline;
-            cx.set_timer(alarm.deadline, token);
+        let next = alarm.next();
+        if next < alarm.event {
+            alarm.event = next;
+            cx.set_timer(next, token);
         }
     }
 
@@ -159,7 +161,7 @@ impl Outgoing {
         }
     }
 
-    /// A timer has come; whether a timeout of the connection in that place expires now.
+    /// A timer has come; whether one of the timeouts of the connection in that place expires now.
     pub fn expires(&mut self, slot: u32, cx: &mut HostContext) -> bool {
         let Some(connection) = self.connections.get_mut(slot as usize) else { return false };
         let now = cx.now();
@@ -167,10 +169,10 @@ impl Outgoing {
             return false;
         }
         connection.alarm.event = Time::MAX;
-        if connection.is_over() || connection.alarm.deadline == Time::MAX {
+        if connection.is_over() || connection.alarm.next() == Time::MAX {
             return false;
         }
-        if now < connection.alarm.deadline {
+        if now < connection.alarm.next() {
             self.set_alarm(slot, cx);
             return false;
         }
@@ -183,10 +185,14 @@ impl Outgoing {
         let connection = &mut self[slot];
         if connection.phase == Phase::Opening {
             connection.timeouts += 1;
-            if connection.timeouts <= config.retries {
+            if connection.timeouts <= config.syn_retries {
                 return self.send_syn(slot, config, cx);
             }
             connection.phase = Phase::Dead;
+        } else if connection.persist.running {
+            if connection.persist_expires(cx.now(), config) {
+                connection.send_window_probe(slot, config, cx);
+            }
         } else {
             connection.time_out(cx.now(), config);
         }

@@ -21,6 +21,14 @@ pub mod code {
     pub const SYN_ACK: u8 = 2;
     /// The third packet of the handshake.
     pub const ESTABLISHED: u8 = 3;
+    /// The window is closed: asks for an acknowledgement.
+    pub const WINDOW_PROBE: u8 = 4;
+    /// Everything is acknowledged, and the connection closed.
+    pub const FIN: u8 = 5;
+    /// The other side closes as well.
+    pub const FIN_ACK: u8 = 6;
+    /// The last packet of all.
+    pub const CLOSED: u8 = 7;
     /// Of a data packet: its sender has reduced its window (CWR).
     pub const REDUCED: u8 = 1;
 }
@@ -66,10 +74,10 @@ impl Connection {
     }
 }
 
-/// Sends a packet of the handshake: `header` says between whom.
+/// Sends a packet without data or acknowledgement: `header` says between whom.
 pub fn signal(code: u8, header: Packet, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
     let port = cx.port_to(header.dst, header.hash)?;
-    let size = if code == code::ESTABLISHED { config.ack_header } else { config.syn_header };
+    let size = if matches!(code, code::SYN | code::SYN_ACK) { config.syn_header } else { config.ack_header };
     let id = cx.net.packets.insert(Packet {
         kind: PacketKind::Control,
         flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
@@ -153,9 +161,12 @@ pub fn send_answer(
 #[inline(never)]
 fn carry_blocks(answer: &Answer, blocks: usize, cx: &mut HostContext) -> u32 {
     let mut numbers = [0; 2 * BLOCKS];
-    for (place, block) in numbers.chunks_exact_mut(2).zip(&answer.blocks[..blocks]) {
-        place[0] = (block.0 - answer.expected) as u32;
-        place[1] = (block.1 - answer.expected) as u32;
+    let duplicate = Some(&answer.duplicate).filter(|block| block.0 < block.1);
+    let all = duplicate.into_iter().chain(&answer.blocks).take(blocks);
+    for (place, block) in numbers.chunks_exact_mut(2).zip(all) {
+        // What has come twice may lie below what is expected.
+        place[0] = block.0.wrapping_sub(answer.expected) as u32;
+        place[1] = block.1.wrapping_sub(answer.expected) as u32;
     }
     let stack = cx.net.stacks.insert();
     cx.net.stacks.carry_numbers(stack, numbers);
@@ -168,28 +179,33 @@ pub fn acknowledgement(packet: &Packet, cx: &HostContext) -> Acknowledgement {
         expected: packet.seq,
         blocks: Default::default(),
         count: 0,
+        duplicate: (0, 0),
         echo: packet.sent,
         window: u64::from(packet.aux),
         marked: packet.marked(),
     };
     if packet.telemetry != NONE {
         let numbers = cx.net.stacks.numbers(packet.telemetry);
-        for (block, pair) in ack.blocks.iter_mut().zip(numbers.chunks_exact(2)) {
-            if pair[0] < pair[1] {
-                *block = (packet.seq + u64::from(pair[0]), packet.seq + u64::from(pair[1]));
-                ack.count += 1;
-            }
+        let at = |offset: u32| packet.seq.wrapping_add_signed(i64::from(offset as i32));
+        for pair in numbers.chunks_exact(2).filter(|pair| pair[0] != pair[1]) {
+            ack.blocks[ack.count] = (at(pair[0]), at(pair[1]));
+            ack.count += 1;
         }
+        take_duplicate(&mut ack);
     }
     ack
 }
 
-/// The window that a receiver tells: all of its buffer, because the application reads at once, at the resolution of the
-/// window scale that it needs (RFC 7323 §2).
-pub fn window_of(config: &TcpConfig) -> u32 {
-    let buffer = config.receive_buffer.min(u64::from(u32::MAX >> 2)) as u32;
-    let scale = (u32::BITS - (buffer >> 16).leading_zeros()).min(14);
-    buffer >> scale << scale
+/// RFC 2883 §4: a first block below what is expected, or within the second one, is what has come twice.
+fn take_duplicate(ack: &mut Acknowledgement) {
+    let (first, second) = (ack.blocks[0], ack.blocks[1]);
+    let within = ack.count > 1 && second.0 <= first.0 && first.1 <= second.1;
+    if ack.count > 0 && (first.1 <= ack.expected || within) {
+        ack.duplicate = first;
+        ack.blocks.rotate_left(1);
+        ack.count -= 1;
+        ack.blocks[ack.count] = (0, 0);
+    }
 }
 
 /// How long a SYN is waited for, after so many in vain.

@@ -6,8 +6,8 @@
 //! moved the stream on first since the last acknowledgement.
 //!
 //! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
-//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark).
-//! Differs from the source: no reneging, no D-SACK, no FIN of its own; the application reads at once, so that the window
+//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first block).
+//! Differs from the source: no reneging, no FIN of its own; the application reads at once, so that the window
 //! is the buffer beyond the last byte in order.
 
 use super::scoreboard::{BLOCKS, Block};
@@ -24,6 +24,13 @@ pub struct Incoming {
     pub marked: bool,
     /// The sender has reduced its window (CWR).
     pub reduced: bool,
+}
+
+impl Incoming {
+    /// Above its last byte.
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.payload)
+    }
 }
 
 /// What the receiver answers.
@@ -43,11 +50,15 @@ pub struct Answer {
     pub echo: Time,
     /// ECN echo.
     pub marked: bool,
+    /// What has come twice, to be reported once; empty: nothing.
+    pub duplicate: Block,
 }
 
 impl Answer {
+    /// Blocks that it has, the one of a duplicate first.
     pub fn blocks(&self) -> usize {
-        self.blocks.iter().filter(|block| block.0 < block.1).count()
+        let beyond = self.blocks.iter().filter(|block| block.0 < block.1).count();
+        (beyond + usize::from(self.duplicate.0 < self.duplicate.1)).min(BLOCKS)
     }
 }
 
@@ -62,6 +73,8 @@ pub struct Receiver {
     end: Option<u64>,
     /// Segments since the last acknowledgement.
     unanswered: u32,
+    /// What has come twice since the last acknowledgement.
+    duplicate: Block,
     /// Of the segment to be echoed.
     echo: Time,
     /// `expected` of the last acknowledgement.
@@ -80,6 +93,7 @@ impl Receiver {
             limited: false,
             end: None,
             unanswered: 0,
+            duplicate: (0, 0),
             echo: Time::ZERO,
             answered: 0,
             congested: false,
@@ -113,7 +127,7 @@ impl Receiver {
             EcnEcho::Exact => self.congested = segment.marked,
             EcnEcho::Classic => self.congested = segment.marked || self.congested && !segment.reduced,
         }
-        let end = segment.first + u64::from(segment.payload);
+        let end = segment.end();
         if segment.last {
             self.end = Some(end);
         }
@@ -121,6 +135,9 @@ impl Receiver {
             self.echo = segment.sent;
         }
         self.unanswered += 1;
+        if config.duplicates && self.has((segment.first, end)) {
+            self.duplicate = (segment.first, end);
+        }
         if segment.first > self.expected {
             let block = (segment.first, end);
             self.limited = config.remembers > 0;
@@ -141,6 +158,11 @@ impl Receiver {
         }
         let now = filled || self.is_complete() || self.unanswered >= config.every;
         if now { Reply::Now } else { Reply::Later }
+    }
+
+    /// All of a block has come.
+    fn has(&self, (from, to): Block) -> bool {
+        to <= self.expected || self.beyond.iter().any(|block| block.0 <= from && to <= block.1)
     }
 
     /// Keeps a block beyond a hole, in front of all others.
@@ -193,6 +215,7 @@ impl Receiver {
         }
         self.unanswered = 0;
         self.answered = self.expected;
-        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested }
+        let duplicate = std::mem::take(&mut self.duplicate);
+        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested, duplicate }
     }
 }

@@ -39,7 +39,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    fn end(&self) -> u64 {
+    /// Above its last byte.
+    pub fn end(&self) -> u64 {
         self.first + u64::from(self.payload)
     }
     fn is(&self, mark: u8) -> bool {
@@ -135,6 +136,10 @@ impl Scoreboard {
     /// Number of the next new segment.
     pub fn next_number(&self) -> u64 {
         self.first + self.segments.len() as u64
+    }
+    /// Segments that have arrived beyond a hole; with a threshold that is never reached, all of them.
+    pub fn sacked_segments(&self) -> u32 {
+        self.above
     }
     /// Segments that are not acknowledged cumulatively.
     pub fn segments(&self) -> usize {
@@ -395,6 +400,50 @@ impl Scoreboard {
         self.lost += payload;
         self.waiting += if again { 0 } else { payload };
         self.from = self.from.min(number);
+    }
+
+    /// The segment of this number, if what was sent of it last may be in flight.
+    #[inline]
+    pub fn in_flight(&self, number: u64) -> Option<&Segment> {
+        let segment = self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        let gone = segment.is(mark::SACKED) || segment.is(mark::LOST) && !segment.is(mark::AGAIN);
+        (!gone).then_some(segment)
+    }
+
+    /// What was sent last of a segment is lost, be it the first time or another.
+    pub fn lose_last_sent(&mut self, number: u64) {
+        let segment = self.at_mut(number);
+        debug_assert!(!segment.is(mark::SACKED));
+        if segment.is(mark::AGAIN) {
+            segment.marks &= !mark::AGAIN;
+            let (payload, lost) = (u64::from(segment.payload), segment.is(mark::LOST));
+            self.again -= payload;
+            self.waiting += if lost { payload } else { 0 };
+            self.from = self.from.min(number);
+        }
+        self.lose(number);
+    }
+
+    /// A segment leaves once more to ask what has arrived: it does not count twice in the pipe.
+    pub fn probe_again(&mut self, number: u64, now: Time) -> (u64, u16) {
+        let segment = self.at_mut(number);
+        segment.marks |= mark::TWICE;
+        segment.sent = now;
+        (segment.first, segment.payload)
+    }
+
+    /// A timeout: the first segment is lost, and of the others those that `overdue` says of the time at which they were sent.
+    pub fn lose_overdue(&mut self, overdue: impl Fn(Time) -> bool) {
+        for number in self.first..self.next_number() {
+            let segment = self.at_mut(number);
+            segment.marks &= !mark::TIMED;
+            let sent = segment.sent;
+            if self.in_flight(number).is_some() && (number == self.first || overdue(sent)) {
+                self.lose_last_sent(number);
+            }
+        }
+        self.from = self.first;
+        self.from_any = self.first;
     }
 
     /// The first unacknowledged segment is lost, whatever has arrived beyond it.
