@@ -46,7 +46,7 @@ guided: $(NATIVE) ## build the native module anew by profile, for the last 3 to 
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
 
-docs: $(VENV)/.docs ## build the documentation into site/
+docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 validate: $(NATIVE) ## the long comparisons with published results

@@ -143,6 +143,8 @@ def test_figures_follow_the_width_of_the_window(browser, written):
     wide = browser.evaluate("document.querySelector('.plot svg').clientWidth")
     browser.size(500)
     browser.until(f"document.querySelector('.plot svg').clientWidth < {wide} - 300")
+    browser.size(1400)
+    browser.until(f"document.querySelector('.plot svg').clientWidth === {wide}")
 
 
 def test_a_point_of_a_figure_says_what_it_is(browser, written):

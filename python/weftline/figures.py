@@ -406,7 +406,7 @@ def unit_of_lines(
     points : bool
         A marker at each value.
     bands : bool
-        The rows have ``low`` and ``high``, the interval around y; it is shaded.
+        The rows have ``low`` and ``high``, the interval around y; it is drawn.
     order : str
         The field along which a line is drawn; that of x without it.
     interpolate : str
@@ -425,7 +425,10 @@ def unit_of_lines(
     solid = {"strokeDash": {"value": [1, 0]}}
     if bands:
         ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-        layers.insert(0, {"mark": {"type": "errorbar", "ticks": True}, "encoding": {"x": x, **ends, **solid}})
+        # Over numbers a band, over names a bar: a band would fill what is between two names.
+        over_numbers = x["type"] == "quantitative"
+        mark = {"type": "errorband", "opacity": 0.22} if over_numbers else {"type": "errorbar", "ticks": True}
+        layers.insert(0, {"mark": mark, "encoding": {"x": x, **ends}})
     # Where there are no markers, an invisible one at each value carries the tooltip.
     mark = {"type": "point", "filled": True, "size": 26 if points else 40, "opacity": 1 if points else 0}
     layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip, **solid}})
@@ -456,7 +459,7 @@ def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
     legend |= (
-        {"symbolSize": 70, "symbolDash": [1, 0]}
+        {"symbolSize": 70, "symbolDash": [1, 0], "symbolOpacity": 1}
         if marks
         else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     )
@@ -476,13 +479,18 @@ def told_apart(labels: Sequence[str], values: Sequence) -> dict:
 
 
 def _with_markers(unit: dict) -> dict:
-    """The unit with the channel of markers at its points alone: a line has none."""
+    """The unit with the channel of markers at its points alone, and that of dashes at its lines."""
     encoding = dict(unit["encoding"])
-    shape = encoding.pop("shape", None)
+    own = {"point": ("shape",), "line": ("strokeDash",)}
+    channels = {name: encoding.pop(name, None) for names in own.values() for name in names}
     layers = [
-        layer | {"encoding": layer["encoding"] | {"shape": shape}}
-        if shape and layer["mark"]["type"] == "point"
-        else layer
+        layer
+        | {
+            "encoding": {
+                name: channels[name] for name in own.get(layer["mark"]["type"], ()) if channels[name]
+            }
+            | layer["encoding"]
+        }
         for layer in unit["layer"]
     ]
     return unit | {"encoding": encoding, "layer": layers}
