@@ -41,6 +41,7 @@ def draw(p: Panel, title: str) -> figures.Figure:
         "type": "quantitative",
         "title": shown.axis or shown.title,
         "scale": {"scheme": "blues", "zero": True},
+        "legend": {"orient": "top", "titleLimit": 400, "gradientLength": 200},
     }
     most = max((cell["value"] for cell in cells), default=0)
     ink = {"condition": {"test": f"datum.value > {0.6 * most:g}", "value": "white"}, "value": "black"}

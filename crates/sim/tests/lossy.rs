@@ -29,6 +29,7 @@ const TRANSPORTS: &[(&str, Keys)] = &[
     ("pfabric", |_| String::new()),
     ("fastpass", fastpass_keys),
     ("rdma", rdma_keys),
+    ("mptcp", mptcp_keys),
 ];
 
 /// Draws keys of a transport: what follows its kind in an inline table.
@@ -126,12 +127,36 @@ fn rdma_keys(draw: &mut Draw) -> String {
     text
 }
 
+fn mptcp_keys(draw: &mut Draw) -> String {
+    // Short, as they double with every timeout in a row; patient, as long as that takes.
+    let mut text = format!(
+        ", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 30, send_buffer = \"1MB\"",
+        draw.of(&["300us", "2ms"]),
+        draw.of(&["300us", "5ms"])
+    );
+    let controller = draw.of(&["lia", "olia", "balia", "newreno", "cubic", "bbr"]);
+    write!(text, ", controller = {{ kind = \"{controller}\" }}").unwrap();
+    draw.key(&mut text, "subflows", &["1", "2", "3", "8"]);
+    draw.key(&mut text, "version", &["0", "1"]);
+    draw.key(&mut text, "join", &["\"confirmed\"", "\"at-once\""]);
+    draw.key(&mut text, "scheduler", &["\"min-rtt\"", "\"round-robin\"", "\"redundant\""]);
+    draw.key(&mut text, "receive_buffer", &["\"20KB\"", "\"100KB\""]);
+    draw.key(&mut text, "fail_after", &["1", "2", "1000"]);
+    draw.key(&mut text, "rejoin", &["\"100us\"", "\"10ms\"", "\"0s\""]);
+    draw.key(&mut text, "reinject", &["true", "false"]);
+    draw.key(&mut text, "opportunistic", &["true", "false"]);
+    draw.key(&mut text, "penalise", &["true", "false"]);
+    draw.key(&mut text, "sack_blocks", &["0", "1"]);
+    text
+}
+
 /// What differs between flows of different transports in a scenario does not matter here: one packet size for all.
 fn transport(draw: &mut Draw, mtu: u64, policy: &str) -> String {
     let (kind, keys) = draw.of(TRANSPORTS);
     // All pHost flows of a host are ordered by one policy.
     let policy = if kind == "phost" { format!(", policy = \"{policy}\"") } else { String::new() };
-    format!("{{ kind = \"{kind}\", mtu = \"{mtu}B\"{policy}{} }}", keys(draw))
+    let segment = if kind == "mptcp" { "mss" } else { "mtu" };
+    format!("{{ kind = \"{kind}\", {segment} = \"{mtu}B\"{policy}{} }}", keys(draw))
 }
 
 fn link(draw: &mut Draw, mbps: u64) -> String {

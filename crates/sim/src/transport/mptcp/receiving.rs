@@ -7,6 +7,7 @@ use super::{Mptcp, config_of};
 use crate::balance::mptcp::{Join, MptcpOption, Version, proof, short, token};
 use crate::config::MptcpConfig;
 use crate::engine::random::{RandomStream, mix64};
+use crate::measure::Entity;
 use crate::packet::{Packet, PacketId, flag};
 use crate::transport::tcp::incoming::StreamKey;
 use crate::transport::tcp::packets::{segment, send_answer};
@@ -247,6 +248,10 @@ impl Mptcp {
         let length = arrival.assembly.expected();
         let Some(arrival) = self.arrivals.open.remove(&flow) else { return };
         self.arrivals.tokens.remove(&arrival.token);
+        if cx.settings.subflows {
+            let most = arrival.assembly.most_waiting() as f64;
+            cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
+        }
         for slot in arrival.streams {
             self.incoming.close(slot);
         }

@@ -7,6 +7,7 @@ use super::{Mptcp, RETRY, TOKENS, config_of};
 use crate::config::JoinRule;
 use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
+use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
 use crate::transport::tcp::connection::{Connection, Phase};
 use crate::transport::tcp::source::Source;
@@ -169,6 +170,12 @@ impl Mptcp {
             cx.ended.push(Ended { flow: sender.flow, host: cx.host, at_receiver: false });
         }
         cx.record(record);
+        if cx.settings.subflows {
+            let sender = &self.senders[number as usize];
+            sender.measure(|metric, value| {
+                cx.net.recorder.sample(cx.net.now, Entity::Flow(sender.flow), metric, value);
+            });
+        }
         self.close(number, Phase::Done, cx);
     }
 

@@ -144,7 +144,8 @@ impl Connection {
         let initial = mss * u64::from(config.initial_window);
         let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
         let law = config.controller.start(&context);
-        let rates = law.needs_rate().then(Box::default);
+        let rates: Option<Box<RateEstimator>> = law.needs_rate().then(Box::default);
+        let notes_losses = rates.is_some();
         let application = config.application;
         Connection {
             flow,
@@ -159,7 +160,8 @@ impl Connection {
                 config.mss,
                 if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
                 config.recovery.reactions,
-            ),
+            )
+            .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
@@ -303,8 +305,14 @@ impl Connection {
             return self.take_like_ns3(now, config);
         }
         let next = self.next(now, config);
+        let probes = self.probe.wanted;
         let sending = self.send(next, now, config)?;
         self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
         Some(sending)
     }
 
@@ -329,13 +337,8 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let new = matches!(next, Next::New(_));
-        if probes {
-            self.probe.sent(self.board.next(), !new);
-        }
-        let reduced = new && std::mem::take(&mut self.ecn.tell);
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
-        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 
@@ -351,7 +354,7 @@ impl Connection {
     /// A segment leaves, with nothing else in flight if `idle`.
     fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
-            rates.send(number, now, idle);
+            rates.send(number, now, idle, self.board.pipe());
         }
         if let Some(rack) = &mut self.rack {
             rack.sent(number, now);

@@ -59,7 +59,7 @@ impl Connection {
     fn count_duplicate(&mut self, step: &mut Step, now: Time, config: &TcpConfig) {
         match self.state {
             State::Loss => return,
-            State::Recovery => return self.reduce_window(step, config),
+            State::Recovery => return self.reduce(step, config),
             _ => self.duplicates += 1,
         }
         if self.state == State::Open {
@@ -89,13 +89,13 @@ impl Connection {
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
             self.prr = Prr::new(self.board.outstanding());
-            self.reduce_window(step, config);
+            self.reduce(step, config);
         }
         self.retransmit(now, config);
     }
 
     /// Proportional rate reduction.
-    fn reduce_window(&mut self, step: &Step, config: &TcpConfig) {
+    fn reduce(&mut self, step: &Step, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
@@ -123,7 +123,7 @@ impl Connection {
         match self.state {
             State::Recovery if before => {
                 if acked.segments > 0 {
-                    self.reduce_window(step, config);
+                    self.reduce(step, config);
                 }
                 if !self.board.front_is_again() {
                     self.retransmit(now, config);
@@ -169,7 +169,9 @@ impl Connection {
         if left == State::Recovery {
             self.duplicates = 0;
             self.restart(true, now, config);
-            self.window.cwnd = self.window.ssthresh;
+            if !self.law.steers_recovery() {
+                self.window.cwnd = self.window.ssthresh;
+            }
         }
         if self.state == State::Open {
             self.grow_by(segments, acked);

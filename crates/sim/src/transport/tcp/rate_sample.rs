@@ -5,7 +5,7 @@
 //! (acknowledgement), §3.4 (limited by the application).
 
 use super::scoreboard::Segment;
-use crate::congestion::window::RateSample;
+use crate::congestion::window::{LostSegment, RateSample};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -16,6 +16,8 @@ struct Departure {
     delivered_at: Time,
     first_sent: Time,
     app_limited: bool,
+    in_flight: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub struct RateEstimator {
     first: u64,
     delivered: u64,
     delivered_at: Time,
+    /// Bytes found to be lost.
+    lost: u64,
     /// When the packet was sent that begins the interval in which bytes were sent.
     first_sent: Time,
     /// The application has nothing more until so much has been delivered; 0: it has.
@@ -45,8 +49,8 @@ impl RateEstimator {
         self.delivered
     }
 
-    /// A segment leaves: `number` among all of the flow, with nothing else in flight if `idle`.
-    pub fn send(&mut self, number: u64, now: Time, idle: bool) {
+    /// A segment leaves: `number` among all of the flow, with nothing else in flight if `idle`, with it `in_flight` bytes.
+    pub fn send(&mut self, number: u64, now: Time, idle: bool, in_flight: u64) {
         if idle {
             self.first_sent = now;
             self.delivered_at = now;
@@ -56,6 +60,8 @@ impl RateEstimator {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited_until > 0,
+            in_flight,
+            lost: self.lost,
         };
         let place = (number - self.first) as usize;
         match self.departures.get_mut(place) {
@@ -93,7 +99,24 @@ impl RateEstimator {
             interval: if valid { interval } else { Time::ZERO },
             prior_delivered: departure.delivered,
             app_limited: departure.app_limited,
+            in_flight: departure.in_flight,
+            lost: self.lost - departure.lost,
         }
+    }
+
+    /// A segment is found to be lost; none where it has been acknowledged meanwhile.
+    pub fn lose(&mut self, number: u64, (first, payload): (u64, u16), now: Time) -> Option<LostSegment> {
+        let departure = self.departures.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        self.lost += u64::from(payload);
+        Some(LostSegment {
+            now,
+            first,
+            bytes: u64::from(payload),
+            in_flight: departure.in_flight,
+            lost_since: self.lost - departure.lost,
+            app_limited: departure.app_limited,
+            delivered_ever: self.delivered,
+        })
     }
 
     /// The application has nothing to send while so much is in flight.

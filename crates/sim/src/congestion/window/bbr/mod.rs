@@ -16,7 +16,7 @@
 //! smoothed time.
 //! Parameters: see [`BbrParameters::read`].
 
-mod model;
+pub(super) mod model;
 
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
