@@ -67,11 +67,11 @@ clean: ## remove everything that was built
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "weftline needs Python 3.11 or newer"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2' 'vl-convert-python>=1.7'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2' 'vl-convert-python>=1.9'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ruff>=0.15'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ray>=2.40' 'ruff>=0.15'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -19,8 +19,8 @@ def test_every_shipped_experiment_is_consistent(engine, name, tmp_path):
     size = reproduce.chosen_size(experiment, full=True)
     assert (trials.plan if experiment.tries else reproduce.plan_points)(experiment, size, tmp_path)
     for figure in experiment.figures:
-        labels = set(experiment.variants(figure, figure.lines))
-        panels = [dict(choice) for choice in experiment.panels(figure)]
+        labels = set(experiment.named(figure, figure.lines))
+        panels = [dict(choice) for choice in experiment.panels(figure, asked=experiment.axes)]
         for entry in experiment.published(figure):
             assert entry["line"] in labels or (experiment.tries and entry["line"] == "paper")
             assert any(entry.get("panel", {}).items() <= panel.items() for panel in panels)

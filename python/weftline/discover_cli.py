@@ -1,4 +1,4 @@
-"""Commands to begin with and to find one's way: `new`, `explain`, `completions`, `doctor`."""
+"""Commands to begin with and to find one's way: `new`, `explain`, `completions`, `view`, `doctor`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
 
     completions = command("completions", _completions, "print a script that completes commands in a shell")
     completions.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
+
+    view = command("view", _view, "look at runs in the browser: list, filter, compare, ask in SQL")
+    view.add_argument("folder", metavar="DIR", help="a result store, or a folder of run folders")
+    view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: a free one)")
+    view.add_argument("--open", action="store_true", help="open the browser too")
 
     doctor = command("doctor", _doctor, "say what this machine has for weftline, and what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
@@ -54,7 +59,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
     for key in ("text", "equations", "source", "validation"):
-        if entry.get(key):
+        if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
     if entry.get("parameters"):
         rows = [
@@ -68,6 +73,28 @@ def _completions(options: argparse.Namespace) -> int:
     from weftline import cli, completions
 
     print(completions.script(options.shell, cli.parser()), end="")
+    return 0
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and text.isascii() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
+    return int(text)
+
+
+def _view(options: argparse.Namespace) -> int:
+    from weftline import view
+
+    server = view.View(options.folder, port=options.port)
+    try:
+        print(f"{server.url}\nThis machine alone can open it. Ctrl-C ends it.", flush=True)
+        if options.open:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    except KeyboardInterrupt:
+        print()
     return 0
 
 

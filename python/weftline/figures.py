@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from weftline import quantities
 from weftline.lines import PERCENTILES, Line, Mean, at_share
 from weftline.metrics import metric
 from weftline.terminal import Table
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A900")
 DASHES = ([1, 0], [8, 3], [3, 3], [10, 3, 2, 3], [6, 2, 2, 2, 2, 2], [12, 4], [2, 2], [5, 5])
 SHAPES = (
@@ -47,6 +48,30 @@ class Figure:
     spec: dict
     caption: str = ""
     tables: list[Table] = field(default_factory=list)
+
+    def save(
+        self, path: str | Path, *, width: str | float | None = None, grey: bool = False, dpi: int = 300
+    ) -> Path:
+        """Write the figure as SVG, PDF, PNG or JSON, by the extension of `path`, and return the path.
+
+        Parameters
+        ----------
+        width : str or float, optional
+            ``"column"``, ``"page"``, ``"ieee-column"``, ``"ieee-page"``, ``"slide"``, or a number of points.
+        grey : bool
+            Black and greys instead of colours.
+        dpi : int
+            Dots per inch of a PNG.
+        """
+        from weftline import export
+
+        return export.save(self, path, width=width, grey=grey, dpi=dpi)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+        """Return what notebooks show: the specification, where they draw it, and the picture."""
+        from weftline import notebook
+
+        return notebook.mimebundle(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +127,7 @@ def slowdown(
         "field": "y",
         "type": "quantitative",
         "title": f"FCT slowdown over that of {over}" if over else "FCT slowdown",
-        "scale": {"type": "log", "nice": False, "zero": False, "padding": 8},
+        "scale": {"type": "log", "nice": False, "padding": 8},
         "axis": {"format": "~g", "tickCount": 6},
     }
     labels = [line.label for line in lines]
@@ -161,7 +186,7 @@ def queue_cdf(
         if line.runs[0].queues
     ]
     columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
-    return Figure(title=title, spec=spec, caption=note, tables=[Table(columns, rows_text)])
+    return Figure(title=title, spec=_with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
 
 
 def over_time(
@@ -204,9 +229,8 @@ def over_time(
             named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
         labels += list(named)
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
-    unit = "us"
-    if max((row["x"] for row in rows), default=0) > 5000:
-        unit, rows = "ms", [row | {"x": row["x"] / 1000} for row in rows]
+    unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
+    rows = [row | {"x": float(f"{1000 * factor * row['x']:.7g}")} for row in rows]
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
     if log:
@@ -284,13 +308,15 @@ def against_number(
         y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
         y["axis"] = {"format": ",~r", "tickCount": 6}
         units.append(
-            {
-                "width": WIDTH * 3 // 2,
-                "height": HEIGHT,
-                "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
-                "encoding": encoding,
-                "layer": _layers(x, y, bool(diagram.published)),
-            }
+            _with_markers(
+                {
+                    "width": WIDTH * 3 // 2,
+                    "height": HEIGHT,
+                    "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
+                    "encoding": encoding,
+                    "layer": _layers(x, y, bool(diagram.published)),
+                }
+            )
         )
     return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
 
@@ -304,6 +330,7 @@ def trend(
     axes: tuple[str, str],
     log: str = "",
     zero: bool = True,
+    points_at: str = "values",
     caption: str = "",
 ) -> Figure:
     """Return lines of (line, x, y) over a number, published points as hollow markers.
@@ -316,6 +343,9 @@ def trend(
         Logarithmic axes.
     zero : bool
         Whether a linear axis of y begins at 0.
+    points_at : {"values", "published", "steps"}
+        "values": a marker and a tick at every value; "published": plain lines; "steps": lines that rise
+        where a value is, as a distribution's.
     """
     rows = [_row(line, x, y) for line, x, y in points]
     rows += [_row(line, x, y, published=True) for line, x, y in published]
@@ -323,20 +353,20 @@ def trend(
     x = {"field": "x", "type": "quantitative", "title": axes[0]}
     x |= {
         "scale": {"zero": False, "nice": False, "padding": 12},
-        "axis": {"values": ticks, "format": ",.4~r"},
+        "axis": {"format": ",.4~r"} | ({"values": ticks} if points_at == "values" else {}),
     }
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
     y["scale"] = {"zero": zero}
     for name, channel in (("x", x), ("y", y)):
         if name in log:
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
-    if "x" in log and ticks:
+    if "x" in log and ticks and points_at == "values":
         x["axis"]["values"] = _apart(ticks)
     spec = _base(rows, list(labels), marks=True)
-    layers = _layers(x, y, bool(published))
+    layers = _layers(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
     spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
     note = "Lines are measured here, hollow markers are published." if published else ""
-    return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip())
+    return Figure(title=title, spec=_with_markers(spec), caption=f"{caption} {note}".strip())
 
 
 def _apart(ticks: Sequence[float]) -> list[float]:
@@ -346,6 +376,60 @@ def _apart(ticks: Sequence[float]) -> list[float]:
         if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.15:
             chosen.append(tick)
     return chosen
+
+
+def time_unit(longest_ns: float) -> tuple[str, float]:
+    """Return the unit of an axis of times, and the factor from nanoseconds to it."""
+    steps = ((5e9, "s", 1e-9), (5e6, "ms", 1e-6), (5e3, "us", 1e-3))
+    return next(((unit, factor) for least, unit, factor in steps if longest_ns >= least), ("ns", 1.0))
+
+
+def rows_of(rows: list[dict]) -> dict:
+    """Return the beginning of a specification: its schema and its data."""
+    return {"$schema": SCHEMA, "data": {"values": rows}}
+
+
+def unit_of_lines(
+    labels: Sequence[str],
+    x: dict,
+    y: dict,
+    *,
+    points: bool = True,
+    bands: bool = False,
+    order: str = "",
+    interpolate: str = "",
+) -> dict:
+    """Return encoding and layers of lines told apart by colour, dash and marker.
+
+    Parameters
+    ----------
+    points : bool
+        A marker at each value.
+    bands : bool
+        The rows have ``low`` and ``high``, the interval around y; it is shaded.
+    order : str
+        The field along which a line is drawn; that of x without it.
+    interpolate : str
+        Vega-Lite's name of how two values are joined.
+    """
+    encoding = _base([], list(labels), marks=points)["encoding"]
+    tooltip = [
+        {"field": "line", "title": "scheme"},
+        *({"field": axis["field"], "type": axis["type"], "title": axis["title"]} for axis in (x, y)),
+    ]
+    line = {"type": "line", "strokeWidth": 1.8, "clip": True, "point": False}
+    if interpolate:
+        line["interpolate"] = interpolate
+    along = {"order": {"field": order, "type": "quantitative"}} if order else {}
+    layers = [{"mark": line, "encoding": {"x": x, "y": y, **along}}]
+    solid = {"strokeDash": {"value": [1, 0]}}
+    if bands:
+        ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+        layers.insert(0, {"mark": {"type": "errorbar", "ticks": True}, "encoding": {"x": x, **ends, **solid}})
+    # Where there are no markers, an invisible one at each value carries the tooltip.
+    mark = {"type": "point", "filled": True, "size": 26 if points else 40, "opacity": 1 if points else 0}
+    layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip, **solid}})
+    return _with_markers({"encoding": encoding, "layer": layers})
 
 
 def _row(
@@ -377,14 +461,31 @@ def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
         else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
     )
 
-    def channel(values: Sequence, *, shown: bool = True) -> dict:
-        scale = {"domain": labels, "range": [values[i % len(values)] for i in range(count)]}
-        return {"field": "line", "type": "nominal", "scale": scale, "legend": legend if shown else None}
-
-    encoding = {"color": channel(COLOURS), "strokeDash": channel(DASHES, shown=not marks)}
+    encoding = {"color": told_apart(labels, COLOURS), "strokeDash": told_apart(labels, DASHES)}
     if marks:
-        encoding["shape"] = channel(SHAPES)
+        encoding["shape"] = told_apart(labels, SHAPES)
+    for channel in encoding.values():
+        channel["legend"] = legend
     return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
+
+
+def told_apart(labels: Sequence[str], values: Sequence) -> dict:
+    """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
+    scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
+    return {"field": "line", "type": "nominal", "scale": scale}
+
+
+def _with_markers(unit: dict) -> dict:
+    """The unit with the channel of markers at its points alone: a line has none."""
+    encoding = dict(unit["encoding"])
+    shape = encoding.pop("shape", None)
+    layers = [
+        layer | {"encoding": layer["encoding"] | {"shape": shape}}
+        if shape and layer["mark"]["type"] == "point"
+        else layer
+        for layer in unit["layer"]
+    ]
+    return unit | {"encoding": encoding, "layer": layers}
 
 
 def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True) -> list[dict]:
@@ -422,12 +523,14 @@ def _faceted(
             "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
                        "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
         },
-        "spec": {
-            "width": WIDTH,
-            "height": HEIGHT,
-            "encoding": encoding,
-            "layer": _layers(x, y, any_published),
-        },
+        "spec": _with_markers(
+            {
+                "width": WIDTH,
+                "height": HEIGHT,
+                "encoding": encoding,
+                "layer": _layers(x, y, any_published),
+            }
+        ),
         "resolve": {"scale": {"y": "independent"}},
     }  # fmt: skip
 

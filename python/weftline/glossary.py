@@ -38,6 +38,25 @@ SERIES = {
     "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
     "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
     "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
+    "drops_buffer": ("over time, by port", "Drops for want of room in an interval; measure.disciplines."),
+    "drops_early": ("over time, by port", "Drops in an interval that tell senders to slow down."),
+    "drops_filter": ("over time, by port", "Drops by Cebinae's filter in an interval."),
+    "drops_horizon": ("over time, by port", "Drops by AFQ in an interval: beyond its last round."),
+    "saturated_share": (
+        "over time, by port",
+        "Cebinae: share of the interval's windows that were saturated.",
+    ),
+    "top_flows": (
+        "over time, by port",
+        "Cebinae: flows made top in a saturated window, mean of the interval.",
+    ),
+    "tail_share": (
+        "over time, by port",
+        "Cebinae: share of the packets let pass that wait for the next round.",
+    ),
+    "cache_misses": ("over time, by port", "Cebinae: packets that the flow cache had no slot for."),
+    "rate_top_bps": ("over time, bit/s, by port", "Cebinae: what the top flows may send in the next round."),
+    "rate_bottom_bps": ("over time, bit/s, by port", "Cebinae: what all others may send in the next round."),
     "paused": ("over time, 0 or 1, by port", "1 at each PAUSE that arrives, 0 at each RESUME."),
 }
 
@@ -59,6 +78,8 @@ SUMMARY = {
     "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
     "wall_seconds": ("key of summary.json, s", "Time on the wall that the run took."),
     "peak_memory_bytes": ("key of summary.json, bytes", "Most memory that the process held."),
+    "drop_causes": ("key of summary.json", "Drops by why, of every port that has a buffer of its own."),
+    "cebinae": ("key of summary.json", "What Cebinae decided at its ports, over the whole run."),
     "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
     "links": ("key of summary.json", "Packets, bytes, drops, marks and pauses by kind of link."),
     "balance": ("key of summary.json", "Packet-hops of the busiest region over the mean of all."),
@@ -89,6 +110,22 @@ METRICS = {
         "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
         "equal, 1/n if one has all."
     ),
+    "jain_98_99": "The same as the authors of Cebinae count it: without the last second.",
+    "jain_ideal": (
+        "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
+        "between the switches of a dumbbell or a parking lot."
+    ),
+    "first_share": "Share of the first flow's group in all goodput.",
+    "cebinae_saturated": "Recomputations of Cebinae that found their link saturated, over all.",
+    "cebinae_top": "Flows that Cebinae made top in a window that found the link saturated, mean.",
+    "cebinae_tail": "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
+    "cebinae_filter_drops": "Packets that Cebinae's filter dropped: their group had used up both rounds.",
+    "cebinae_buffer_drops": "Packets that the full buffer of a port under Cebinae dropped.",
+    "cebinae_misses": "Packets of flows that found no slot in Cebinae's flow cache.",
+    "drops_buffer": "Packets that disciplines with a buffer of their own dropped for want of room.",
+    "drops_early": "Packets that CoDel, RED or DualPI2 dropped to tell their senders to slow down.",
+    "drops_filter": "Packets that Cebinae's filter dropped.",
+    "drops_horizon": "Packets that AFQ dropped: their turn would have come after its last round.",
     "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
     "goodput_total": "Sum of the mean goodputs of the measured flows.",
     "goodput_98_99": "The same as the authors of Cebinae count it: without the last second, times 98/99.",

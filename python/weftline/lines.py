@@ -30,6 +30,16 @@ class Mean:
         found = stats.estimate(values)
         return None if found is None else cls(found.mean, found.half)
 
+    @property
+    def low(self) -> float:
+        """Lower end of the interval; the mean itself without one."""
+        return self.value - (self.interval or 0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.value + (self.interval or 0)
+
     def text(self, write) -> str:
         """Return ``"1.23"`` or ``"1.23 ±0.05"``, each number as `write` writes it."""
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"

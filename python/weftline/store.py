@@ -37,14 +37,14 @@ from weftline.errors import InputError
 try:
     import fcntl
 except ImportError:  # not on Windows: see above
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 FINISHED = ("done", "stalled")
 """A stalled run ended too, and would end so again."""
 _FILE_KEYS = frozenset({"file", "sizes", "queries"})
 """Keys of a scenario whose value may be the name of a file."""
-_INDEXED = (
+INDEXED = (
     "flows", "flows_done", "end_ns", "packet_hops", "cpu_seconds", "wall_seconds", "drops", "pauses",
     "ecn_marks", "bytes_on_wire", "fingerprint",
 )  # fmt: skip
@@ -294,7 +294,7 @@ class Store:
             else:
                 self.put_aside(of.folder)
                 os.rename(part, of.folder)
-        self._note(_entry_of(of.folder, dict(of.choice)))
+        self._note(entry_of(of.folder, dict(of.choice)))
         self.forget_failure(of.key)
 
     def put_aside(self, folder: Path) -> Path:
@@ -338,7 +338,7 @@ class Store:
         known = {key: entry for key, entry in self._indexed() if key in there}
         for key in sorted(there - known.keys()):
             if state_of(self.points / key) == "finished":
-                known[key] = _entry_of(self.points / key, {})
+                known[key] = entry_of(self.points / key, {})
                 with contextlib.suppress(OSError):  # a store that may only be read
                     self._note(known[key])
         return [known[key] for key in sorted(known)]
@@ -374,7 +374,8 @@ def _scan(folder: Path) -> list[os.DirEntry]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
 
 
-def _entry_of(folder: Path, choice: Mapping[str, str]) -> Entry:
+def entry_of(folder: Path, choice: Mapping[str, str]) -> Entry:
+    """Return what the index says of the run in a folder."""
     summary = json.loads((folder / "summary.json").read_bytes())
     versions = summary.get("versions")
     return Entry(
@@ -384,7 +385,7 @@ def _entry_of(folder: Path, choice: Mapping[str, str]) -> Entry:
         status=str(summary.get("status")),
         version=str(versions.get("weftline", "")) if isinstance(versions, dict) else "",
         choice=choice,
-        numbers={name: summary[name] for name in _INDEXED if name in summary},
+        numbers={name: summary[name] for name in INDEXED if name in summary},
     )
 
 

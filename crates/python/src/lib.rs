@@ -35,9 +35,11 @@ mod _native {
     #[pymodule_export]
     use runs::run;
     #[pymodule_export]
-    use scenarios::{check, explain, names, resolve, schema};
+    use scenarios::{check, explain, names, network, resolve, schema};
     #[pymodule_export]
-    use tables::{Table, backlog, completion, deadlines, queues, series, shares, slowdown, table};
+    use tables::{
+        Table, backlog, completion, deadlines, distribution, queues, series, shares, slowdown, table,
+    };
 
     /// The version of weftline.
     #[pyfunction]

@@ -369,6 +369,9 @@ mod tests {
             balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
+            probes_settled: None,
+            last_loss: None,
+            receiving: None,
             fingerprint: 0xabc,
             ports: vec![
                 (3, 0, PortTotals::default()),

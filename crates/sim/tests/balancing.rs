@@ -27,6 +27,7 @@ fn hula(interval_us: u64, ranks: u8) -> HulaConfig {
         hysteresis: 0,
         hardware: false,
         staggered: true,
+        subflows: Default::default(),
     }
 }
 

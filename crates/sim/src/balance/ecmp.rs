@@ -27,15 +27,21 @@ impl Ecmp {
     pub fn new(salt: u64, node: u32) -> Ecmp {
         Ecmp { salt: mix64(salt ^ mix64(u64::from(node) + 1)) }
     }
+
+    /// Which of `count` ways a hash goes.
+    #[inline]
+    pub fn way(&self, hash: u32, count: usize) -> usize {
+        let mixed = (u64::from(hash) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // The high half is well mixed; multiply-shift takes it to 0..n without a division.
+        let high = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
+        ((high * count as u64) >> 32) as usize
+    }
 }
 
 impl LoadBalancer for Ecmp {
     #[inline]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
-        let mixed = (u64::from(packet.hash) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // The high half is well mixed; multiply-shift takes it to 0..n without a division.
-        let high = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
-        ((high * candidates.len() as u64) >> 32) as usize
+        self.way(packet.hash, candidates.len())
     }
 }
 

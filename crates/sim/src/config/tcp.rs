@@ -55,10 +55,10 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
-    /// What has come twice is reported (D-SACK).
-    pub duplicates: bool,
     /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
     pub remembers: u32,
+    /// What has come twice is reported (D-SACK).
+    pub duplicates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

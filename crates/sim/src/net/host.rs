@@ -1,4 +1,11 @@
-//! A host: NIC ports, and the transports that they pull packets from.
+//! A host: NIC ports, and the transports that they pull packets from; between them, where something is asked for there, its edge.
+
+mod edge;
+mod paths;
+mod receiving;
+
+pub use edge::{Edge, EdgeTotals};
+pub use receiving::TRAIL_SHIFT;
 
 use super::PortId;
 use super::agenda::Action;
@@ -20,6 +27,8 @@ pub struct Host {
     pub transports: Vec<TransportState>,
     /// The transport that is asked first for the next packet: the one behind the one that gave the last.
     pub turn: usize,
+    /// What packets pass between transports and links; none: nothing.
+    pub edge: Option<Box<Edge>>,
 }
 
 /// What a host works with: everything of the network but the hosts.
@@ -61,13 +70,49 @@ impl Host {
                     self.kick(port, around);
                 }
             }
-            _ => {
-                let transport = packet.transport;
-                let mut cx = self.context(transport, around);
-                if let Some(port) = self.transports[usize::from(transport)].receive(id, &mut cx) {
-                    self.kick(port, around);
-                }
-            }
+            _ if self.edge.is_some() => self.receive_at_edge(port, id, around),
+            _ => self.deliver(id, around),
+        }
+    }
+
+    /// A transport gets a packet.
+    #[inline]
+    fn deliver(&mut self, id: PacketId, around: &mut Surroundings) {
+        let transport = around.net.packets[id].transport;
+        let mut cx = self.context(transport, around);
+        if let Some(port) = self.transports[usize::from(transport)].receive(id, &mut cx) {
+            self.kick(port, around);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_at_edge(&mut self, port: PortId, id: PacketId, around: &mut Surroundings) {
+        let at = (self.node, port - self.first_port);
+        if let Some(edge) = &mut self.edge {
+            edge.comes(around.net, around.map, id, at);
+        }
+        self.deliver_ready(around);
+    }
+
+    /// The transports get what the edge has for them.
+    fn deliver_ready(&mut self, around: &mut Surroundings) {
+        let Some(edge) = &mut self.edge else { return };
+        let ready = edge.ready();
+        if let Some(at) = edge.alarm() {
+            let timer = Action::Timer { host: self.index, token: 0, transport: edge::TIMER };
+            around.net.schedule(self.index, at, timer);
+        }
+        ready.iter().for_each(|&id| self.deliver(id, around));
+        if let Some(edge) = &mut self.edge {
+            edge.give_back(ready);
+        }
+    }
+
+    /// No packet of a flow that a transport received here can come any more.
+    pub fn forget(&mut self, flow: FlowId, transport: u8) {
+        self.transports[usize::from(transport)].forget(flow);
+        if let Some(edge) = &mut self.edge {
+            edge.forget(flow);
         }
     }
 
@@ -79,8 +124,12 @@ impl Host {
         }
     }
 
-    /// A timer of one of the transports.
+    /// A timer of one of the transports, or of the edge.
     pub fn timer(&mut self, transport: u8, token: u32, around: &mut Surroundings) {
+        if transport == edge::TIMER {
+            self.edge.iter_mut().for_each(|edge| edge.timer(around.net));
+            return self.deliver_ready(around);
+        }
         let mut cx = self.context(transport, around);
         if let Some(port) = self.transports[usize::from(transport)].on_timer(token, &mut cx) {
             self.kick(port, around);
@@ -115,6 +164,9 @@ impl Host {
             None => self.pull(port_id, around),
         };
         if let Some(id) = next {
+            if let Some(edge) = &mut self.edge {
+                edge.leaves(around.net, around.map, id, (self.node, port_id - self.first_port));
+            }
             around.net.transmit(port_id, id, false);
             self.look_ahead(port_id, around);
         }
@@ -177,6 +229,9 @@ impl Host {
         for transport in 0..self.transports.len() {
             let mut cx = self.context(transport as u8, around);
             self.transports[transport].finish(&mut cx);
+        }
+        if let Some(edge) = &mut self.edge {
+            edge.finish(around.net);
         }
     }
 }

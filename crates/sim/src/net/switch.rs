@@ -36,8 +36,12 @@ pub struct Switch {
     pub cuts_through: u16,
     /// They are held back until their tails can follow without a gap.
     pub waits_for_tails: bool,
-    /// They are, or the balancer writes into them.
+    /// Packets keep a trail of their way.
+    pub traces: bool,
+    /// One of these, or the balancer writes into packets.
     pub looks_closer: bool,
+    /// The balancer reads and marks packets before it chooses.
+    pub marks: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// The balancer is told of every packet that leaves.
@@ -79,17 +83,23 @@ impl Switch {
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        if self.marks {
+            self.mark(net, port, id);
+        }
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
-                let seen = OwnPorts { net, first: self.first_port };
+                let seen = OwnPorts { net, first: self.first_port, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
             NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
         if self.looks_closer {
+            if self.traces {
+                self.leave_trail(net, out_local, id);
+            }
             if self.balancer.writes_headers() {
                 self.write_header(net, port, out, id);
             }

@@ -129,6 +129,35 @@ mod tests {
         }
     }
 
+    /// Three rounds of 3000 B by hand. Flow 0 bids at 0, 1500, 3000, ...: rounds 0, 0, 1, 1, 2, 2, and the seventh packet is beyond the
+    /// last. Flow 1, of 2000 B, bids at 0, 2000, 4000, 6000: rounds 0, 0, 1, 2. A round is sent whole before the next, each queue in
+    /// the order in which packets came.
+    #[test]
+    fn bids_fall_into_rounds_as_worked_out_by_hand() {
+        let mut port = afq(3, 3000);
+        let mut dropped = Vec::new();
+        for name in 0..7 {
+            dropped.extend(port.offer(Time::ZERO, 0, name, 1500));
+        }
+        for name in 10..14 {
+            dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
+        }
+        assert_eq!((dropped, port.queue.drops()), (vec![6], [0, 0, 0, 1]));
+        let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
+        assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
+    }
+
+    /// With one counter for all, flows are charged for each other: the sketch never counts too little (count-min), so they get less
+    /// room, not more.
+    #[test]
+    fn flows_that_share_every_counter_are_charged_for_each_other() {
+        let config = AfqConfig { rounds: 4, round_bytes: 1500, sketch_rows: 2, sketch_slots: 1 };
+        let mut port = Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000));
+        let dropped: Vec<u64> =
+            (0..6).flat_map(|name| port.offer(Time::ZERO, name as u32 % 2, name, 1500)).collect();
+        assert_eq!(dropped, [4, 5]);
+    }
+
     #[test]
     fn a_flow_that_was_silent_begins_in_the_present_round() {
         let mut port = afq(8, 1500);

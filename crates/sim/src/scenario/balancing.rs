@@ -32,6 +32,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
             }
         }
         BalancerConfig::Conga(conga) => conga_serves(section, network, conga.three_tier),
+        BalancerConfig::Clove(_) => clove_serves(section, network),
         BalancerConfig::Ecmp { .. }
         | BalancerConfig::Spray
         | BalancerConfig::RoundRobin
@@ -50,6 +51,7 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
         BalancerConfig::LetFlow(_)
         | BalancerConfig::Presto { .. }
         | BalancerConfig::Hula(_)
+        | BalancerConfig::Clove(_)
         | BalancerConfig::Conga(_) => true,
         BalancerConfig::Ecmp { .. }
         | BalancerConfig::Spray
@@ -67,6 +69,21 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
     Some(format!(
         "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"
     ))
+}
+
+/// CLOVE's hosts choose among the ways behind one link.
+fn clove_serves(section: &mut Section, network: &Network) {
+    let topology = &network.topology;
+    let ports = topology.ports();
+    let several = topology.hosts().into_iter().find(|&host| ports[host as usize].len() > 1);
+    if let Some(host) = several {
+        let message = format!(
+            "\"clove\" is for hosts with one link, and {} has {}: what it hears of a path does not say by which link",
+            topology.nodes[host as usize].name,
+            ports[host as usize].len()
+        );
+        section.complain("balancer.kind", message);
+    }
 }
 
 /// CONGA's leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
@@ -208,7 +225,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_meant_are_refused() {
-        for kind in ["letflow", "conga", "hula", "mp-hula"] {
+        for kind in ["letflow", "conga", "clove", "hula", "mp-hula"] {
             let wrong = problem(LEAVES, &format!("kind = \"{kind}\", gap = \"0s\""));
             assert!(
                 wrong.contains("switch.balancer.gap: 0s would make a flowlet of every packet"),
@@ -267,7 +284,7 @@ mod tests {
 
     #[test]
     fn networks_without_a_choice_need_no_reason() {
-        for kind in ["hula", "mp-hula", "conga", "letflow", "drill", "presto"] {
+        for kind in ["hula", "mp-hula", "conga", "clove", "letflow", "drill", "presto"] {
             assert_eq!(problem("kind = \"star\"", &format!("kind = \"{kind}\"")), "");
         }
     }

@@ -44,9 +44,18 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
     } else {
         section.child("controllers");
     }
+    flags(section, &mut measure);
+    measure
+}
+
+/// What is switched on and has no more to say.
+fn flags(section: &mut Section, measure: &mut MeasureConfig) {
     let help = "every PFC pause and resume as a row";
     measure.pauses = section.parameters().flag("pauses", false, help);
-    measure
+    let help = "data packets that come behind one of their flow that was sent later are counted";
+    measure.reordering = section.parameters().flag("reordering", false, help);
+    let help = "the paths that the packets of each flow come by are counted";
+    measure.paths = section.parameters().flag("paths", false, help);
 }
 
 fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
@@ -207,5 +216,5 @@ pub fn declare(section: &mut Section) {
     flows(&mut table);
     interval(&mut table, Time::from_us(10));
     section.absorb("controllers", table);
-    section.parameters().flag("pauses", false, "every PFC pause and resume as a row");
+    flags(section, &mut MeasureConfig::default());
 }

@@ -10,6 +10,7 @@
 pub mod bbr;
 pub mod bbr3;
 pub mod bic;
+pub mod coupled;
 pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
@@ -24,6 +25,7 @@ pub mod situations;
 use super::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use coupled::{Subflow, balia, lia, olia};
 
 /// The threshold of a flow that has not met congestion.
 pub const NO_THRESHOLD: u64 = u64::MAX;
@@ -231,6 +233,13 @@ pub trait WindowController {
     }
     /// A packet leaves, with nothing else in flight before it, after idling.
     fn on_restart(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// The subflows of the multipath connection that this law's flow, `own` among them, belongs to, as they are before the next
+    /// acknowledgement. Only for laws that couple them ([`WindowParameters::COUPLES`]).
+    fn couple(&mut self, _subflows: &[Subflow], _own: usize) {}
+    /// Bytes between the last two losses, or since the last one, for those who couple by it.
+    fn between_losses(&self) -> u64 {
+        0
+    }
     /// Internals worth watching, as (name with unit, value).
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
@@ -239,6 +248,8 @@ pub trait WindowController {
 pub trait WindowParameters: Sized {
     type State: WindowController;
     const DOC: SchemeDoc;
+    /// It couples the subflows of a multipath connection, and is for these only.
+    const COUPLES: bool = false;
     fn read(p: &mut Parameters, profile: Profile) -> Self;
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
@@ -279,6 +290,13 @@ macro_rules! registry {
                 }
             }
 
+            /// It couples the subflows of a multipath connection.
+            pub fn couples(&self) -> bool {
+                match self {
+                    $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::COUPLES,)*
+                }
+            }
+
             /// The law of a new flow.
             pub fn start(&self, flow: &WindowContext) -> WindowLaw {
                 match self {
@@ -299,12 +317,15 @@ macro_rules! registry {
 }
 
 registry! {
+    Balia = balia::BaliaParameters;
     Bbr = bbr::BbrParameters;
     Bbr3 = bbr3::Bbr3Parameters;
     Bic = bic::BicParameters;
     Cubic = cubic::CubicParameters;
     Dctcp = dctcp::DctcpParameters;
+    Lia = lia::LiaParameters;
     NewReno = newreno::NewRenoParameters;
+    Olia = olia::OliaParameters;
     Vegas = vegas::VegasParameters;
 }
 
@@ -338,6 +359,12 @@ impl WindowController for WindowLaw {
     }
     fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         each!(self, law => law.on_restart(now, window))
+    }
+    fn couple(&mut self, subflows: &[Subflow], own: usize) {
+        each!(self, law => law.couple(subflows, own))
+    }
+    fn between_losses(&self) -> u64 {
+        each!(self, law => law.between_losses())
     }
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         each!(self, law => law.internals(out))

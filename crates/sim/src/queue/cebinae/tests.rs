@@ -2,7 +2,7 @@
 
 use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
+use crate::config::{CacheKind, DisciplineConfig, ManagedConfig, Products};
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::units::{Bytes, Time};
@@ -28,7 +28,7 @@ pub fn config(round: u64) -> CebinaeConfig {
         only_saturated: false,
         default_queue: false,
         counts_itself: false,
-        tables: false,
+        products: Products::Exact,
         smooth: false,
         hold: 0,
     }
@@ -103,6 +103,69 @@ fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
     assert_eq!(filter.bytes[1], 0);
     filter.pass(Group::Bottom, 0, 1 << 20);
     assert_eq!(filter.bytes[1], C * (1 << 20) / 8_000_000_000);
+}
+
+/// The prototype's tables know only powers of two: 100 Mb/s counts as 2^26 bit/s, 10 ms as 2^23 ns; a whole round's budget is exact.
+#[test]
+fn products_by_tables_round_both_factors_down_to_powers_of_two() {
+    let mut filter = filter_of(CebinaeConfig { products: Products::Tables, ..config(DT) });
+    filter.pass(Group::Bottom, 0, 10_000_000);
+    assert_eq!(filter.bytes[1], (1 << 26) * (1 << 23) / 8_000_000_000);
+    filter.pass(Group::Bottom, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[1], C * DT / 8_000_000_000 + (1 << 49) / 8_000_000_000);
+    // A group without a rate has no line; factors that are powers of two stay what they are.
+    filter.pass(Group::Top, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[0], 0);
+    let mut exact = Filter::new(&CebinaeConfig { products: Products::Tables, ..config(DT) }, DT, 1 << 26);
+    exact.pass(Group::Bottom, 0, 1 << 24);
+    assert_eq!(exact.bytes[1], (1 << 50) / 8_000_000_000);
+}
+
+#[test]
+fn packets_that_are_not_judged_wait_in_the_default_queue_behind_both_rounds() {
+    let settings = CebinaeConfig { only_saturated: true, default_queue: true, ..config(DT) };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(settings), 250), Rate(C));
+    let at = Time::from_ns;
+    // Flow 0 fills the link; nothing is judged before the first recomputation has found it so.
+    for step in 0..2 * DT / 119_360 {
+        port.offer(at(step * 119_360), 0, step, 1492);
+        port.serve(at(step * 119_360));
+    }
+    port.offer(at(2 * DT), 0, 7_000, 1492);
+    let judged = at(2 * DT + 2);
+    assert!(port.offer(judged, 1, 8_000, 1492).is_empty());
+    let order: Vec<u64> = std::iter::from_fn(|| port.serve(judged).0).map(|packet| packet.seq).collect();
+    assert_eq!(order, [8_000, 7_000]);
+}
+
+/// As the prototype is: judged only while the port is full, counter first, tables, two-tuples, 2 x 1024 slots, means of two windows,
+/// five more windows, a queue for each round and one by default; slacks of 10 %, a tax of 5 %, rounds of 2^24 ns.
+#[test]
+fn the_prototype_conserves_packets_too() {
+    let prototype = CebinaeConfig {
+        by_hosts: true,
+        only_saturated: true,
+        default_queue: true,
+        counts_itself: true,
+        products: Products::Tables,
+        smooth: true,
+        hold: 5,
+        cache_slots: 1024,
+        tax: WHOLE / 20,
+        port_slack: WHOLE / 10,
+        flow_slack: WHOLE / 10,
+        ..config(1 << 24)
+    };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(prototype), 100), Rate(C));
+    let (mut lost, mut left) = (0, 0);
+    for name in 0..4000u64 {
+        let now = Time::from_ns(name * 60_000);
+        lost += port.offer(now, (name % 7) as u32, name, 1492).len();
+        left += usize::from(name % 2 == 0 && port.serve(now).0.is_some());
+    }
+    left += std::iter::from_fn(|| port.serve(Time::from_ns(4000 * 60_000)).0).count();
+    assert_eq!(lost + left, 4000);
+    assert!(lost > 0);
 }
 
 #[test]
@@ -348,6 +411,76 @@ proptest! {
         serve(&mut port, now + (2 << dt), &mut free, &mut left);
         prop_assert!(port.queue.is_empty());
         prop_assert_eq!(offered, left + lost);
+    }
+
+    /// When a queue stops being the head it is empty, but for what came in the last moment: a packet of each group may go
+    /// beyond its budget, and the one that is being sent.
+    #[test]
+    fn every_queue_is_drained_before_its_deadline(arrivals in traffic(), dt in 22u32..26) {
+        let round = 1u64 << dt;
+        let limit = Limit { bytes: Bytes(C / 8 * round / 1_000_000_000), ..Limit::NONE };
+        let settings = ManagedConfig { limit, ..managed(DisciplineConfig::Cebinae(config(round)), 0) };
+        let mut port = Port::new(settings, Rate(C));
+        let (mut now, mut free, mut looked) = (0, 0, 0);
+        for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
+            now += gap;
+            // The link works all the time; rotations on the way are looked at.
+            loop {
+                let control = port.cebinae();
+                if control.due <= free.min(now) {
+                    let (due, head) = (control.due, control.filter.head);
+                    if control.next == Step::Rotate {
+                        let held = control.queues[head].bytes;
+                        prop_assert!(held <= 3 * 1500, "{held} B are left of the round that ends at {due}");
+                        looked += 1;
+                    }
+                    control.keep_time(due);
+                    continue;
+                }
+                if free > now {
+                    break;
+                }
+                // While nothing waits the link is free until control or the next packet comes.
+                free = match port.serve(Time::from_ns(free)).0 {
+                    Some(packet) => free + u64::from(packet.size) * 80,
+                    None => port.cebinae().due.min(now + 1),
+                };
+            }
+            let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
+            port.offer_packet(Time::from_ns(now), packet);
+        }
+        prop_assert!(now < 2 * round + 200_000 || looked > 0);
+    }
+
+    /// A flow that stays in its group leaves in the order in which it came, whatever rounds pass: here nobody is ever top, as
+    /// the port is never found full.
+    #[test]
+    fn no_flow_is_reordered_at_the_port_while_its_group_stays(arrivals in traffic(), dt in 22u32..26) {
+        let settings = ManagedConfig {
+            limit: Limit::of_packets(100_000),
+            ..managed(DisciplineConfig::Cebinae(CebinaeConfig { period: 1_000_000, ..config(1 << dt) }), 0)
+        };
+        let mut port = Port::new(settings, Rate(C));
+        let (mut now, mut free, mut last) = (0, 0, [None; 4]);
+        let mut in_order = |packet: Packet| {
+            let before = last[packet.flow as usize].replace(packet.seq);
+            before < Some(packet.seq)
+        };
+        for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
+            now += gap;
+            while free <= now {
+                let Some(packet) = port.serve(Time::from_ns(free)).0 else { break };
+                free += u64::from(packet.size) * 80;
+                prop_assert!(in_order(packet));
+            }
+            free = free.max(now);
+            let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
+            port.offer_packet(Time::from_ns(now), packet);
+        }
+        while let Some(packet) = port.serve(Time::from_ns(free)).0 {
+            free += u64::from(packet.size) * 80;
+            prop_assert!(in_order(packet));
+        }
     }
 
     /// Within the filter a group's packets go head, then tail, then nowhere until the next rotation, and rotation makes the

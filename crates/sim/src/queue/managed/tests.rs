@@ -37,6 +37,22 @@ impl Port {
         (next, self.dropped())
     }
 
+    /// The discipline of a port under Cebinae.
+    pub fn cebinae(&mut self) -> &mut Cebinae {
+        match &mut self.queue.discipline {
+            AnyDiscipline::Cebinae(cebinae) => cebinae,
+            other => panic!("not Cebinae: {other:?}"),
+        }
+    }
+
+    /// The discipline of a port under DualPI2.
+    pub fn dualpi2(&mut self) -> &mut Dualpi2 {
+        match &mut self.queue.discipline {
+            AnyDiscipline::Dualpi2(dualpi2) => dualpi2,
+            other => panic!("not DualPI2: {other:?}"),
+        }
+    }
+
     fn dropped(&mut self) -> Vec<u64> {
         let mut names = Vec::new();
         while let Some(id) = self.queue.take_dropped(&self.packets) {

@@ -267,7 +267,7 @@ impl Connection {
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
     pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
-        let left = self.source.size() - next;
+        let left = self.source.left(next);
         if left == 0 {
             return Next::Nothing;
         }
@@ -305,14 +305,8 @@ impl Connection {
             return self.take_like_ns3(now, config);
         }
         let next = self.next(now, config);
-        let probes = self.probe.wanted;
         let sending = self.send(next, now, config)?;
         self.cursor = self.board.next();
-        let new = matches!(next, Next::New(_));
-        if probes {
-            self.probe.sent(self.board.next(), !new);
-        }
-        self.arm_early(new, now, config);
         Some(sending)
     }
 
@@ -337,8 +331,13 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        let reduced = new && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
+        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 

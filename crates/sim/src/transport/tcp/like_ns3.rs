@@ -59,7 +59,7 @@ impl Connection {
     fn count_duplicate(&mut self, step: &mut Step, now: Time, config: &TcpConfig) {
         match self.state {
             State::Loss => return,
-            State::Recovery => return self.reduce(step, config),
+            State::Recovery => return self.reduce_window(step, config),
             _ => self.duplicates += 1,
         }
         if self.state == State::Open {
@@ -89,13 +89,13 @@ impl Connection {
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
             self.prr = Prr::new(self.board.outstanding());
-            self.reduce(step, config);
+            self.reduce_window(step, config);
         }
         self.retransmit(now, config);
     }
 
     /// Proportional rate reduction.
-    fn reduce(&mut self, step: &Step, config: &TcpConfig) {
+    fn reduce_window(&mut self, step: &Step, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
@@ -123,7 +123,7 @@ impl Connection {
         match self.state {
             State::Recovery if before => {
                 if acked.segments > 0 {
-                    self.reduce(step, config);
+                    self.reduce_window(step, config);
                 }
                 if !self.board.front_is_again() {
                     self.retransmit(now, config);

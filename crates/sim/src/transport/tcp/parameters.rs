@@ -78,8 +78,8 @@ pub fn profile(p: &mut Parameters) -> Profile {
 }
 
 /// Reads the settings of TCP, once the profile and the controller are known.
-pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> TcpConfig {
-    let wire = wire(p, profile);
+pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire: Wire) -> TcpConfig {
+    let wire = wire.read(p);
     let help = "traffic class of all its packets, for pauses and for queues of classes";
     let class = p.integer("class", 1, (1, 7), help) as u8;
     let help =
@@ -141,26 +141,45 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
 }
 
 /// Bytes of packets.
-struct Wire {
-    mss: u32,
-    header: u32,
-    ack_header: u32,
-    syn_header: u32,
-    sack_header: u32,
+pub struct Wire {
+    pub mss: u32,
+    pub header: u32,
+    pub ack_header: u32,
+    pub syn_header: u32,
+    pub sack_header: u32,
 }
 
-fn wire(p: &mut Parameters, profile: Profile) -> Wire {
-    let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B)";
-    let mss = p.size("mss", (profile.pick(1448, 1440), 64, 9000), help);
-    let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14)";
-    let header = p.size("header", (profile.pick(66, 54), 0, 1000), help);
-    let help = "bytes of an acknowledgement without SACK blocks (the same headers)";
-    let ack_header = p.size("ack_header", (profile.pick(66, 54), 1, 1000), help);
-    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58)";
-    let syn_header = p.size("syn_header", (profile.pick(74, 58), 1, 1000), help);
+impl Wire {
+    /// What a profile's packets have.
+    pub fn of(profile: Profile) -> Wire {
+        Wire {
+            mss: profile.pick(1448, 1440),
+            header: profile.pick(66, 54),
+            ack_header: profile.pick(66, 54),
+            syn_header: profile.pick(74, 58),
+            sack_header: profile.pick(4, 0),
+        }
+    }
+
+    /// What a scenario says of them; these where it does not.
+    fn read(self, p: &mut Parameters) -> Wire {
+        wire(p, self)
+    }
+}
+
+fn wire(p: &mut Parameters, default: Wire) -> Wire {
+    let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B; mptcp: 24 B less, for its mapping)";
+    let mss = p.size("mss", (default.mss, 64, 9000), help);
+    let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14; mptcp: 24 B more, for its \
+                mapping)";
+    let header = p.size("header", (default.header, 0, 1000), help);
+    let help = "bytes of an acknowledgement without SACK blocks (the same headers; mptcp: 12 B more, for the data acknowledgement)";
+    let ack_header = p.size("ack_header", (default.ack_header, 1, 1000), help);
+    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58; mptcp: its own option comes on top)";
+    let syn_header = p.size("syn_header", (default.syn_header, 1, 1000), help);
     let help = "bytes that SACK blocks add to an acknowledgement beside 8 for each (rfc: 4; ns3-3.35: 0, for they fill the \
                 padding of the timestamps)";
-    let sack_header = p.size("sack_header", (profile.pick(4, 0), 0, 40), help);
+    let sack_header = p.size("sack_header", (default.sack_header, 0, 40), help);
     Wire { mss, header, ack_header, syn_header, sack_header }
 }
 
@@ -183,11 +202,11 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
-    let duplicates = p.flag("dsack", profile.pick(true, false), help);
     let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
-    AckConfig { every, delay, duplicates, remembers }
+    let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
+    let duplicates = p.flag("dsack", profile.pick(true, false), help);
+    AckConfig { every, delay, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {

@@ -8,6 +8,7 @@
 //! [given](Source::write), and ends when it is [closed](Source::close).
 
 use crate::units::{Rate, Time};
+use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub struct Source {
@@ -21,13 +22,15 @@ pub struct Source {
     /// When the next comes.
     next_tick: Time,
     written: u64,
+    /// By hand: where each write ends that has not been sent whole.
+    ends: VecDeque<u64>,
 }
 
 impl Source {
     pub fn new(size: u64, buffer: u64, rate: Option<Rate>, message: u32, start: Time) -> Source {
         let message = u64::from(message.max(1));
         let pace = rate.map(|rate| (message, rate.transmission_time(message).max(Time(1))));
-        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0 }
+        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0, ends: VecDeque::new() }
     }
 
     /// A source of which nothing is written yet, and the end is not known.
@@ -41,6 +44,7 @@ impl Source {
             ticks: 0,
             next_tick: Time::MAX,
             written: 0,
+            ends: VecDeque::new(),
         }
     }
 
@@ -48,7 +52,19 @@ impl Source {
     pub fn write(&mut self, bytes: u64) -> u64 {
         debug_assert!(self.size == u64::MAX && self.next_tick == Time::MAX);
         self.written += bytes;
+        self.ends.push_back(self.written);
         self.written - bytes
+    }
+
+    /// Bytes from `next` on to the end of the stream, or, by hand, of the write that it is in: no segment goes beyond.
+    pub fn left(&mut self, next: u64) -> u64 {
+        if self.size != u64::MAX || self.next_tick != Time::MAX {
+            return self.size - next;
+        }
+        while self.ends.front().is_some_and(|&end| end <= next) {
+            self.ends.pop_front();
+        }
+        self.ends.front().map_or(u64::MAX, |end| end - next)
     }
 
     /// What was written by hand is all.
@@ -120,6 +136,9 @@ mod tests {
         assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
         assert_eq!(source.written(1_000, Time::from_ms(9)), 3_500);
         assert_eq!(source.when_more_than(3_500, 1_000), None);
+        // A segment ends where a write does.
+        assert_eq!([0, 2_999, 3_000].map(|next| source.left(next)), [3_000, 1, 500]);
+        assert_eq!(source.left(3_500), u64::MAX);
         source.close();
         assert_eq!(source.size(), 3_500);
     }

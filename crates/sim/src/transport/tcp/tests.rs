@@ -16,7 +16,8 @@ mod loss_detection;
 
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
-    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"))
+    let wire = Wire::of(profile);
+    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"), wire)
 }
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {

@@ -309,7 +309,7 @@ impl Bbr {
             if self.filled {
                 window.cwnd = window.cwnd.saturating_add(ack.delivered).min(target);
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
-                window.cwnd += ack.delivered;
+                window.cwnd = window.cwnd.saturating_add(ack.delivered);
             }
             window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
         }
