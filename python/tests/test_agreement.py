@@ -58,6 +58,15 @@ def test_places_outside_a_bound_are_counted_and_named():
     assert agreement.check(None, claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])]).word == "DIFFERS"
 
 
+def test_of_runs_that_are_too_short_nothing_is_decided():
+    claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.01}], "seconds": 100, "outside": 0}
+    short = agreement.check(None, claim, [panel([Share(a=[9, 3])], [0.9])])
+    assert (short.word, short.measured) == ("–", 1)
+    assert "10 s measured / 100 s published" in short.detail.text()
+    long = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
+    assert long.word == "DIFFERS"
+
+
 def test_relative_bounds_are_of_the_published_number():
     runs = [Share(a=[49.0]), Share(a=[49.0])]
     mbps = 98 / 99 * 49.0

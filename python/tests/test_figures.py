@@ -159,7 +159,7 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
     assert {index for _, index in figures_time.jain_over_time(alone)} == {0.25}
 
 
-def test_a_load_curve_has_a_bar_for_the_interval_where_there_is_one(run, capfd):
+def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
     points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
     figure = figures_load.curve("c", points, axes=("load", "slowdown"))
     assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]
@@ -210,3 +210,39 @@ def test_the_answer_names_the_best_by_the_tail(run, bare, tmp_path):
     assert words.answer(found)[0].startswith(f"{best.label}, by its p99 slowdown: {best.label} ")
     assert words.answer(lines_of([run]))[0].startswith("Half of the flows take at most ")
     assert words.answer(lines_of([bare])) == ["No flow finished; there is no completion time to speak of."]
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    over = {
+        "scheme": {name: {"transport.controller.kind": name} for name in ("hpcc", "dctcp")},
+        "workload.0.load": [0.3, 0.6],
+    }
+    asked = {"metrics": ["slowdown_p50"], "answer": "slowdown_p50 < 1000", "along": "load"}
+    folder = tmp_path_factory.mktemp("sweep") / "s"
+    return weftline.sweep(SCENARIO, over, seeds=2, report=asked, name="both", out=folder)
+
+
+def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has(swept):
+    figure = swept.plot()
+    rows = values(figure)
+    assert {(row["line"], row["x"]) for row in rows} == {
+        (scheme, load) for scheme in ("hpcc", "dctcp") for load in (0.3, 0.6)
+    }
+    told = {(e["scheme"], float(e["load"])): e for e in swept.estimates}
+    for row in rows:
+        estimate = told[row["line"], row["x"]]
+        assert row["y"] == pytest.approx(estimate["mean"], rel=1e-3)
+        assert row["high"] == pytest.approx(estimate["high"], rel=1e-3)
+    with pytest.raises(InputError, match="no axis of numbers"):
+        swept.plot(along="scheme")
+
+
+def test_the_page_of_a_sweep_begins_with_who_keeps_the_bound(swept, capsys):
+    from weftline.cli import main
+
+    assert main(["report", str(swept.path), "--question", "Who?"]) == 0
+    text = (swept.path / "report.html").read_text()
+    assert capsys.readouterr().out.strip().endswith("report.html")
+    assert ">Who?<" in text and re.search(r"Kept: [^<]*hpcc, load 0\.3", text)
+    assert "Slowdown, median over load" in text and "How to run it again" in text

@@ -1,4 +1,4 @@
-"""Wrong input of fairness scenarios: told before anything runs: file, line, key, what was expected."""
+"""Wrong input of fairness scenarios: told before anything runs, with file, line, key and what is expected."""
 
 import pytest
 

@@ -1,7 +1,6 @@
 """The result store and the executor: whole results or none, nothing run twice, whatever ends the process."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -146,6 +145,17 @@ def test_the_claim_of_a_killed_process_is_free(kept, scenario):
     claim.release()
 
 
+def test_what_a_killed_process_left_is_cleared_and_what_another_is_at_stays(engine, kept, scenario):
+    parts = kept.path / "parts"
+    (parts / "dead.run.here.1").mkdir()
+    (parts / "dead.lock").touch()
+    (parts / "alive.run.here.2").mkdir()
+    claim = kept.claim("alive")
+    run(points_of(kept, scenario), kept)
+    assert sorted(path.name for path in parts.iterdir()) == ["alive.lock", "alive.run.here.2"]
+    claim.release()
+
+
 def test_two_sweeps_on_one_store_share_the_work(engine, kept, scenario):
     points = points_of(kept, scenario, seeds=range(1, 11))
     found = []
@@ -225,12 +235,10 @@ def test_a_run_that_another_version_made_is_listed_with_its_version(engine, kept
 
 
 def test_the_progress_tells_points_speed_and_time_left():
-    progress = executor.Progress("mine", 20, 10)
+    progress = executor.Progress("mine", 20)
     progress._began -= 10
-    state = {"now_ns": 1.0, "until_ns": 2.0, "packet_hops": 20e6}
-    text = progress.text(5, [state], 80e6)
-    assert text.startswith("mine  15/20 runs  10 M packet-hops/s") and "left" in text
-    assert json.dumps(text)
+    assert progress.text(5, 1e8, 0.5) == "mine  15/20 runs  10 M packet-hops/s  10 s left"
+    assert progress.text(5, 0, 0.0) == "mine  15/20 runs"
 
 
 def test_a_store_of_ten_thousand_runs_opens_within_two_seconds(kept):

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 
 import weftline
 from weftline import _native, columns, executor, stats, steady, store, sweepfile, sweeps
+from weftline.cli import main
 from weftline.metrics import METRICS, Flows
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -237,3 +239,36 @@ def wanted_time(seen, done):
                 with contextlib.suppress(OSError):
                     ran, waited, _ = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()
                     seen[thread.native_id] = int(ran) + int(waited)
+
+
+def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, capsys):
+    (tmp_path / "fabric.toml").write_text(FABRIC)
+    (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 3\n')
+    command = ["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s")]
+    assert main(command) == 0
+    before = (tmp_path / "s/points.csv").read_bytes()
+    harmed = next((tmp_path / "s/points").iterdir()) / "flows.parquet"
+    data = bytearray(harmed.read_bytes())
+    data[100:-8] = bytes(byte ^ 0x5A for byte in data[100:-8])
+    harmed.write_bytes(data)
+    capsys.readouterr()
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert "slowdown, p99" in said.out and "damaged results are now in" in said.err
+    assert main(command) == 0
+    assert (tmp_path / "s/points.csv").read_bytes() == before
+
+
+def test_ctrl_c_ends_a_sweep_at_once_and_keeps_what_is_finished(tmp_path):
+    (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "50ms"))
+    (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 50\n')
+    child = command("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s"))
+    until = time.monotonic() + 60
+    while finished(tmp_path / "s") < 1 and child.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 1 and b"interrupted; finished runs are kept" in said
+    assert time.monotonic() - began < 20, "other runs may want the cores too"
+    assert not list((tmp_path / "s/parts").iterdir())

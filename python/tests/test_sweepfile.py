@@ -162,6 +162,11 @@ def test_a_scenario_that_is_not_there_is_named(engine, tmp_path):
         sweepfile.load(path)
 
 
+def test_a_scenario_is_no_sweep(engine, scenario):
+    with pytest.raises(InputError, match=r'this is a scenario; expected a sweep, .*scenario = "small.toml"'):
+        sweepfile.load(scenario)
+
+
 def test_the_scenario_may_stand_in_the_file(engine, tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(

@@ -30,8 +30,8 @@ class Axis:
     @property
     def numbers(self) -> list[float] | None:
         """Where the variants stand on an axis of x, None if they are not all numbers of one unit."""
-        found = [_QUANTITY.fullmatch(name) for name in self.variants]
-        if not all(found) or len({match[2] for match in found}) != 1:
+        found = [match for name in self.variants if (match := _QUANTITY.fullmatch(name))]
+        if len(found) != len(self.variants) or len({match[2] for match in found}) != 1:
             return None
         return [float(match[1]) for match in found]
 

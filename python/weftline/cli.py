@@ -155,8 +155,10 @@ def parser() -> argparse.ArgumentParser:
         command("reproduce", _reproduce, "measure a published table or figure beside the published numbers")
     )
 
-    report = command("report", _report, "write one HTML page over run folders")
-    report.add_argument("folders", nargs="+", metavar="DIR", help="folder of a run")
+    report = command("report", _report, "write one HTML page over runs, or over a sweep")
+    report.add_argument(
+        "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
+    )
     report.add_argument(
         "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
     )
@@ -441,7 +443,8 @@ def _list(options: argparse.Namespace) -> int:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
     names = json.loads(_native.names()) if options.kind != "experiments" else {}
-    names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind in (None, "experiments"):
+        names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
         _print_json({kind: names.get(kind, []) for kind in shown})
@@ -462,15 +465,9 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from pathlib import Path
+    from weftline import report
 
-    from weftline import lines, report, runs
-
-    found = [runs.Run.open(folder) for folder in options.folders]
-    first = Path(options.folders[0])
-    path = Path(options.out) if options.out else (first if len(found) == 1 else first.parent) / "report.html"
-    chosen = {"title": options.title, "question": options.question}
-    print(report.write(lines.lines_of(found), path, **chosen))
+    print(report.of_folders(options.folders, options.out, title=options.title, question=options.question))
     return DONE
 
 

@@ -60,14 +60,12 @@ class Comparison:
 
     def difference(self, name: str, line: Line) -> stats.Difference | None:
         """Return a metric of a line minus that of `base`: by seed if both carried the same flows."""
-        by_seed = [
-            {run.summary.get("seed"): value for run, value in zip(one.runs, one.values(name), strict=True)}
+        ours, theirs = (
+            {_seed(run): v for run, v in zip(one.runs, one.values(name), strict=True)}
             for one in (line, self.base)
-        ]
-        whole = all(
-            len(values) == len(one.runs) for values, one in zip(by_seed, (line, self.base), strict=True)
         )
-        return stats.difference(*by_seed, paired=whole and self.same_flows(line))
+        distinct = len(ours) == len(line.runs) and len(theirs) == len(self.base.runs)
+        return stats.difference(ours, theirs, paired=distinct and self.same_flows(line))
 
     def same_flows(self, line: Line) -> bool:
         """Return whether a line and `base` are offered the same flows under the same seed."""
@@ -93,7 +91,7 @@ class Comparison:
             [label, *(difference_text(of[name], metric(name).text) for name in names)]
             for label, of in found.items()
         ]
-        paired = {of[name].paired for of in found.values() for name in names if of[name]}
+        paired = {one.paired for of in found.values() for name in names if (one := of[name])}
         how = {
             frozenset({True}): "seed by seed on the same flows",
             frozenset({False}): "as of independent runs: flows or seeds are not the same",
@@ -127,6 +125,10 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return "".join(found.html() for found in (self.table(), self.differences()) if found)
+
+
+def _seed(run: Run) -> int:
+    return int(run.summary.get("seed") or 0)
 
 
 def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Comparison:

@@ -90,7 +90,7 @@ def _packages() -> list[Finding]:
     wanted = [
         ("vl-convert-python", "report", "figures as files and pages"),
         ("duckdb", "query", "SQL over runs: `weftline query` and `weftline view`"),
-        ("pyarrow", "query", "tables for pandas, and reading Parquet from Python"),
+        ("pyarrow", "", "tables for pandas, and reading Parquet from Python"),
         ("polars", "", "tables as polars frames"),
         ("pandas", "", "tables as pandas frames"),
         ("ray", "ray", "sweeps on a cluster: `weftline sweep --on ray`"),

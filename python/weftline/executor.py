@@ -10,6 +10,7 @@ everything, since no point could go on.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -86,15 +87,25 @@ def free_memory() -> float:
     return found
 
 
+def weights(points: Sequence[Point], costs: Mapping[str, Cost]) -> dict[str, float]:
+    """Return the time that each point is expected to take, in any unit, by key."""
+    known = [costs[point.key].seconds for point in points if point.key in costs]
+    usual = sum(known) / len(known) if known else 1.0
+    return {p.key: max(1e-6, costs[p.key].seconds if p.key in costs else usual) for p in points}
+
+
 def waiting(
     points: Sequence[Point], store: Store, *, retry: bool, touch: bool = True
 ) -> tuple[list[Point], Outcome]:
     """Return the points to be run, each once, and what is known of the others.
 
-    Damaged folders are put aside, so that nothing is lost and they run again, unless `touch` is False.
+    What killed processes left is cleared, and damaged folders are put aside, so that nothing is lost and they
+    run again; unless `touch` is False.
     """
     wanted: list[Point] = []
     outcome = Outcome()
+    if touch:
+        store.clear_up()
     for point in {point.folder: point for point in points}.values():
         state = state_of(point.folder)
         if state == "finished":
@@ -144,29 +155,20 @@ def run(
         return outcome
     total = len({point.folder for point in points})
     work = _Work(wanted, store, outcome, threads=threads, costs=costs or {})
-    crew = [
-        threading.Thread(target=work.go, name=f"weftline-{n}", daemon=True)
-        for n in range(min(jobs, len(wanted)))
-    ]
-    progress = Progress(name, total, len(wanted))
+    progress = Progress(name, total)
     try:
-        for thread in crew:
-            thread.start()
-        while any(thread.is_alive() for thread in crew):
-            for thread in crew:
-                thread.join(timeout=0.2 / len(crew))
+        work.begin(min(jobs, len(wanted)))
+        while not work.ended(within=0.2):
             if show:
-                show(progress.text(work.left(), list(work.states.values()), work.hops))
+                show(progress.text(work.left(), work.hops_so_far(), work.share()))
     except KeyboardInterrupt:
         outcome.interrupted = True
         work.stop("")
-    while any(thread.is_alive() for thread in crew):
-        try:
-            for thread in crew:
-                thread.join()
-        except KeyboardInterrupt:
-            continue
-    return outcome
+    while True:
+        # Runs let go within a tenth of a second; a second Ctrl-C has nothing to hasten.
+        with contextlib.suppress(KeyboardInterrupt):
+            if work.ended(within=60.0):
+                return outcome
 
 
 class _Work:
@@ -181,9 +183,13 @@ class _Work:
         threads: int,
         costs: Mapping[str, Cost],
     ) -> None:
-        self.states: dict[str, dict] = {}
-        self.hops = 0
+        self._states: dict[str, dict] = {}
+        """The progress of the points under way."""
+        self._hops = 0
         """Packet-hops of the points that ended."""
+        self._weights = weights(wanted, costs)
+        self._ended = 0.0
+        """Weight of the points that ended."""
         self._queue = deque(wanted)
         self._elsewhere: deque[Point] = deque()
         """Points that another process runs."""
@@ -194,11 +200,37 @@ class _Work:
         self._held = 0.0
         self._running = 0
         self._stopping = False
+        self._crew = 0
+        self._all_home = threading.Event()
         self._changed = threading.Condition()
+
+    def begin(self, jobs: int) -> None:
+        """Start the threads."""
+        for number in range(jobs):
+            with self._changed:
+                self._crew += 1
+                self._all_home.clear()
+            threading.Thread(target=self._go, name=f"weftline-{number}", daemon=True).start()
+
+    def ended(self, *, within: float) -> bool:
+        """Wait so many seconds at most for the threads to end, and return whether they have.
+
+        Not by joining them: Python 3.11 takes a thread for dead when Ctrl-C comes into a join.
+        """
+        return self._all_home.wait(within)
 
     def left(self) -> int:
         """Return how many points have not ended."""
         return len(self._queue) + len(self._elsewhere) + self._running
+
+    def hops_so_far(self) -> float:
+        """Return the packet-hops of the points that ended and of those under way."""
+        return self._hops + sum(state.get("packet_hops", 0) for state in list(self._states.values()))
+
+    def share(self) -> float:
+        """Return how much of the work is done, 0 to 1, each point weighed by its expected time."""
+        under_way = [self._weights[key] * share_done(state) for key, state in list(self._states.items())]
+        return (self._ended + sum(under_way)) / sum(self._weights.values())
 
     def stop(self, why: str) -> None:
         """End as soon as the runs under way let go."""
@@ -207,18 +239,28 @@ class _Work:
             self._outcome.stopped = self._outcome.stopped or why
             self._changed.notify_all()
 
-    def go(self) -> None:
+    def _go(self) -> None:
+        try:
+            self._work_off()
+        finally:
+            with self._changed:
+                self._crew -= 1
+                if not self._crew:
+                    self._all_home.set()
+
+    def _work_off(self) -> None:
         """Run points until none is left."""
         while (point := self._next()) is not None:
             try:
                 taken = self._attempt(point)
             except OSError as error:
                 taken = True
-                self.stop(_said(error, self._store))
+                self.stop(said(error, self._store))
             with self._changed:
                 self._running -= 1
                 self._held -= self._need(point)
                 if taken:
+                    self._ended += self._weights[point.key]
                     self._changed.notify_all()
                 else:
                     self._elsewhere.append(point)
@@ -291,7 +333,7 @@ class _Work:
         """Run one point; return why it has no results, None if it has or was interrupted."""
 
         def progress(state: dict) -> None:
-            self.states[point.key] = state
+            self._states[point.key] = state
             if self._stopping:
                 raise KeyboardInterrupt
 
@@ -314,8 +356,8 @@ class _Work:
         except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
             return f"weftline broke, which is its own fault: {error}"
         finally:
-            self.states.pop(point.key, None)
-        self.hops += found.summary.get("packet_hops") or 0
+            self._states.pop(point.key, None)
+        self._hops += found.summary.get("packet_hops") or 0
         if found.summary.get("status") == "memory-limit":
             return found.summary.get("reason") or "the memory limit was reached"
         return None
@@ -330,7 +372,8 @@ def is_full_disk(why: str, path: Path) -> bool:
     return scarce or f"os error {errno.ENOSPC}" in why or os.strerror(errno.ENOSPC) in why
 
 
-def _said(error: OSError, store: Store) -> str:
+def said(error: OSError, store: Store) -> str:
+    """Return what an error of the file system means for a store."""
     what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
     return f"{error.filename or store.path}: {what}"
 
@@ -338,21 +381,16 @@ def _said(error: OSError, store: Store) -> str:
 class Progress:
     """What is said of a sweep that goes on: points, packet-hops a second, time left."""
 
-    def __init__(self, name: str, total: int, waiting: int) -> None:
-        self._name, self._total, self._waiting = name, total, waiting
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total = name, total
         self._began = time.monotonic()
 
-    def text(self, left: int, states: Sequence[Mapping], hops: float) -> str:
-        """Return the line, with `left` points that have not ended, those under way in `states`.
-
-        `hops` are the packet-hops of the points that ended in this call.
-        """
+    def text(self, left: int, hops: float, share: float) -> str:
+        """Return the line: `left` points have not ended; packet-hops and share of the work that are done."""
         seconds = max(1e-3, time.monotonic() - self._began)
-        done = self._waiting - left + sum(share_done(state) for state in states)
         parts = [f"{self._name}  {self._total - left}/{self._total} runs"]
-        speed = (hops + sum(state.get("packet_hops", 0) for state in states)) / seconds
-        if speed:
-            parts.append(f"{quantities.count_text(speed)} packet-hops/s")
-        if done > 0.05 * self._waiting:
-            parts.append(f"{quantities.seconds_text(round(seconds * (self._waiting - done) / done))} left")
+        if hops:
+            parts.append(f"{quantities.count_text(hops / seconds)} packet-hops/s")
+        if share > 0.02:
+            parts.append(f"{quantities.seconds_text(round(seconds * (1 - share) / share))} left")
         return "  ".join(parts)

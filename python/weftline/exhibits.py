@@ -45,7 +45,7 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
     """Return the page's sections for the panels of one figure."""
     definition = panels[0].figure
     if definition.kind == "comparison":
-        return [section for p in panels for section in report.result_sections(p.lines)]
+        return [section for p in panels for section in report.comparison_sections(p.lines)]
     drawn = []
     for p in panels:
         # Long flows that no run lets finish have no slowdown, but all else that can be measured.

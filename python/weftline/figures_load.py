@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, unit_of_lines
+from weftline.figures import Figure
 from weftline.lines import Line, Mean
+from weftline.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
 from weftline.metrics import metric
 from weftline.terminal import Table
 
@@ -66,6 +67,9 @@ def curve(
     bands = any("low" in row for row in rows)
     x = {"field": "x", "type": "quantitative", "title": axes[0], "axis": {"format": ",.4~r"}}
     x["scale"] = {"zero": False, "nice": False, "padding": 12}
+    places = sorted({row["x"] for row in rows})
+    if len(places) <= 10:
+        x["axis"]["values"] = places
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
     y["scale"] = {"type": "log", "nice": False, "padding": 8} if log else {"zero": True}
     labels = list(dict.fromkeys(label for label, _, _ in points))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,19 @@ def shown() -> bool:
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
+@contextlib.contextmanager
+def progress(name: str, given: Callable[[dict], None] | None) -> Iterator[Callable[[dict], None] | None]:
+    """Yield what a run calls with its progress: what was given, or a line under the cell that is running."""
+    if given is not None or not shown():
+        yield given
+        return
+    cell = ProgressCell(name)
+    try:
+        yield cell.show
+    finally:
+        cell.clear()
+
+
 class ProgressCell:
     """One line under a cell, rewritten in place, that goes away at the end."""
 
@@ -50,6 +64,10 @@ class ProgressCell:
 
         share = terminal.share_done(state)
         self._handle.update(_Line(terminal.progress_text(self._name, state), share))
+
+    def say(self, text: str) -> None:
+        """Replace the line by a text, such as that of a sweep."""
+        self._handle.update(_Line(text))
 
     def clear(self) -> None:
         """Take the line away."""

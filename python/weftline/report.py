@@ -18,6 +18,7 @@ from weftline import (
     page,
     words,
 )
+from weftline.errors import InputError
 from weftline.lines import Line
 from weftline.page import Lead, Section
 from weftline.runs import Run
@@ -48,6 +49,26 @@ def write(
     return page.save(path, text)
 
 
+def of_folders(
+    folders: Sequence[str], out: str | None = None, *, title: str = "", question: str = ""
+) -> Path:
+    """Write the page over folders of runs, or over one sweep, and return its path.
+
+    Without `out` it is report.html in the one folder, or beside the first of several.
+    """
+    from weftline import report_sweep
+    from weftline.sweep_result import FILE, SweepResult
+
+    first = Path(folders[0])
+    path = Path(out) if out else (first if len(folders) == 1 else first.parent) / "report.html"
+    if len(folders) == 1 and (first / FILE).exists():
+        return report_sweep.write(SweepResult.open(first), path, title=title, question=question)
+    lines = comparison.lines_in(folders)
+    if not lines:
+        raise InputError(f"{first}: holds no finished run")
+    return write(lines, path, title=title, question=question)
+
+
 def html(
     lines: Sequence[Line], *, title: str = "", subtitle: str = "", question: str = "", command: str = ""
 ) -> str:
@@ -64,22 +85,20 @@ def html(
         lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
         sections=[
             Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
-            *result_sections(lines),
-            *further_sections(lines),
-            *network_sections(lines, built),
+            *comparison_sections(lines, built),
             rerun_section(lines),
         ],
     )
 
 
-def further_sections(lines: Sequence[Line]) -> list[Section]:
+def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
     """Return what a comparison's own sections leave out: all flows, queues by port, fairness, paths."""
     drawn = []
     finished = [line for line in lines if line.has_flows]
     if finished:
         title = "Slowdown of all flows"
         drawn.append(figures_flows.cumulative(title, finished, caption="Flows that finished."))
-    for line in [line for line in lines if _ever_queued(line.runs[0])][:MOST_HEATS]:
+    for line in [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]:
         name = f", {line.label}" if len(lines) > 1 else ""
         drawn.append(figures_time.queue_heat(f"Queues by port and time{name}", line.runs[0]))
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
@@ -132,6 +151,11 @@ def _resolved(run: Run) -> str:
         return f"{run.out / 'scenario.toml'}: cannot be read: {error}"
 
 
+def comparison_sections(lines: Sequence[Line], built: Mapping | None = None) -> list[Section]:
+    """Return everything that is drawn of some lines: results, a closer look, the network over time."""
+    return [*result_sections(lines), *further_sections(lines), *network_sections(lines, built)]
+
+
 def result_sections(lines: Sequence[Line]) -> list[Section]:
     """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
     finished = [line for line in lines if line.has_flows]
@@ -141,7 +165,8 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
             title=title, text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else []
         )
     ]
-    if finished:
+    # Flows of one size share a bin: there is nothing to draw by size.
+    if any(len(line.curve(line.bins)) > 1 for line in finished):
         sections.append(
             Section(
                 title="Flow completion",

@@ -8,9 +8,8 @@ that share a point run it once.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weftline import (
@@ -19,6 +18,7 @@ from weftline import (
     executor,
     exhibits,
     experiments,
+    findings,
     page,
     report,
     reproduce_cost,
@@ -27,6 +27,7 @@ from weftline import (
     scenarios,
     store,
     trends,
+    words,
 )
 from weftline.choices import (
     Size,
@@ -39,9 +40,8 @@ from weftline.choices import (
 from weftline.errors import InputError, RunFailed
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
-from weftline.page import Section
 from weftline.store import Point
-from weftline.terminal import ProgressLine, Table
+from weftline.terminal import ProgressLine
 
 
 def command(options: argparse.Namespace) -> int:
@@ -81,16 +81,8 @@ def command(options: argparse.Namespace) -> int:
         return 1
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
-    if options.json:
-        _print_json(experiment, size, plan, verdicts, failed)
-    elif not options.quiet:
-        _print_tables(panels, verdicts)
-    for point, why in failed:
-        print(f"failed: {point.name}: {why}", file=sys.stderr)
-    path = write_page(experiment, size, panels, verdicts, out / "report.html")
-    if not quiet:
-        print(f"page: {path}")
-    return 1 if failed else 0
+    found = findings_of(experiment, size, plan, panels, verdicts, {point.name: why for point, why in failed})
+    return findings.show(found, options, out / "report.html")
 
 
 Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
@@ -196,23 +188,21 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
     return verdicts
 
 
-def write_page(
+def findings_of(
     experiment: Experiment,
     size: Size,
+    plan: Plan,
     panels: Sequence[Sequence[exhibits.Panel]],
     verdicts: Sequence[claims.Verdict],
-    path: Path,
-) -> Path:
-    """Write the page of an experiment and return its path."""
-    sections = [Section(text=experiment.text)]
-    if verdicts:
-        note = "Each line is a sentence of the source as a bound on a number of a figure below."
-        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
-    details = [verdict.detail for verdict in verdicts if verdict.detail]
-    if details:
-        sections.append(Section(title="Agreement, place by place", tables=details))
-    for found in panels:
-        sections += exhibits.sections(found)
+    failed: Mapping[str, str],
+) -> findings.Findings:
+    """Return what the runs came to."""
+    points = {
+        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        | ({figure.along: point.place} if point.place else {})
+        for figure, choice, label, found in plan
+        for point in found
+    }
     named = {
         run.out: (", ".join(part for part in (p.title, line.label, line.place) if part), run)
         for found in panels
@@ -220,32 +210,20 @@ def write_page(
         for line in p.lines
         for run in line.runs
     }
-    about = [("source", experiment.source), ("size", size.says), *report.about(list(named.values()))]
-    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
-
-
-def _print_tables(panels: Sequence[Sequence[exhibits.Panel]], verdicts: Sequence[claims.Verdict]) -> None:
-    tables: list[Table] = [table for found in panels for table in exhibits.tables(found)]
-    tables += [verdict.detail for verdict in verdicts if verdict.detail]
-    if verdicts:
-        tables.append(claims.table(verdicts))
-    for table in tables:
-        print()
-        print(table.text())
-
-
-def _print_json(experiment, size, plan: Plan, verdicts, failed) -> None:
-    points = {
-        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
-        | ({figure.along: point.place} if point.place else {})
-        for figure, choice, label, found in plan
-        for point in found
-    }
-    result = {
-        "experiment": experiment.name,
-        "size": size.says,
-        "points": points,
-        "claims": [claims.as_json(verdict) for verdict in verdicts],
-        "failed": {point.name: why for point, why in failed},
-    }
-    print(json.dumps(result, indent=2, ensure_ascii=False))
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    sections = [section for found in panels for section in exhibits.sections(found)]
+    lead = None
+    if len(compared) == 1:
+        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
+        sections.append(report.rerun_section(compared[0]))
+    return findings.Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table for found in panels for table in exhibits.tables(found)],
+        sections=sections,
+        points=points,
+        failed=failed,
+        about=report.about(list(named.values())),
+        lead=lead,
+    )

@@ -64,7 +64,8 @@ def run(
         `weftline.Controller`.
     progress : callable, optional
         Called about ten times a second with a dict: ``now_ns``, ``until_ns`` (or None), ``flows_done``,
-        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``.
+        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``. Without it, a notebook shows a line
+        under the cell that runs.
 
     Raises
     ------
@@ -79,17 +80,20 @@ def run(
         # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
         force = force or bool(controllers)
         out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
-    return start(
-        source,
-        changes,
-        seed=seed,
-        threads=threads,
-        memory=memory,
-        out=out,
-        force=force,
-        progress=progress,
-        controllers=controllers,
-    )
+    from weftline import notebook
+
+    with notebook.progress(Path(out).name, progress) as show:
+        return start(
+            source,
+            changes,
+            seed=seed,
+            threads=threads,
+            memory=memory,
+            out=out,
+            force=force,
+            progress=show,
+            controllers=controllers,
+        )
 
 
 def start(
@@ -205,6 +209,7 @@ class Run:
     def __init__(self, out: str | os.PathLike, summary: dict) -> None:
         self.out = Path(out)
         self.summary = summary
+        self._slowdowns: dict[tuple, dict] = {}
 
     @classmethod
     def open(cls, folder: str | os.PathLike) -> Run:
@@ -259,7 +264,11 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
             least 1.
         """
-        return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
+        asked = (bins, scheme, group)
+        if asked not in self._slowdowns:
+            # Millions of flows take their time to read, and a page asks for the same several times.
+            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.out), *asked))
+        return self._slowdowns[asked]
 
     def completion(self, *, least: int = 0, most: int | None = None, group: str | None = None) -> dict:
         """Return how the finished flows of a range of sizes (bytes, ends included) or a group came through.

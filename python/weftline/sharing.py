@@ -114,14 +114,14 @@ def bottleneck_throughput(run: Run) -> float | None:
     return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 
-def index(run: Run) -> float | None:
-    """Return Jain's index of the flows' mean goodputs over the run."""
-    return jain([rate for _, rate in goodputs(run)])
+def index(run: Run, *, ns3: bool = False) -> float | None:
+    """Return Jain's index of the flows' mean goodputs over the run, counted as `goodputs` does."""
+    return jain([rate for _, rate in goodputs(run, ns3=ns3)])
 
 
 def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
-    """Return Jain's index of mean goodputs over what each flow would have ideally, in order of the flows."""
-    return jain([rate / best for (_, rate), best in zip(goodputs(run), ideal, strict=True)])
+    """Return Jain's index of goodputs, without the last second, over ideal ones, in order of the flows."""
+    return jain([rate / best for (_, rate), best in zip(goodputs(run, ns3=True), ideal, strict=True)])
 
 
 def index_against_ideal(run: Run) -> float | None:

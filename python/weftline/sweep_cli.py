@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from weftline import executor, quantities, sweep_tables, sweepfile, sweeps
-from weftline.errors import InputError
+from weftline import _native, executor, quantities, sweep_tables, sweepfile, sweeps
+from weftline.errors import InputError, RunFailed
 from weftline.executor import Outcome
 from weftline.store import Point, Store
 from weftline.sweep_result import SweepResult
@@ -52,8 +52,25 @@ def _end(
 ) -> int:
     """Show what there is; return the exit status."""
     if whole:
-        sweep_tables.write(result)
-        _show(result, options)
+        try:
+            _show(result, options)
+        except (InputError, RunFailed):
+            moved = sweeps.put_damaged_aside(result)
+            if not moved:
+                raise
+            outcome.remarks += moved
+            outcome.stopped = outcome.stopped or "some results were damaged and are not in the tables"
+            result = SweepResult.open(plan.path)
+            _show(result, options)
+        try:
+            sweep_tables.write(result)
+        except OSError as error:
+            outcome.stopped = outcome.stopped or executor.said(error, Store(plan.path))
+    others = {entry.version for entry in Store(plan.path).entries()} - {_native.version()}
+    if others:
+        outcome.remarks.append(
+            f"the store has runs of weftline {', '.join(sorted(others))} too; they do not count here"
+        )
     for remark in outcome.remarks:
         print(f"note: {remark}", file=sys.stderr)
     for point, why in outcome.failed:

@@ -43,6 +43,10 @@ class Runs(Mapping[int, Run]):
             self._opened[seed] = Run.open(self._folders[seed])
         return self._opened[seed]
 
+    def folder(self, seed: int) -> Path:
+        """Return where the run of a seed is."""
+        return self._folders[seed]
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._folders)
 
@@ -55,7 +59,7 @@ class Cell:
     """All runs of one combination, by seed."""
 
     choice: Choice
-    runs: Mapping[int, Run] = field(hash=False)
+    runs: Runs = field(hash=False)
 
     def at(self, axis: str) -> str:
         """Return its variant of an axis."""
@@ -289,6 +293,17 @@ class SweepResult:
         from weftline import sweep_tables
 
         return sweep_tables.tables(self)
+
+    def plot(self, metric_name: str = "", along: str = ""):
+        """Return a metric over an axis of numbers as a `Figure`, with bands where there are several seeds.
+
+        The first metric that is reported, over the axis `along` of the report, if nothing is said.
+        """
+        from weftline import report_sweep
+
+        numbered = [axis.name for axis in self.axes if axis.numbers]
+        axis = along or (self.report.along if self.report.along in numbered else "") or (numbered or [""])[0]
+        return report_sweep.curve(self, metric_name or self.metrics[0], axis)
 
     def __repr__(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)

@@ -31,6 +31,7 @@ from typing import Any
 from weftline import metrics, quantities, scenarios, stats
 from weftline.axes import Axis, read_zipped
 from weftline.axes import read as axes_of
+from weftline.choices import parse_numbers
 from weftline.errors import InputError, nearest
 from weftline.located import Where, check_keys
 
@@ -142,6 +143,11 @@ def load(path: str | os.PathLike) -> Sweep:
 def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
     """Return the sweep that a parsed file holds; `text` is the file's, for the lines in messages."""
     where = Where(file, text)
+    if "scenario" not in data and ("topology" in data or "workload" in data):
+        raise InputError(
+            f'{file}: this is a scenario; expected a sweep, which names one: scenario = "{Path(file).name}", '
+            "with [[axis]] tables; see docs/sweeps.md"
+        )
     check_keys(data, "sweep", _KEYS["sweep"], where)
     axes = axes_of(data.get("axis", []), where)
     zipped = read_zipped(data.get("zip", []), axes, where)
@@ -190,22 +196,13 @@ def parse_seeds(value: object, what: str) -> list[int]:
         return list(dict.fromkeys(value))
     if not isinstance(value, str):
         raise InputError(f"{what}: {expected}, found {value!r}")
-    found: list[int] = []
-    for part in value.split(","):
-        match = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
-        if not match:
-            raise InputError(f'{what} {value}: expected seeds such as "1-5" or "1,2,7"')
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_SEEDS:
-            raise InputError(f"{what} {value}: {part.strip()} is not a range of at most {MOST_SEEDS} seeds")
-        found += range(first, last + 1)
-    return list(dict.fromkeys(found))
+    return parse_numbers(value, f"{what} {value}", "seed")
 
 
 def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
     if not isinstance(value, kind):
-        names = {str: "text", dict: "a table", list: "a list"}
-        raise InputError(f"{where(key)}: {key}: expected {names[kind]}, found {value!r}")
+        expected = "text" if kind is str else "a table"
+        raise InputError(f"{where(key)}: {key}: expected {expected}, found {value!r}")
     return value
 
 

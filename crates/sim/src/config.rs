@@ -19,7 +19,7 @@ pub use balancer::{
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, RedConfig,
+    ManagedConfig, Products, RedConfig,
 };
 use std::sync::Arc;
 
@@ -43,8 +43,9 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
-    /// Transmission times are whole nanoseconds, to the nearest.
-    pub whole_ns: bool,
+    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
+    /// happens in the order in which it was made to.
+    pub ns3_time: bool,
 }
 
 /// Whose rules of time, order and hashing hold.

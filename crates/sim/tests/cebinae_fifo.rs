@@ -47,10 +47,10 @@ fn queue(config: &Value, discipline: &str, hosts: u32) -> String {
     match discipline {
         "fifo" => format!("{{ kind = \"fifo\", packets = {packets}, nic_packets = {nic} }}"),
         "fq" => format!(
-            "{{ kind = \"fq-codel\", packets = 10240, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts} }}"
+            "{{ kind = \"fq-codel\", packets = 10240, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts}, retire = \"always\" }}"
         ),
         _ => format!(
-            "{{ kind = \"cebinae\", packets = {packets}, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts}, \
+            "{{ kind = \"cebinae\", packets = {packets}, nic_packets = {nic}, link_header = \"2B\", ns3_senders = {hosts}, products = \"double\", \
              cache_header = \"20B\", round = \"{}\", deadline = \"{}\", virtual_round = \"{}\", period = {}, tax = {}, \
              port_slack = {}, flow_slack = {}, buffer = \"{}\" }}",
             text("dt"),
@@ -83,7 +83,7 @@ fn row(entry: &Value, discipline: &str) -> Row {
 [run]
 until = "100s"
 [compat]
-transmission = "whole-ns"
+like = "ns3-3.35"
 [topology]
 kind = "dumbbell"
 left = {hosts}

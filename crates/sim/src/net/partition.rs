@@ -19,6 +19,8 @@ use crate::workload::FlowId;
 pub struct Partition {
     pub now: Time,
     pub compat: Compat,
+    /// Every transmission has an event at its end, whether or not more waits.
+    always_departs: bool,
     /// Its number among the partitions.
     pub number: u16,
     pub packets: PacketSlab,
@@ -55,6 +57,7 @@ pub struct PartitionPlan {
     pub partitions: usize,
     pub ports: Vec<Port>,
     pub compat: Compat,
+    pub always_departs: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
@@ -77,6 +80,7 @@ impl Partition {
         Partition {
             now: Time::ZERO,
             compat: plan.compat,
+            always_departs: plan.always_departs,
             number: plan.number,
             packets: PacketSlab::new(),
             stacks,
@@ -161,7 +165,7 @@ impl Partition {
         debug_assert!(port.is_idle(self.now) && port.up);
         let at = port.launch(&mut self.packets[id], self.now, self.compat);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
-        if more || self.compat == Compat::HpccNs3 {
+        if more || self.always_departs {
             self.expect_departure(port_id);
         }
         self.arrive(there, node, at, peer, id);

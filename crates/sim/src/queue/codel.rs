@@ -97,7 +97,7 @@ impl Codel {
             self.above_until = 0;
             return (None, false);
         };
-        let waited = now - law.ticks(packet.came);
+        let waited = law.ticks(cx.now - packet.came);
         if waited < law.target || list.bytes < law.least {
             self.above_until = 0;
             return (Some(packet), false);

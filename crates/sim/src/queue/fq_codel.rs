@@ -9,7 +9,7 @@
 //! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
 //! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
-//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `ns3_senders`, and CoDel's.
+//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
 
 use super::codel::{Codel, Law};
 use super::five_tuple::FiveTuples;
@@ -25,6 +25,8 @@ pub struct FqCodel {
     quantum: i64,
     batch: u32,
     salt: u64,
+    /// An empty new queue passes through the old ones even if there are none.
+    always_old: bool,
     tuples: Option<FiveTuples>,
     /// 0: as many as flows.
     hashed: u64,
@@ -52,6 +54,7 @@ impl FqCodel {
             quantum: i64::from(config.quantum),
             batch: config.batch,
             salt: mix64(config.salt),
+            always_old: config.always_old,
             tuples: FiveTuples::of(config.ns3_senders),
             hashed: u64::from(config.queues),
             places: FxHashMap::default(),
@@ -146,7 +149,7 @@ impl Discipline for FqCodel {
                 self.old.pop_front();
             }
             // A new queue that is empty passes through the old ones, so that it cannot come back as new at once.
-            if is_new && !self.old.is_empty() {
+            if is_new && (self.always_old || !self.old.is_empty()) {
                 self.old.push_back(place);
             } else {
                 queue.active = false;
@@ -171,7 +174,15 @@ mod tests {
     fn fq(queues: u32, packets: u32) -> Port {
         let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
         let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig { codel, queues, quantum: 1500, batch: 64, salt: 0, ns3_senders: 0 };
+        let config = FqCodelConfig {
+            codel,
+            queues,
+            quantum: 1500,
+            batch: 64,
+            salt: 0,
+            ns3_senders: 0,
+            always_old: false,
+        };
         Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
     }
 
@@ -232,6 +243,7 @@ mod tests {
             batch: 64,
             salt: 0,
             ns3_senders: 0,
+            always_old: false,
         };
         let mut used = std::collections::BTreeMap::new();
         let mut port = FqCodel::new(&config);

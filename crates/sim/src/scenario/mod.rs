@@ -85,7 +85,7 @@ pub struct Scenario {
     until: Until,
     measure: MeasureConfig,
     compat: Compat,
-    whole_ns: bool,
+    ns3_time: bool,
 }
 
 impl Scenario {
@@ -143,7 +143,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             compat: self.compat,
-            whole_ns: self.whole_ns,
+            ns3_time: self.ns3_time,
         })
     }
 
@@ -167,7 +167,7 @@ impl Scenario {
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
-    let (compat, whole_ns) = within(root, "compat", run::read_compat);
+    let (compat, ns3_time) = within(root, "compat", run::read_compat);
     let network = within(root, "topology", |section| network::read(section, base_dir, compat));
     let net = network.as_ref();
 
@@ -241,7 +241,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         until: run.until,
         measure,
         compat,
-        whole_ns,
+        ns3_time,
     })
 }
 

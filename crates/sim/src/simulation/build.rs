@@ -256,7 +256,7 @@ fn map(config: &Config) -> Map {
                 peer_node: neighbour,
                 line: Line::new(spec.rate, spec.delay, cuts_through)
                     .between(forwarding)
-                    .in_whole_ns(config.whole_ns),
+                    .in_whole_ns(config.ns3_time),
             });
         }
     }
@@ -349,6 +349,7 @@ impl Builder<'_> {
             partitions: self.split.parts,
             ports,
             compat: self.config.compat,
+            always_departs: self.config.compat == Compat::HpccNs3 || self.config.ns3_time,
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -420,7 +421,7 @@ impl Builder<'_> {
 
     /// How the region orders its work.
     fn agenda(&self, number: u16) -> AgendaKind {
-        if self.config.compat == Compat::HpccNs3 {
+        if self.config.compat == Compat::HpccNs3 || self.config.ns3_time {
             return AgendaKind::Insertion;
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
@@ -522,7 +523,7 @@ fn switch(
             packet,
         ),
         watched: balancer.watches(),
-        lets_pass: config.compat == Compat::None && !balancer.watches(),
+        lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
         balancer,
         markers: own
             .iter()

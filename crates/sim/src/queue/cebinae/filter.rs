@@ -5,11 +5,12 @@
 //! excess of both budgets are dropped. The counter never lags behind the line `rate x time`, so idle time earns no credit;
 //! dropped packets stay counted. Rotation makes the tail the head and takes one round's budget off the counters.
 //!
-//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down.
+//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down, or computed in floating point
+//! from seconds as the authors' code does, which is a byte less where a whole number just fails to come out.
 //!
 //! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
 
-use crate::config::CebinaeConfig;
+use crate::config::{CebinaeConfig, Products};
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
-    /// The hardware prototype's: products by tables of logarithms.
-    tables: bool,
+    products: Products,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
     /// The time that the floor line is drawn to.
@@ -62,6 +62,11 @@ pub fn bytes_in(rate: u64, ns: u64) -> u64 {
     }
 }
 
+/// Seconds as the authors' simulator gives them.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 impl Filter {
     pub fn new(config: &CebinaeConfig, round: u64, rate: u64) -> Filter {
         let rates = [0, rate];
@@ -70,7 +75,7 @@ impl Filter {
             round,
             tick: config.virtual_round.ns().max(1),
             counts_itself: config.counts_itself,
-            tables: config.tables,
+            products: config.products,
             base: 0,
             round_time: 0,
             head: 0,
@@ -108,27 +113,49 @@ impl Filter {
         if since / self.tick < self.round / self.tick {
             return self.product(head, since);
         }
-        if self.tables {
-            return bytes_in(head, self.round) + self.product(tail, since.saturating_sub(self.round));
+        let beyond = since.saturating_sub(self.round);
+        match self.products {
+            Products::Exact => {
+                let bits = u128::from(head) * u128::from(self.round) + u128::from(tail) * u128::from(beyond);
+                (bits / 8_000_000_000) as u64
+            }
+            Products::Tables => bytes_in(head, self.round) + self.product(tail, beyond),
+            Products::Double => {
+                let first = head as f64 * seconds(self.round) / 8.0;
+                (first + tail as f64 * (self.seconds_since() - seconds(self.round)) / 8.0) as u64
+            }
         }
-        let bits = u128::from(head) * u128::from(self.round)
-            + u128::from(tail) * u128::from(since.saturating_sub(self.round));
-        (bits / 8_000_000_000) as u64
     }
 
-    /// What passes at a rate in a time: as it is, or with both rounded down to powers of two. What passes in a whole round stands in
-    /// a table of its own in either case.
+    /// Seconds of this round so far, as the difference of two times in floating point.
+    fn seconds_since(&self) -> f64 {
+        seconds(self.round_time) - seconds(self.base)
+    }
+
+    /// What passes at a rate in so much of this round.
     fn product(&self, rate: u64, ns: u64) -> u64 {
         let power = |of: u64| of.checked_ilog2().map_or(0, |log| 1 << log);
-        if self.tables { bytes_in(power(rate), power(ns)) } else { bytes_in(rate, ns) }
+        match self.products {
+            Products::Exact => bytes_in(rate, ns),
+            Products::Tables => bytes_in(power(rate), power(ns)),
+            Products::Double => (rate as f64 * self.seconds_since() / 8.0) as u64,
+        }
+    }
+
+    /// What passes at a rate in a round, which has a table of its own in hardware.
+    fn in_round(&self, rate: u64) -> u64 {
+        match self.products {
+            Products::Double => (rate as f64 * seconds(self.round) / 8.0) as u64,
+            Products::Exact | Products::Tables => bytes_in(rate, self.round),
+        }
     }
 
     /// A new round begins: the old head becomes the tail, with fresh rates.
     pub fn rotate(&mut self, fresh: ByGroup) {
         self.rates[self.head] = fresh;
-        self.budgets[self.head] = fresh.map(|rate| bytes_in(rate, self.round));
+        self.budgets[self.head] = fresh.map(|rate| self.in_round(rate));
         for g in 0..2 {
-            self.bytes[g] = self.bytes[g].saturating_sub(bytes_in(self.last[g], self.round));
+            self.bytes[g] = self.bytes[g].saturating_sub(self.in_round(self.last[g]));
         }
         self.base += self.round;
         self.head = 1 - self.head;

@@ -1,7 +1,7 @@
 //! Cebinae's keys.
 
 use super::WHOLE;
-use crate::config::{CacheKind, CebinaeConfig};
+use crate::config::{CacheKind, CebinaeConfig, Products};
 use crate::parameters::Parameters;
 use crate::queue::read::ns3_senders;
 use crate::units::{Bytes, Time};
@@ -28,6 +28,7 @@ const JUDGED: &[(&str, &str)] = &[
 
 const PRODUCTS: &[(&str, &str)] = &[
     ("exact", "as it is, rounded down to a byte"),
+    ("double", "in floating point and seconds, cut to a byte (the authors' ns-3 code)"),
     ("tables", "by tables of logarithms: both rounded down to powers of two (the Tofino prototype)"),
 ];
 
@@ -71,7 +72,11 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
     let default_queue = p.flag("default_queue", false, help);
     let counts_itself = p.choice("filter_counts", "before", JUDGED, "by what packets are judged") == "after";
     let help = "how a rate is multiplied by a time";
-    let tables = p.choice("products", "exact", PRODUCTS, help) == "tables";
+    let products = match p.choice("products", "exact", PRODUCTS, help) {
+        "tables" => Products::Tables,
+        "double" => Products::Double,
+        _ => Products::Exact,
+    };
     let help = "judge flows by the mean of their last two windows (the Tofino prototype)";
     let smooth = p.flag("smooth", false, help);
     let help = "windows for which a port stays saturated after it was (the Tofino prototype: 5)";
@@ -94,7 +99,7 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         only_saturated,
         default_queue,
         counts_itself,
-        tables,
+        products,
         smooth,
         hold,
     }

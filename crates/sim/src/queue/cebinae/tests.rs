@@ -2,7 +2,7 @@
 
 use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
+use crate::config::{CacheKind, DisciplineConfig, ManagedConfig, Products};
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
 use crate::units::{Bytes, Time};
@@ -28,7 +28,7 @@ pub fn config(round: u64) -> CebinaeConfig {
         only_saturated: false,
         default_queue: false,
         counts_itself: false,
-        tables: false,
+        products: Products::Exact,
         smooth: false,
         hold: 0,
     }
@@ -108,7 +108,7 @@ fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
 /// The prototype's tables know only powers of two: 100 Mb/s counts as 2^26 bit/s, 10 ms as 2^23 ns; a whole round's budget is exact.
 #[test]
 fn products_by_tables_round_both_factors_down_to_powers_of_two() {
-    let mut filter = filter_of(CebinaeConfig { tables: true, ..config(DT) });
+    let mut filter = filter_of(CebinaeConfig { products: Products::Tables, ..config(DT) });
     filter.pass(Group::Bottom, 0, 10_000_000);
     assert_eq!(filter.bytes[1], (1 << 26) * (1 << 23) / 8_000_000_000);
     filter.pass(Group::Bottom, 0, DT + 10_000_000);
@@ -116,7 +116,7 @@ fn products_by_tables_round_both_factors_down_to_powers_of_two() {
     // A group without a rate has no line; factors that are powers of two stay what they are.
     filter.pass(Group::Top, 0, DT + 10_000_000);
     assert_eq!(filter.bytes[0], 0);
-    let mut exact = Filter::new(&CebinaeConfig { tables: true, ..config(DT) }, DT, 1 << 26);
+    let mut exact = Filter::new(&CebinaeConfig { products: Products::Tables, ..config(DT) }, DT, 1 << 26);
     exact.pass(Group::Bottom, 0, 1 << 24);
     assert_eq!(exact.bytes[1], (1 << 50) / 8_000_000_000);
 }
@@ -147,7 +147,7 @@ fn the_prototype_conserves_packets_too() {
         only_saturated: true,
         default_queue: true,
         counts_itself: true,
-        tables: true,
+        products: Products::Tables,
         smooth: true,
         hold: 5,
         cache_slots: 1024,

@@ -325,10 +325,16 @@ impl QueueDiscipline for Managed {
         if paused & !1 != 0 {
             return None;
         }
+        let full = self.nic.len() >= self.nic_packets;
         let next = match self.nic.pop_front() {
             Some(packet) => Some(packet),
             None => self.leave_discipline(packets, now),
         };
+        if full && self.nic_packets > 0 {
+            // A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty.
+            let more = self.leave_discipline(packets, now);
+            self.nic.extend(more);
+        }
         self.fill_nic(packets, now);
         let packet = next?;
         self.account.subtract(packet);

@@ -59,7 +59,7 @@ impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         match config.recovery.reactions {
-            Reactions::Rfc => self.acknowledge_by_rfcs(ack, now, config),
+            Reactions::Rfc => self.acknowledge_like_rfcs(ack, now, config),
             Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
         }
         if self.persist.running {
@@ -69,7 +69,7 @@ impl Connection {
         self.watch_window(now, config);
     }
 
-    fn acknowledge_by_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+    fn acknowledge_like_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         let (update, acked) = self.take_in(ack, now, config);
         self.law.on_feedback(&acked, &mut self.window);
         self.react(&update, &acked, now, config);
@@ -102,8 +102,19 @@ impl Connection {
             self.detect_losses(now, config);
             self.answer_probe(ack, &update, more_room, now, config);
         }
+        self.tell_losses(now);
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
         (update, acked)
+    }
+
+    /// Tells the controller of segments that were found to be lost, if it wants to know.
+    fn tell_losses(&mut self, now: Time) {
+        while let Some((number, first, payload)) = self.board.next_found() {
+            let lost = self.rates.as_mut().and_then(|rates| rates.lose(number, (first, payload), now));
+            if let Some(lost) = lost {
+                self.law.on_lost(&lost, &self.window);
+            }
+        }
     }
 
     /// Marks what is lost by its time; whether anything is.
@@ -310,11 +321,11 @@ impl Connection {
             return;
         }
         self.ecn.tell = true;
-        self.reduce(Signal::Mark, now, config);
+        self.reduce_window(Signal::Mark, now, config);
     }
 
     /// The window is reduced without anything to send again.
-    pub fn reduce(&mut self, by: Signal, now: Time, config: &TcpConfig) {
+    pub fn reduce_window(&mut self, by: Signal, now: Time, config: &TcpConfig) {
         let congestion = Congestion { now, in_flight: self.flight(config), by };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
