@@ -82,6 +82,13 @@ pub const ORIGINS: &[Origin] = &[
         AGAINST_A_FAILED_LINK,
     ),
     origin(
+        "clove",
+        "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017 \
+         (abstract and slides; values recalled)",
+        "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
+         (tests/edges.rs).",
+    ),
+    origin(
         "hula",
         "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
         AGAINST_A_FAILED_LINK,
@@ -203,6 +210,11 @@ pub const ORIGINS: &[Origin] = &[
     ),
     origin("hpcc-fat-tree", HPCC, "Nodes and links in the order of the authors' file (tests/reference.rs)."),
     origin(
+        "pods",
+        "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on MP-HULA",
+        "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
+    ),
+    origin(
         "file",
         "GML: Himsolt 1996; GraphML: Brandes et al. 2001; Topology Zoo: Knight et al., JSAC 2011; \
          HPCC's text format",
@@ -236,6 +248,12 @@ pub const ORIGINS: &[Origin] = &[
         "closed-loop",
         PUBLIC,
         "Requests and answers one after the other, concurrency kept (tests/laws/jobs.rs).",
+    ),
+    origin(
+        "request-response",
+        "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
+        "The load of the responses; a request waits for the answer before it \
+         (workload/request_response.rs).",
     ),
     origin(
         "collective",
