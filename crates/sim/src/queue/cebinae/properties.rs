@@ -5,6 +5,7 @@ use super::tests::{C, DT, after_saturation, config};
 use super::*;
 use crate::config::{DisciplineConfig, ManagedConfig};
 use crate::packet::Packet;
+use crate::queue::QueueDiscipline;
 use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 

@@ -2,10 +2,8 @@
 
 use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, ManagedConfig, Products};
-use crate::packet::Packet;
-use crate::queue::QueueDiscipline;
-use crate::units::{Bytes, Time};
+use crate::config::{CacheKind, DisciplineConfig, Products};
+use crate::units::Time;
 
 /// Of all 25 rows but for the round.
 pub fn config(round: u64) -> CebinaeConfig {
