@@ -205,10 +205,10 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
-    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
     let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
     AckConfig { every, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 

@@ -135,7 +135,8 @@ impl Receiver {
             self.end = Some(end);
         }
         let stale = config.stamp_clock > Time::ZERO && segment.sent.0 / config.stamp_clock.0 < self.newest;
-        if !stale && config.stamp_clock > Time::ZERO {
+        // What lies behind the stream altogether is answered without a look at its time.
+        if !stale && config.stamp_clock > Time::ZERO && end >= self.expected {
             self.newest = segment.sent.0 / config.stamp_clock.0;
         }
         if segment.first <= self.answered && self.answered < end && !stale {
