@@ -110,6 +110,11 @@ impl Hula {
         self.config.interval
     }
 
+    /// Class in which probes queue.
+    pub fn probe_class(&self) -> u8 {
+        self.config.probe_class
+    }
+
     /// Bytes of a probe.
     pub fn probe_size(&self) -> u16 {
         self.config.probe_size
@@ -237,6 +242,11 @@ impl Hula {
         heard != NEVER && now - heard <= self.config.failure_time.0
     }
 
+    /// A flowlet may stay on the port.
+    fn keeps(&self, port: u32, now: u64) -> bool {
+        !self.config.release || self.is_alive(port, now)
+    }
+
     /// Where nothing is known: a hash chooses among the ports that are alive, or among all.
     #[inline(never)]
     fn unprobed(&self, hash: u32, candidates: &[u32], now: u64) -> usize {
@@ -256,7 +266,7 @@ impl LoadBalancer for Hula {
         let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
         let mark = if self.steering.is_some() { ports.mark() } else { None };
         let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
-        let kept = flowlet.port.filter(|&port| self.is_alive(port, now)).and_then(place);
+        let kept = flowlet.port.filter(|&port| self.keeps(port, now)).and_then(place);
         let at = kept.unwrap_or_else(|| {
             let tor = self.fabric.tor_of[packet.dst as usize];
             let best = match mark {

@@ -293,6 +293,10 @@ fn hula(ranks: u8, p: &mut Parameters) -> HulaConfig {
         p.complain("failure_time", message);
     }
     let flowlets = flowlets(p, (Time::from_us(100), 1 << 16), GAP);
+    let help = "traffic class in which probes queue; 0: before all traffic, as HULA has it (recalled); others share their queue";
+    let probe_class = p.integer("probe_class", 0, (0, 7), help) as u8;
+    let help = "flowlets on a port that no probe came by for the failure time leave it at once (ours); off: at their next gap";
+    let release = p.flag("release", true, help);
     let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
                 that gets worse keeps its value until it fails";
     let refresh_on_best = p.flag("refresh_on_best", true, help);
@@ -307,6 +311,8 @@ fn hula(ranks: u8, p: &mut Parameters) -> HulaConfig {
     HulaConfig {
         interval,
         probe_size: probe_size.0.clamp(1, 1500) as u16,
+        probe_class,
+        release,
         time_constant,
         failure_time,
         flowlets,

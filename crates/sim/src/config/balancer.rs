@@ -48,10 +48,14 @@ pub struct HulaConfig {
     /// From one round of probes of a ToR to the next, and bytes of a probe.
     pub interval: Time,
     pub probe_size: u16,
+    /// Class in which probes queue; 0: before all traffic, and never refused for want of room.
+    pub probe_class: u8,
     /// Over which the load of a link is averaged.
     pub time_constant: Time,
     /// What was not heard of for longer counts as failed.
     pub failure_time: Time,
+    /// Flowlets leave a port that has failed at once, not at their next gap.
+    pub release: bool,
     pub flowlets: FlowletConfig,
     /// Next hops kept for each ToR; 1: HULA.
     pub ranks: u8,

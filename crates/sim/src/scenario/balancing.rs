@@ -44,6 +44,18 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
     }
 }
 
+/// A mark has four bits for the subflow.
+pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
+    let marks = matches!(scenario.switch.balancer, BalancerConfig::Hula(hula) if hula.ranks > 1);
+    let most =
+        scenario.transports.iter().filter_map(|transport| transport.mptcp()).map(|m| m.subflows).max()?;
+    (marks && most > 16).then(|| {
+        format!(
+            "transport.subflows: {most}, and mp-hula's mark tells 16 apart: the 17th is taken for the first again. Set subflows = 16"
+        )
+    })
+}
+
 /// Flowlets, and the cells of a flow, are known by the hash that packets carry: senders that give every packet another one leave
 /// nothing to balance.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
@@ -267,6 +279,38 @@ mod tests {
         assert!(wrong.contains("stand in one tier"), "{wrong}");
         let wrong = problem("kind = \"leaf-spine\"\nspines = 17", "kind = \"conga\"");
         assert!(wrong.contains("17 uplinks; the tag of 4 bits"), "{wrong}");
+    }
+
+    #[test]
+    fn clove_is_refused_where_hosts_have_several_links() {
+        let node = |name: &str, kind: &str| format!("[[node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+        let link = |a: &str, b: &str| {
+            format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"100Gbps\"\ndelay = \"1us\"\n")
+        };
+        let nodes = [("h0", "host"), ("h1", "host"), ("a", "switch"), ("b", "switch")];
+        let links = [("h0", "a"), ("h0", "b"), ("h1", "a"), ("a", "b")];
+        let text =
+            nodes.map(|(name, kind)| node(name, kind)).concat() + &links.map(|(a, b)| link(a, b)).concat();
+        let path = std::env::temp_dir().join(format!("weftline-clove-{}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let wrong = problem(&format!("kind = \"file\"\nfile = \"{}\"", path.display()), "kind = \"clove\"");
+        std::fs::remove_file(&path).unwrap();
+        assert!(wrong.contains("\"clove\" is for hosts with one link, and h0 has 2"), "{wrong}");
+    }
+
+    #[test]
+    fn packets_are_put_in_order_only_for_transports_that_ask_for_bytes_in_order() {
+        let text = "[topology]\nkind = \"leaf-spine\"\n[transport]\nkind = \"phost\"\n[host]\nresequencing = { enabled = \
+                    true }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let load = |sets: &[(String, String)]| {
+            let scenario = Scenario::load(text, "s.toml", Path::new("."), sets, None, Hooks::default());
+            scenario.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(load(&[]).contains("phost counts packets and takes them in any order"), "{}", load(&[]));
+        assert_eq!(load(&[("transport.kind".into(), "tcp".into())]), "");
+        let never =
+            [("transport.kind".into(), "tcp".into()), ("host.resequencing.timeout".into(), "0s".into())];
+        assert!(load(&never).contains("0s holds nothing"), "{}", load(&never));
     }
 
     #[test]

@@ -93,6 +93,12 @@ pub const ORIGINS: &[Origin] = &[
         "Probes, ranks and failures by hand (tests/balancing.rs); not yet with the subflows that it \
          is for.",
     ),
+    origin(
+        "clove",
+        "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017",
+        "It finds every path, leaves the narrow one as marks or utilisation tell it, finds its paths anew when routes \
+         change (tests/edges.rs).",
+    ),
     // Queue disciplines.
     origin(
         "afq",
@@ -177,6 +183,12 @@ pub const ORIGINS: &[Origin] = &[
         "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
          docs/schemes/fastpass.md.",
     ),
+    origin(
+        "mptcp",
+        "",
+        "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
+         whatever is lost (tests/mptcp.rs).",
+    ),
     // Telemetry.
     origin(
         "int",
@@ -202,6 +214,11 @@ pub const ORIGINS: &[Origin] = &[
         LONE,
     ),
     origin("hpcc-fat-tree", HPCC, "Nodes and links in the order of the authors' file (tests/reference.rs)."),
+    origin(
+        "pods",
+        "The network that HULA was tried on: Katta et al., SOSR 2016; servers a leaf as in the talk on MP-HULA (2018)",
+        "Hosts and capacity between the halves by hand (topology/pods.rs).",
+    ),
     origin(
         "file",
         "GML: Himsolt 1996; GraphML: Brandes et al. 2001; Topology Zoo: Knight et al., JSAC 2011; \
@@ -236,6 +253,11 @@ pub const ORIGINS: &[Origin] = &[
         "closed-loop",
         PUBLIC,
         "Requests and answers one after the other, concurrency kept (tests/laws/jobs.rs).",
+    ),
+    origin(
+        "request-response",
+        "The generator that CONGA, CLOVE, HULA and MP-HULA were tried with",
+        "A request waits for the answer before it, responses make up the load (workload/request_response.rs).",
     ),
     origin(
         "collective",

@@ -6,6 +6,8 @@ fn config(ranks: u8) -> HulaConfig {
     HulaConfig {
         interval: Time::from_us(200),
         probe_size: 64,
+        probe_class: 0,
+        release: true,
         time_constant: Time::from_us(400),
         failure_time: Time::from_us(600),
         flowlets: FlowletConfig { gap: Time::from_us(100), slots: 1 << 16 },

@@ -100,6 +100,10 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The sender had nothing more to send when it sent the packet.
     pub app_limited: bool,
+    /// ns-3.35: the last rate that was taken, which an invalid sample leaves in force; bits per second. And whether there was
+    /// anything to take a sample of.
+    pub kept: Rate,
+    pub valid: bool,
     /// Bytes in flight when the packet was sent, itself included.
     pub in_flight: u64,
     /// Bytes that were found to be lost since then.
@@ -194,6 +198,10 @@ pub struct Change {
     /// The byte after the segment sent last, as in [`Acked`].
     pub cursor: u64,
     pub in_flight: u64,
+    /// Bytes that the acknowledgement at work says have arrived.
+    pub delivered: u64,
+    /// The round-trip time as controllers see it.
+    pub rtt: Option<Time>,
 }
 
 /// What is fixed for a flow when it starts.

@@ -209,6 +209,7 @@ impl Path {
                     app_limited: limited,
                     in_flight: (segments + lost) * MSS,
                     lost: lost * MSS,
+                    ..RateSample::default()
                 },
                 ..acked(first + segment)
             };
@@ -236,6 +237,8 @@ impl Path {
             next: self.sent * MSS,
             cursor: self.sent * MSS,
             in_flight: w.cwnd.min(self.base.0 / 1_000_000_000 * MSS + BUFFER * MSS),
+            delivered: 0,
+            rtt: None,
         };
         law.on_state(&change, w);
     }

@@ -156,10 +156,18 @@ impl Switch {
                 size: hula.probe_size(),
                 src: tor,
                 aux: u32::from(utilisation),
+                class: hula.probe_class(),
+                wire_class: hula.probe_class(),
+                ingress: local as u16,
                 telemetry: NONE,
                 ..Packet::default()
             };
+            let class = probe.class;
             let id = net.packets.insert(probe);
+            if class > 0 {
+                self.queue(net, port, id);
+                continue;
+            }
             // Class 0: before all others; only a queue with a buffer of its own refuses it.
             let queue = &mut net.ports[port as usize].queue;
             if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {

@@ -89,9 +89,12 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "segments of the first window (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let ack = acknowledgements(p, profile);
+    let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
+    if recovery.reactions == Reactions::Ns3 {
+        ack.stamp_clock = rtt.clock;
+    }
     let rto = timeouts(p, profile);
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
@@ -202,11 +205,11 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
-    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
     let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
-    AckConfig { every, delay, remembers, duplicates }
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
+    AckConfig { every, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {

@@ -43,6 +43,7 @@ impl Trial {
                 app_limited: false,
                 in_flight: in_flight * MSS,
                 lost: 0,
+                ..RateSample::default()
             },
             ..crate::congestion::window::situations::acked(1)
         }
@@ -263,7 +264,16 @@ fn probe_rtt_holds_half_of_the_path_for_200_ms_and_goes_on_cruising() {
 fn recovery_gives_the_window_back_when_it_ends() {
     let mut trial = Trial::cruising();
     let before = trial.window.cwnd;
-    let change = |from, to| Change { now: Time::ZERO, from, to, next: 0, cursor: 0, in_flight: 0 };
+    let change = |from, to| Change {
+        now: Time::ZERO,
+        from,
+        to,
+        next: 0,
+        cursor: 0,
+        in_flight: 0,
+        delivered: 0,
+        rtt: None,
+    };
     trial.law.on_state(&change(State::Open, State::Recovery), &mut trial.window);
     trial.window.cwnd = 4 * MSS;
     trial.law.on_state(&change(State::Recovery, State::Open), &mut trial.window);
