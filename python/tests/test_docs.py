@@ -161,3 +161,10 @@ def test_every_whole_scenario_of_a_page_passes_its_check(page, tmp_path, capsys)
             path.write_text(block.text)
             assert main(["check", str(path), "--json"]) == 0, capsys.readouterr().err
             json.loads(capsys.readouterr().out)
+
+
+def test_the_first_page_names_every_template():
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `([\w-]+)` \|", text.partition("## What changes")[0], re.M)) == set(
+        start.names()
+    )

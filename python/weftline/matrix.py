@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weftline import figures
+from weftline import figures, marks
 from weftline.lines import Mean
 from weftline.metrics import metric
 from weftline.terminal import Table
@@ -47,7 +47,7 @@ def draw(p: Panel, title: str) -> figures.Figure:
     ink = {"condition": {"test": f"datum.value > {0.6 * most:g}", "value": "white"}, "value": "black"}
     number = {"field": "value", "type": "quantitative", "format": ".3~r"}
     spec = {
-        "$schema": figures.SCHEMA,
+        "$schema": marks.SCHEMA,
         "data": {"values": cells},
         "width": {"step": STEP},
         "height": {"step": STEP},

@@ -7,7 +7,8 @@ use std::path::Path;
 use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled, Until};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::units::Time;
+use weftline_sim::topology::Link;
+use weftline_sim::units::{Rate, Time};
 use weftline_sim::workload::FlowSpec;
 
 /// Two leaves and four spines; hosts at 1 Gb/s and 1 ms, 100 Mb/s and 1 ms by each spine. Data have 1050 B, all else 50 B and
@@ -242,8 +243,10 @@ transport = {{ kind = "tcp", controller = {{ kind = "newreno" }} }}
 
 #[test]
 fn coupled_subflows_take_no_more_than_one_tcp_at_a_shared_bottleneck_and_uncoupled_ones_do() {
-    let lia = share_at_a_bottleneck("lia");
-    assert!((0.6..1.15).contains(&lia), "{lia}");
+    for coupled in ["lia", "olia", "balia"] {
+        let share = share_at_a_bottleneck(coupled);
+        assert!((0.6..1.15).contains(&share), "{coupled}: {share}");
+    }
     assert!(share_at_a_bottleneck("newreno") > 2.0);
 }
 
@@ -360,4 +363,77 @@ fn what_cannot_be_meant_is_refused_with_the_reason() {
     let many = [("transport.subflows", "17"), ("switch.balancer", "{ kind = \"mp-hula\", ranks = 4 }")];
     let scenario = load(FOUR_PATHS, &many).unwrap_or_else(|error| panic!("{error}"));
     assert!(scenario.warnings.iter().any(|w| w.contains("the 17th is taken for the first again")));
+}
+
+/// Two hosts with two NICs each, one path from NIC to NIC at 50 Mb/s and 1 ms, the other with this delay.
+fn two_nics(sets: &[(&str, &str)], delay: Time) -> Config {
+    let text = r#"
+[topology]
+kind = "dumbbell"
+left = 1
+right = 1
+[switch]
+queue = { kind = "fifo", packets = 100 }
+[transport]
+kind = "mptcp"
+subflows = 2
+controller = { kind = "newreno" }
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+    let mut config =
+        load(text, sets).unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+    // Hosts 0 and 1, switches 2 and 3: each host on each switch.
+    let link = |a, b, delay| Link { a, b, rate: Rate::from_mbps(50), delay };
+    let fast = Time::from_ms(1);
+    config.topology.links = vec![link(0, 2, fast), link(1, 2, fast), link(0, 3, delay), link(1, 3, delay)];
+    config.traffic = traffic(vec![flow(0, 1, 1 << 40, Time::ZERO)]);
+    until(watched(config, vec![0]), 20)
+}
+
+#[test]
+fn subflows_leave_by_all_nics_of_a_host() {
+    for (subflows, paths) in [("1", 1.0), ("2", 2.0), ("4", 2.0)] {
+        let (kept, _) = run(two_nics(&[("transport.subflows", subflows)], Time::from_ms(1)));
+        let rate = goodput(&kept, 0, 5, 20);
+        println!("{subflows} subflows: {rate:.1} Mb/s");
+        assert!((rate / (paths * 47.0) - 1.0).abs() < 0.04, "{subflows} subflows: {rate}");
+    }
+}
+
+#[test]
+fn a_slow_path_does_not_hold_the_shared_window_up_where_the_fast_one_helps_out() {
+    // 100 ms and 2 ms: 64 KB of window would be full of what the slow path carries.
+    let rate = |opportunistic: &str| {
+        let sets = [
+            ("transport.receive_buffer", "\"64KB\""),
+            ("transport.opportunistic", opportunistic),
+            ("transport.penalise", opportunistic),
+        ];
+        let (kept, _) = run(two_nics(&sets, Time::from_ms(50)));
+        goodput(&kept, 0, 5, 20)
+    };
+    let (without, with) = (rate("false"), rate("true"));
+    println!("{without:.1} without, {with:.1} Mb/s with");
+    assert!(with > 1.5 * without, "{without} and {with}");
+}
+
+#[test]
+fn short_flows_have_one_subflow_where_joins_wait_for_data_to_be_acknowledged() {
+    let used = |join: &str| {
+        let join = format!("\"{join}\"");
+        let mut config = four_paths(&[("transport.join", &join)], vec![flow(0, 4, 60_000, Time::ZERO)]);
+        config.measure.subflows = true;
+        let (kept, _) = run(config);
+        let of = |metric| kept.samples.iter().find(|s| s.metric == metric).expect("a row").value;
+        assert_eq!(
+            (0..4)
+                .map(|n| of(["subflow0_bytes", "subflow1_bytes", "subflow2_bytes", "subflow3_bytes"][n]))
+                .sum::<f64>(),
+            60_000.0
+        );
+        of("subflows_used")
+    };
+    assert_eq!((used("confirmed"), used("at-once")), (1.0, 4.0));
 }

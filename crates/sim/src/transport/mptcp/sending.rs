@@ -41,7 +41,7 @@ impl Mptcp {
         sender.ports = sender.ports.saturating_add(1);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{port}"));
         let mut tcp = Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.now());
-        tcp.source = Source::by_hand();
+        tcp.source = Source::in_pieces();
         tcp.hash = subflow_hash(spec.src, spec.dst, flow, port);
         let nics = cx.map.routes.next_hops(cx.node, spec.dst);
         let first = subflow_hash(spec.src, spec.dst, flow, 0) as usize;
