@@ -109,6 +109,22 @@ fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies()
 }
 
 #[test]
+fn under_ns3_a_receiver_repeats_its_answer_to_a_syn_while_nothing_else_comes() {
+    let answers = |reactions: &str, kinds: u32| {
+        let sets = [("transport.profile", "ns3-3.35"), ("transport.reactions", reactions)];
+        let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
+        config.failures.loss = Some(LinkLoss { share: 1.0, kinds });
+        config.until = Until::At(Time::from_ms(8_000));
+        sum_of(&run(config).1, |port| port.packets_lost)
+    };
+    // Two SYNs, at 0 and 3 s, are answered; the answer to the first is due once more at 3 s.
+    let syn_ack = LinkLoss::control(2);
+    assert_eq!((answers("rfc", syn_ack), answers("ns3-3.35", syn_ack)), (2, 3));
+    // Of the third packet of the handshake alone, nothing is noticed: the data say as much.
+    assert_eq!(answers("ns3-3.35", LinkLoss::control(3)), 1);
+}
+
+#[test]
 fn a_connection_that_hears_nothing_dies_after_its_retries_and_stays_unfinished() {
     let sets = [("transport.retries", "3"), ("transport.rto_min", "1s"), ("transport.initial_window", "1")];
     let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);

@@ -382,6 +382,12 @@ impl Connection {
         }
     }
 
+    /// ns-3.35: the answer to the SYN has come once more. The first window counts anew, the threshold is none; nothing is sent.
+    pub fn answered_again(&mut self, config: &TcpConfig) {
+        self.window.cwnd = self.window.mss * u64::from(config.initial_window);
+        self.window.ssthresh = NO_THRESHOLD;
+    }
+
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
     fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
         let long_ago = idle && now.saturating_sub(self.last_sent) > self.trips.rto();
@@ -447,6 +453,10 @@ impl Connection {
     /// The delivery rate says nothing of the network while the application has nothing to send.
     fn notice_application(&mut self, next: Next) {
         let Some(rates) = &mut self.rates else { return };
+        // A window that leaves no room for a whole segment is not the application's doing.
+        if self.source.is_paced() && self.source.unsent(self.board.next()) >= self.window.mss {
+            return;
+        }
         let pipe = self.board.pipe();
         let idles = matches!(next, Next::At(_)) || next == Next::Nothing && self.source.is_paced();
         if idles && pipe < self.window.cwnd && !self.board.has_lost() {

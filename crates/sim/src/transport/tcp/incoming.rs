@@ -3,7 +3,7 @@
 //! Like [`Outgoing`](super::outgoing::Outgoing) it knows nothing of flows: whose stream a packet is of, what becomes of its
 //! bytes, and the window that goes with an acknowledgement, is the business of the transport that owns it.
 
-use super::packets::turned;
+use super::packets::{syn_timeout, turned};
 use super::reading::{Reading, whole_window};
 use super::receiver::{Answer, Incoming as Segment, Receiver, Reply};
 use crate::config::TcpConfig;
@@ -37,6 +37,9 @@ pub struct Stream {
     due: Time,
     /// When an update of the window is due.
     update: Time,
+    /// When the answer to the SYN is due once more, and how often it has been given.
+    opening: Time,
+    openings: u32,
     /// Of the event that looks at both.
     event: Time,
 }
@@ -91,6 +94,8 @@ impl Incoming {
             },
             due: Time::MAX,
             update: Time::MAX,
+            opening: Time::MAX,
+            openings: 0,
             event: Time::MAX,
         };
         let slot = self.free.pop().unwrap_or(self.streams.len() as u32);
@@ -156,7 +161,7 @@ impl Incoming {
     /// A stream is over: its place is free for another.
     pub fn close(&mut self, slot: u32) {
         let stream = &mut self[slot];
-        (stream.due, stream.update) = (Time::MAX, Time::MAX);
+        (stream.due, stream.update, stream.opening) = (Time::MAX, Time::MAX, Time::MAX);
         let key = stream.key;
         self.slots.remove(&key);
         self.free.push(slot);
@@ -175,11 +180,38 @@ impl Incoming {
     fn look_again(&mut self, slot: u32, cx: &mut HostContext) {
         let token = slot * self.tokens + self.token;
         let stream = &mut self[slot];
-        let next = stream.due.min(stream.update);
+        let next = stream.due.min(stream.update).min(stream.opening);
         if next < stream.event || stream.event < cx.now() && next < Time::MAX {
             stream.event = next;
             cx.set_timer(next, token);
         }
+    }
+
+    /// A SYN is answered: the answer is due once more while nothing else comes ([`opened`](Incoming::opened)).
+    pub fn answered(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) {
+        let stream = &mut self[slot];
+        let delay = syn_timeout(stream.openings, config);
+        stream.openings += 1;
+        if stream.opening == Time::MAX && stream.openings <= config.syn_retries {
+            stream.opening = cx.now().saturating_add(delay);
+            self.look_again(slot, cx);
+        }
+    }
+
+    /// Something of the stream has come that only a sender that has the answer to its SYN sends.
+    #[inline]
+    pub fn opened(&mut self, slot: u32) {
+        self[slot].opening = Time::MAX;
+    }
+
+    /// A timer has come: what the answer to the SYN is made of if it is due once more.
+    pub fn opens_again(&mut self, slot: u32, cx: &HostContext) -> Option<Packet> {
+        let stream = self.streams.get_mut(slot as usize)?;
+        let due = stream.event == cx.now() && stream.opening <= cx.now();
+        due.then(|| {
+            (stream.event, stream.opening) = (Time::MAX, Time::MAX);
+            stream.back
+        })
     }
 
     /// A timer has come: the acknowledgement that is due now, if one is, and what it is made of. [`window`](Incoming::window) goes
@@ -191,7 +223,7 @@ impl Incoming {
             return None;
         }
         stream.event = Time::MAX;
-        if now < stream.due.min(stream.update) {
+        if now < stream.due.min(stream.update).min(stream.opening) {
             self.look_again(slot, cx);
             return None;
         }

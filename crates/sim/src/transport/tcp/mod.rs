@@ -34,7 +34,7 @@ pub use parameters::{PROFILES, Wire, profile, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;
-use crate::config::{Compat, TcpConfig};
+use crate::config::{Compat, Reactions, TcpConfig};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
@@ -75,8 +75,11 @@ impl Tcp {
     /// A SYN has come: says what the window is.
     fn receive_syn(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let config = config_of(cx.settings, packet.profile);
-        let answer = Packet { aux: whole_window(config), ..turned(packet) };
-        signal(code::SYN_ACK, answer, config, cx)
+        if config.recovery.reactions == Reactions::Ns3 && !self.received.contains_key(&packet.flow) {
+            let slot = self.incoming.place(u64::from(packet.flow), packet, config, cx);
+            self.incoming.answered(slot, config, cx);
+        }
+        answer_syn(turned(packet), config, cx)
     }
 
     /// The answer to a SYN has come.
@@ -85,8 +88,20 @@ impl Tcp {
             return None;
         }
         let config = config_of(cx.settings, packet.profile);
+        if config.recovery.reactions == Reactions::Ns3 && self.outgoing[packet.sender].phase != Phase::Opening
+        {
+            self.outgoing[packet.sender].answered_again(config);
+            return None;
+        }
         self.outgoing.establish(packet.sender, packet, config, cx);
         signal(code::ESTABLISHED, turned(packet), config, cx)
+    }
+
+    /// The last packet of the handshake has come.
+    fn receive_established(&mut self, packet: &Packet) -> Option<PortId> {
+        let slot = self.incoming.find(u64::from(packet.flow))?;
+        self.incoming.opened(slot);
+        None
     }
 
     /// A data packet has come: it is sent back as its acknowledgement, or one follows later.
@@ -106,6 +121,7 @@ impl Tcp {
             return send_answer(id, turned(&packet), &answer, whole_window(config), config, cx);
         }
         let slot = self.incoming.place(u64::from(packet.flow), &packet, config, cx);
+        self.incoming.opened(slot);
         if let Some(answer) = self.incoming.answer_before(slot, &segment) {
             let id = cx.net.packets.insert(self.incoming[slot].back);
             let window = self.incoming.window(slot, config, cx);
@@ -206,14 +222,24 @@ impl Tcp {
         self.outgoing.close(slot);
     }
 
-    /// A delayed acknowledgement may be due.
+    /// A delayed acknowledgement may be due, or the answer to a SYN once more.
     fn acknowledge_late(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        if let Some(back) = self.incoming.opens_again(slot, cx) {
+            let config = config_of(cx.settings, back.profile);
+            self.incoming.answered(slot, config, cx);
+            return answer_syn(back, config, cx);
+        }
         let (answer, back) = self.incoming.on_timer(slot, cx)?;
         let config = config_of(cx.settings, back.profile);
         let id = cx.net.packets.insert(back);
         let window = self.incoming.window(slot, config, cx);
         send_answer(id, back, &answer, window, config, cx)
     }
+}
+
+/// Answers a SYN: `back` is what goes back to where it came from.
+fn answer_syn(back: Packet, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
+    signal(code::SYN_ACK, Packet { aux: whole_window(config), ..back }, config, cx)
 }
 
 fn config_of(settings: &Settings, index: impl Into<usize>) -> &TcpConfig {
@@ -245,6 +271,7 @@ impl Transport for Tcp {
                 match packet.code() {
                     code::SYN => self.receive_syn(&packet, cx),
                     code::SYN_ACK => self.receive_syn_ack(&packet, cx),
+                    code::ESTABLISHED => self.receive_established(&packet),
                     code::WINDOW_PROBE => self.receive_window_probe(&packet, cx),
                     code::FIN => self.go_on_closing(code::FIN_ACK, &packet, cx),
                     code::FIN_ACK => self.go_on_closing(code::CLOSED, &packet, cx),

@@ -153,6 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn with_a_coarse_clock_means_are_whole_nanoseconds() {
+        let (rtt, rto) = config();
+        let rtt = RttConfig { clock: Time::from_ms(1), ..rtt };
+        let mut trips = RoundTrips::new(&rto);
+        [20, 21, 20, 20].into_iter().for_each(|ms| trips.take(Time::from_ms(ms), &rtt, &rto));
+        // 20.125, 20.109375, then 20.095703125 ms.
+        assert_eq!(trips.smoothed(), Some(Time::from_ns(20_095_703)));
+    }
+
+    #[test]
     fn a_coarse_clock_counts_its_ticks() {
         let clock = Time::from_ms(1);
         let sample = |sent, now| RoundTrips::sample(Time::from_us(sent), Time::from_us(now), clock);

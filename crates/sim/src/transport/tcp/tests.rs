@@ -12,6 +12,7 @@ use crate::units::Time;
 
 mod channels;
 mod flow_control;
+mod like_ns3;
 mod loss_detection;
 
 fn config(controller: &str, profile: Profile) -> TcpConfig {
