@@ -317,8 +317,14 @@ impl Connection {
             return self.take_like_ns3(now, config);
         }
         let next = self.next(now, config);
+        let probes = self.probe.wanted;
         let sending = self.send(next, now, config)?;
         self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
         Some(sending)
     }
 
