@@ -154,7 +154,7 @@ fn tcp_keys(draw: &mut Draw) -> String {
 fn mptcp_keys(draw: &mut Draw) -> String {
     // Short, as they double with every timeout in a row; patient, as long as that takes.
     let mut text = format!(
-        ", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 30, send_buffer = \"1MB\"",
+        ", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 1000, send_buffer = \"1MB\"",
         draw.of(&["300us", "2ms"]),
         draw.of(&["300us", "5ms"])
     );

@@ -385,8 +385,7 @@ size = "1KB"
     let mut config =
         load(text, sets).unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
     // Hosts 0 and 1, switches 2 and 3: each host on each switch.
-    let sample = config.topology.links[0].clone();
-    let link = |a, b, delay| Link { a, b, rate: Rate::from_mbps(50), delay, ..sample.clone() };
+    let link = |a, b, delay| Link { a, b, rate: Rate::from_mbps(50), delay };
     let fast = Time::from_ms(1);
     config.topology.links = vec![link(0, 2, fast), link(1, 2, fast), link(0, 3, delay), link(1, 3, delay)];
     config.traffic = traffic(vec![flow(0, 1, 1 << 40, Time::ZERO)]);

@@ -85,7 +85,7 @@ mod tests {
     fn the_package_s_first_stream_gives_its_published_numbers() {
         // RngStreams' test: seed 12345, first stream.
         let mut first = Mrg32k3a::new(12_345, 0, 0);
-        assert!((first.next() - 0.127_011_122_046_577_19).abs() < 1e-12);
+        assert!((first.next() - 0.127_011_122_046_577_2).abs() < 1e-12);
         assert!((first.next() - 0.318_527_565_396_751_8).abs() < 1e-12);
         // A stream is 2^51 substreams long.
         let (mut stream, mut substreams) = (Mrg32k3a::new(7, 1, 0), Mrg32k3a::new(7, 0, 1 << 51));
