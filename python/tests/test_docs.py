@@ -7,6 +7,7 @@ block is given, Python is executed in one namespace.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shlex
@@ -89,7 +90,21 @@ def test_every_link_of_a_page_leads_somewhere(page):
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M)
     there = {str(page.relative_to(ROOT / "docs")) for page in PAGES if "docs" in page.parts}
-    assert set(listed) == there and len(listed) == len(there)
+    assert set(listed) == there | {"reference.md"} and len(listed) == len(there) + 1
+
+
+@pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
+def test_the_reference_is_made_from_the_code_and_has_every_scheme():
+    """What `make docs` adds: a hook, which works without mkdocs up to the text."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    text = reference.markdown()
+    for kind in json.loads(_native.names()).values():
+        for scheme in kind:
+            if scheme["name"] not in ("none", "auto"):
+                assert re.search(rf"^### (tcp\.)?{re.escape(scheme['name'])}$", text, re.M), scheme
+    assert "Alg. 1" in text and "| `eta` | number" in text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -146,3 +161,10 @@ def test_every_whole_scenario_of_a_page_passes_its_check(page, tmp_path, capsys)
             path.write_text(block.text)
             assert main(["check", str(path), "--json"]) == 0, capsys.readouterr().err
             json.loads(capsys.readouterr().out)
+
+
+def test_the_first_page_names_every_template():
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `([\w-]+)` \|", text.partition("## What changes")[0], re.M)) == set(
+        start.names()
+    )

@@ -36,7 +36,7 @@ def test_demo_prints_one_table_and_writes_its_page(engine, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert all(scheme in printed for scheme in ("HPCC", "DCQCN+w", "TIMELY+w", "DCTCP"))
     page = (tmp_path / "out/demo/report.html").read_text()
-    assert page.count("data-figure=") == 3 and "vegaEmbed" in page
+    assert page.count("data-figure=") == 4 and "vegaEmbed" in page
     assert not re.search(r'(src|href)="http', page), "the page works offline"
     for spec in json.loads(re.search(r'id="figures">(.*?)</script>', page)[1]):
         assert spec["data"]["values"]

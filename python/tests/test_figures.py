@@ -159,7 +159,7 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
     assert {index for _, index in figures_time.jain_over_time(alone)} == {0.25}
 
 
-def test_a_load_curve_has_a_bar_for_the_interval_where_there_is_one(run, capfd):
+def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
     points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
     figure = figures_load.curve("c", points, axes=("load", "slowdown"))
     assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]

@@ -143,6 +143,8 @@ def test_figures_follow_the_width_of_the_window(browser, written):
     wide = browser.evaluate("document.querySelector('.plot svg').clientWidth")
     browser.size(500)
     browser.until(f"document.querySelector('.plot svg').clientWidth < {wide} - 300")
+    browser.size(1400)
+    browser.until(f"document.querySelector('.plot svg').clientWidth === {wide}")
 
 
 def test_a_point_of_a_figure_says_what_it_is(browser, written):
@@ -289,3 +291,13 @@ def test_report_takes_a_title_and_a_question(runs, tmp_path, capsys):
     asked = ["--title", "My page", "--question", "Why?"]
     assert main(["report", str(runs[0].out), "--out", str(out), *asked]) == 0
     assert "<h1>My page</h1>" in out.read_text() and ">Why?<" in out.read_text()
+
+
+def test_flows_of_one_size_are_not_drawn_by_size_and_a_file_is_called_by_its_name(tmp_path):
+    from weftline import start
+
+    scenario, *_ = start.write("wan", tmp_path / "wan.toml", schema=False)
+    run = weftline.run(scenario, set={"workload.0.duration": "50ms"}, out=tmp_path / "r")
+    text = report.html(lines.lines_of([run]))
+    assert "FCT slowdown by flow size" not in text and "Slowdown of all flows" in text
+    assert "Network: wan-cities.gml, 14 hosts" in text and "on this network?" in text

@@ -145,6 +145,17 @@ def test_the_claim_of_a_killed_process_is_free(kept, scenario):
     claim.release()
 
 
+def test_what_a_killed_process_left_is_cleared_and_what_another_is_at_stays(engine, kept, scenario):
+    parts = kept.path / "parts"
+    (parts / "dead.run.here.1").mkdir()
+    (parts / "dead.lock").touch()
+    (parts / "alive.run.here.2").mkdir()
+    claim = kept.claim("alive")
+    run(points_of(kept, scenario), kept)
+    assert sorted(path.name for path in parts.iterdir()) == ["alive.lock", "alive.run.here.2"]
+    claim.release()
+
+
 def test_two_sweeps_on_one_store_share_the_work(engine, kept, scenario):
     points = points_of(kept, scenario, seeds=range(1, 11))
     found = []

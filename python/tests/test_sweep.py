@@ -212,3 +212,28 @@ def test_an_uneven_interval_shows_both_ends():
 
     assert sweep_tables.estimate_text(Estimate(2.0, 1.0, 3.0, 5), digits) == "2.00 ±1.00"
     assert sweep_tables.estimate_text(Estimate(2.0, 1.5, 3.5, 5), digits) == "2.00 [1.50, 3.50]"
+
+
+def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
+    heard = []
+    weftline.sweep(file, progress=heard.append)
+    assert all("/12 runs" in text for text in heard)
+    from weftline import notebook
+
+    class Cell:
+        def __init__(self, name):
+            self.said = []
+            cells.append(self)
+
+        def say(self, text):
+            self.said.append(text)
+
+        def clear(self):
+            self.said.append("")
+
+    cells: list[Cell] = []
+    monkeypatch.setattr(notebook, "shown", lambda: True)
+    monkeypatch.setattr(notebook, "ProgressCell", Cell)
+    weftline.sweep(file)
+    weftline.sweep(file, progress=False)
+    assert len(cells) == 1 and cells[0].said[-1] == ""

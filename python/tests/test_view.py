@@ -218,7 +218,15 @@ def test_runs_are_listed_filtered_and_chosen_in_a_browser(browser, server):
     assert HOSTILE in browser.evaluate("document.getElementById('runs').innerText")
     write = "(() => {{ const field = document.getElementById('filter'); field.value = {};"
     write += " field.dispatchEvent(new Event('input')); }})()"
-    for text, left in (("hpcc", 1), ("slowdown_p99<1", 0), ("seed=1", 2), ("run=dctcp status=done", 1)):
+    for text, left in (
+        ("hpcc", 1),
+        ("flows>5", 2),
+        ("flows>100000", 0),
+        ("seed<10", 2),
+        ("slowdown_p99<1", 0),
+        ("seed=1", 2),
+        ("run=dctcp status=done", 1),
+    ):
         browser.evaluate(write.format(json.dumps(text)))
         assert browser.evaluate(count) == f"{left} of 2 runs", text
     browser.evaluate("document.querySelector('#runs tbody input').click()")

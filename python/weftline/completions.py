@@ -21,8 +21,8 @@ class Command:
 
     name: str
     help: str = ""
-    options: list[tuple[str, str]] = field(default_factory=list)
-    """Long options and their help."""
+    options: list[tuple[str, str, bool]] = field(default_factory=list)
+    """Long options, their help, and whether a value follows."""
     words: list[str] = field(default_factory=list)
     """Names that may stand where a file may not."""
     files: str = ""
@@ -62,7 +62,7 @@ def _command(name: str, text: str, parser: argparse.ArgumentParser) -> Command:
             command.words += list(action.choices)
         elif action.option_strings and action.help != argparse.SUPPRESS:
             option = max(action.option_strings, key=len)
-            command.options.append((option, " ".join((action.help or "").split())))
+            command.options.append((option, " ".join((action.help or "").split()), action.nargs != 0))
         elif not action.option_strings:
             words, files = _values(action.dest, action.metavar)
             command.words += words
@@ -104,7 +104,7 @@ def _workloads() -> list[str]:
 def _bash(found: list[Command]) -> str:
     cases = []
     for command in found:
-        words = " ".join([option for option, _ in command.options] + command.words)
+        words = " ".join([option for option, *_ in command.options] + command.words)
         files = {"/": "compgen -d", "": "true"}.get(command.files, "compgen -f")
         cases.append(f'    {command.name}) words="{words}"; files="{files}" ;;')
     names = " ".join(command.name for command in found)
@@ -132,7 +132,11 @@ def _zsh(found: list[Command]) -> str:
     lines = "\n".join(f"    {_quoted(f'{c.name}:{_bare(c.help)}')}" for c in found)
     cases = []
     for command in found:
-        specs = [_quoted(f"{option}[{_bare(text)}]") for option, text in command.options]
+        # A star: the option may be given again. What follows one that takes a value is no scenario.
+        specs = [
+            _quoted(f"*{option}[{_bare(text)}]" + (":value:_files" if value else ""))
+            for option, text, value in command.options
+        ]
         if command.words:
             specs.append(_quoted(f"*:name:({' '.join(command.words)})"))
         elif command.files:
@@ -172,7 +176,10 @@ def _fish(found: list[Command]) -> str:
             f"complete -c weftline -n __fish_use_subcommand -a {command.name} -d {_quoted(command.help)}"
         )
         place = f"complete -c weftline -n '__fish_seen_subcommand_from {command.name}'"
-        lines += [f"{place} -l {option[2:]} -d {_quoted(text)}" for option, text in command.options]
+        lines += [
+            f"{place} -l {option[2:]} -d {_quoted(text)}" + (" -r -F" if value else "")
+            for option, text, value in command.options
+        ]
         if command.words:
             lines.append(f"{place} -a {_quoted(' '.join(command.words))}")
         elif command.files == "/":

@@ -99,10 +99,13 @@ def waiting(
 ) -> tuple[list[Point], Outcome]:
     """Return the points to be run, each once, and what is known of the others.
 
-    Damaged folders are put aside, so that nothing is lost and they run again, unless `touch` is False.
+    What killed processes left is cleared, and damaged folders are put aside, so that nothing is lost and they
+    run again; unless `touch` is False.
     """
     wanted: list[Point] = []
     outcome = Outcome()
+    if touch:
+        store.clear_up()
     for point in {point.folder: point for point in points}.values():
         state = state_of(point.folder)
         if state == "finished":

@@ -1,7 +1,6 @@
 """Figures as Vega-Lite specifications that carry their data; the page draws them, and any Vega-Lite tool can.
 
-A line is told apart by colour, dash and marker together, in this order for every figure of a page. The
-colours are those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart.
+`marks` says how lines are told apart; figures of flows, time, loads and paths have rooms of their own.
 """
 
 from __future__ import annotations
@@ -12,23 +11,9 @@ from pathlib import Path
 
 from weftline import quantities
 from weftline.lines import PERCENTILES, Line, Mean, at_share
+from weftline.marks import HEIGHT, WIDTH, layers_of, only, time_unit, told_apart_rows, with_markers
 from weftline.metrics import metric
 from weftline.terminal import Table
-
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A900")
-DASHES = ([1, 0], [8, 3], [3, 3], [10, 3, 2, 3], [6, 2, 2, 2, 2, 2], [12, 4], [2, 2], [5, 5])
-SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "cross",
-    "triangle-down",
-    "triangle-right",
-    "triangle-left",
-)
-WIDTH, HEIGHT = 270, 230
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +159,8 @@ def queue_cdf(
         "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
     }
     rows = [row for row in rows if row["y"] >= lowest]
-    spec = _base(rows, [line.label for line in lines], marks=bool(published))
-    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, bool(published), step=True)}
+    spec = told_apart_rows(rows, [line.label for line in lines], marks=bool(published))
+    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
     note = f"{caption} All sampled ports together, idle ones included.".strip()
     if published:
         note = f"{note} Lines are measured here, hollow markers are published."
@@ -186,7 +171,7 @@ def queue_cdf(
         if line.runs[0].queues
     ]
     columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
-    return Figure(title=title, spec=_with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
+    return Figure(title=title, spec=with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
 
 
 def over_time(
@@ -236,8 +221,8 @@ def over_time(
     if log:
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
-    spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
-    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
+    spec = told_apart_rows(rows, list(dict.fromkeys(labels)), marks=False)
+    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
 
 
@@ -257,18 +242,18 @@ def bars(
         _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
     ]
     labels = [line.label for line in lines]
-    spec = _base(rows, labels, marks=bool(published))
+    spec = told_apart_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
     x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
     spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
     spec["layer"] = [
-        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [_only(published=False)]}
+        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [only(published=False)]}
     ]
     if published:
         hollow = {"type": "point", "filled": False, "size": 70, "strokeWidth": 1.6, "tooltip": True}
-        spec["layer"].append({"mark": hollow, "transform": [_only(published=True)]})
+        spec["layer"].append({"mark": hollow, "transform": [only(published=True)]})
     texts = [
         [line.label, line.metric_text(metric_name), found.text((published or {}).get(line.label))]
         for line in lines
@@ -296,7 +281,7 @@ def against_number(
     ]
     if said:
         caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
-    base = _base(rows + said, list(labels), marks=True)
+    base = told_apart_rows(rows + said, list(labels), marks=True)
     encoding = base.pop("encoding")
     x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
     x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
@@ -308,13 +293,13 @@ def against_number(
         y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
         y["axis"] = {"format": ",~r", "tickCount": 6}
         units.append(
-            _with_markers(
+            with_markers(
                 {
                     "width": WIDTH * 3 // 2,
                     "height": HEIGHT,
                     "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
                     "encoding": encoding,
-                    "layer": _layers(x, y, bool(diagram.published)),
+                    "layer": layers_of(x, y, bool(diagram.published)),
                 }
             )
         )
@@ -362,11 +347,11 @@ def trend(
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
     if "x" in log and ticks and points_at == "values":
         x["axis"]["values"] = _apart(ticks)
-    spec = _base(rows, list(labels), marks=True)
-    layers = _layers(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
+    spec = told_apart_rows(rows, list(labels), marks=True)
+    layers = layers_of(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
     spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
     note = "Lines are measured here, hollow markers are published." if published else ""
-    return Figure(title=title, spec=_with_markers(spec), caption=f"{caption} {note}".strip())
+    return Figure(title=title, spec=with_markers(spec), caption=f"{caption} {note}".strip())
 
 
 def _apart(ticks: Sequence[float]) -> list[float]:
@@ -376,60 +361,6 @@ def _apart(ticks: Sequence[float]) -> list[float]:
         if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.15:
             chosen.append(tick)
     return chosen
-
-
-def time_unit(longest_ns: float) -> tuple[str, float]:
-    """Return the unit of an axis of times, and the factor from nanoseconds to it."""
-    steps = ((5e9, "s", 1e-9), (5e6, "ms", 1e-6), (5e3, "us", 1e-3))
-    return next(((unit, factor) for least, unit, factor in steps if longest_ns >= least), ("ns", 1.0))
-
-
-def rows_of(rows: list[dict]) -> dict:
-    """Return the beginning of a specification: its schema and its data."""
-    return {"$schema": SCHEMA, "data": {"values": rows}}
-
-
-def unit_of_lines(
-    labels: Sequence[str],
-    x: dict,
-    y: dict,
-    *,
-    points: bool = True,
-    bands: bool = False,
-    order: str = "",
-    interpolate: str = "",
-) -> dict:
-    """Return encoding and layers of lines told apart by colour, dash and marker.
-
-    Parameters
-    ----------
-    points : bool
-        A marker at each value.
-    bands : bool
-        The rows have ``low`` and ``high``, the interval around y; it is shaded.
-    order : str
-        The field along which a line is drawn; that of x without it.
-    interpolate : str
-        Vega-Lite's name of how two values are joined.
-    """
-    encoding = _base([], list(labels), marks=points)["encoding"]
-    tooltip = [
-        {"field": "line", "title": "scheme"},
-        *({"field": axis["field"], "type": axis["type"], "title": axis["title"]} for axis in (x, y)),
-    ]
-    line = {"type": "line", "strokeWidth": 1.8, "clip": True, "point": False}
-    if interpolate:
-        line["interpolate"] = interpolate
-    along = {"order": {"field": order, "type": "quantitative"}} if order else {}
-    layers = [{"mark": line, "encoding": {"x": x, "y": y, **along}}]
-    solid = {"strokeDash": {"value": [1, 0]}}
-    if bands:
-        ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-        layers.insert(0, {"mark": {"type": "errorbar", "ticks": True}, "encoding": {"x": x, **ends, **solid}})
-    # Where there are no markers, an invisible one at each value carries the tooltip.
-    mark = {"type": "point", "filled": True, "size": 26 if points else 40, "opacity": 1 if points else 0}
-    layers.append({"mark": mark, "encoding": {"x": x, "y": y, "tooltip": tooltip, **solid}})
-    return _with_markers({"encoding": encoding, "layer": layers})
 
 
 def _row(
@@ -447,88 +378,22 @@ def _row(
     return row
 
 
-def _only(*, published: bool) -> dict:
-    return {"filter": "datum.published" if published else "!datum.published"}
-
-
-def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
-    """The data, and how a line is told apart: with markers the legend shows these, else the dashes."""
-    count = len(labels)
-    legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
-    legend |= (
-        {"symbolSize": 70, "symbolDash": [1, 0]}
-        if marks
-        else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
-    )
-
-    encoding = {"color": told_apart(labels, COLOURS), "strokeDash": told_apart(labels, DASHES)}
-    if marks:
-        encoding["shape"] = told_apart(labels, SHAPES)
-    for channel in encoding.values():
-        channel["legend"] = legend
-    return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
-
-
-def told_apart(labels: Sequence[str], values: Sequence) -> dict:
-    """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
-    scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
-    return {"field": "line", "type": "nominal", "scale": scale}
-
-
-def _with_markers(unit: dict) -> dict:
-    """The unit with the channel of markers at its points alone: a line has none."""
-    encoding = dict(unit["encoding"])
-    shape = encoding.pop("shape", None)
-    layers = [
-        layer | {"encoding": layer["encoding"] | {"shape": shape}}
-        if shape and layer["mark"]["type"] == "point"
-        else layer
-        for layer in unit["layer"]
-    ]
-    return unit | {"encoding": encoding, "layer": layers}
-
-
-def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True) -> list[dict]:
-    tooltip = [
-        {"field": "line", "title": "scheme"},
-        {"field": "size", "title": "flows up to"},
-        {"field": x["field"], "type": "quantitative", "title": x["title"]},
-        {"field": y["field"], "type": "quantitative", "title": y["title"]},
-        {"field": "published"},
-    ]
-    # A shape in the encoding would put a point on every value; the layer below draws those that are wanted.
-    line = {"type": "line", "strokeWidth": 1.8, "clip": True, "point": False}
-    if step:
-        line["interpolate"] = "step-after"
-    order = {"order": {"field": "y", "type": "quantitative"}} if step else {}
-    layers = [{"mark": line, "transform": [_only(published=False)], "encoding": {"x": x, "y": y, **order}}]
-    if points and not step:
-        mark = {"type": "point", "filled": True, "size": 26, "opacity": 1}
-        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
-        layers.append({"mark": mark, "transform": [_only(published=False)], "encoding": encoding})
-    if any_published:
-        mark = {"type": "point", "filled": False, "size": 46, "strokeWidth": 1.3, "opacity": 0.9}
-        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
-        layers.append({"mark": mark, "transform": [_only(published=True)], "encoding": encoding})
-    return layers
-
-
 def _faceted(
     rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
 ) -> dict:
-    base = _base(rows, labels, marks=True)
+    base = told_apart_rows(rows, labels, marks=True)
     encoding = base.pop("encoding")
     return base | {
         "facet": {
             "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
                        "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
         },
-        "spec": _with_markers(
+        "spec": with_markers(
             {
                 "width": WIDTH,
                 "height": HEIGHT,
                 "encoding": encoding,
-                "layer": _layers(x, y, any_published),
+                "layer": layers_of(x, y, any_published),
             }
         ),
         "resolve": {"scale": {"y": "independent"}},

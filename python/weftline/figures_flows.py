@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weftline import quantities
-from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, time_unit, unit_of_lines
+from weftline.figures import Figure
 from weftline.lines import PERCENTILES, Line
+from weftline.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
 from weftline.terminal import Table
 
 AXES = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, unit_of_lines
+from weftline.figures import Figure
 from weftline.lines import Line, Mean
+from weftline.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
 from weftline.metrics import metric
 from weftline.terminal import Table
 

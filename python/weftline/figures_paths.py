@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weftline import decoded, network_view
-from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, unit_of_lines
+from weftline.figures import Figure
 from weftline.lines import Line
+from weftline.marks import HEIGHT, WIDTH, rows_of, unit_of_lines
 from weftline.runs import Run
 from weftline.terminal import Table
 

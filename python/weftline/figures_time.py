@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from weftline import quantities, sharing
-from weftline.figures import HEIGHT, WIDTH, Figure, rows_of, time_unit, unit_of_lines
+from weftline.figures import Figure
 from weftline.lines import Line
+from weftline.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
 from weftline.runs import Run
 
 MOST_PORTS, MOST_SPANS = 32, 160

@@ -92,18 +92,23 @@ def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
 
 def draw_groups(p: Panel, title: str) -> list[figures.Figure]:
     """Return a figure for each line of the panel."""
-    drawn = []
+    drawn, log = [], p.figure.options.get("log", "")
     for line in p.lines:
         groups = _over_time(line)
         entries = [e for e in p.published if e["line"] == line.label and "points" in e]
+        measured = [(group, x, y) for group, points in groups.items() for x, y in points]
+        published = [(e["group"], x, y) for e in entries if e["group"] in groups for x, y in e["points"]]
+        if "y" in log:
+            # Seconds in which a group gets nothing have no place on a logarithmic axis.
+            measured, published = ([row for row in rows if row[2] > 0] for rows in (measured, published))
         drawn.append(
             figures.trend(
                 f"{title}: {line.label}",
                 list(groups),
-                [(group, x, y) for group, points in groups.items() for x, y in points],
-                [(e["group"], x, y) for e in entries if e["group"] in groups for x, y in e["points"]],
+                measured,
+                published,
                 axes=("time (s)", "goodput of a flow, mean of the group (Mb/s)"),
-                log=p.figure.options.get("log", ""),
+                log=log,
                 points_at="published",
             )
         )

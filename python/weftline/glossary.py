@@ -140,6 +140,16 @@ METRICS = {
     "latency_tail_error": "Relative error of the 99th percentile of hop latency that PINT's digests tell.",
     "recirculated_share": "Bytes that passed a switch's pipeline twice, over all that switches sent.",
     "drop_rate": "Packets dropped over those that hosts sent or dropped themselves.",
+    "probe_bytes": "Bytes of the probes of load balancers on all links.",
+    "probe_share": "Bytes of the probes of load balancers, over all bytes on the wire.",
+    "probes_settled": "From the start until every switch has heard of every rack by a probe.",
+    "flowlets_moved_share": "Flowlets that left by another port than the one before, over all flowlets.",
+    "reordered_share": "Data packets that a later packet of their flow overtook on the way.",
+    "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
+    "utilisation_mean": "Mean utilisation of the links that measure.utilisation asks for.",
+    "utilisation_most": "Mean utilisation of the busiest link that measure.utilisation asks for.",
+    "imbalance": "Of the utilisations of the measured links: (most - least) / mean.",
+    "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
     "unfinished": "Flows that had not finished when the run ended.",
     "wire_bytes": "Bytes transmitted on any link.",
     "end": "Simulated time at which the run ended.",
@@ -153,6 +163,7 @@ def entries() -> dict[str, tuple[str, str]]:
     from weftline.metrics import METRICS as NAMED
 
     metrics = {
-        name: (f"metric: {NAMED[name].axis or NAMED[name].title}", text) for name, text in METRICS.items()
+        name: (f"metric: {found.axis or found.title}", METRICS.get(name, f"{found.title}."))
+        for name, found in NAMED.items()
     }
-    return {**COLUMNS, **SERIES, **SUMMARY, **metrics}
+    return {**metrics, **COLUMNS, **SERIES, **SUMMARY}

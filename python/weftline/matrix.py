@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weftline import figures
+from weftline import figures, marks
 from weftline.lines import Mean
 from weftline.metrics import metric
 from weftline.terminal import Table
@@ -41,12 +41,13 @@ def draw(p: Panel, title: str) -> figures.Figure:
         "type": "quantitative",
         "title": shown.axis or shown.title,
         "scale": {"scheme": "blues", "zero": True},
+        "legend": {"orient": "top", "titleLimit": 400, "gradientLength": 200},
     }
     most = max((cell["value"] for cell in cells), default=0)
     ink = {"condition": {"test": f"datum.value > {0.6 * most:g}", "value": "white"}, "value": "black"}
     number = {"field": "value", "type": "quantitative", "format": ".3~r"}
     spec = {
-        "$schema": figures.SCHEMA,
+        "$schema": marks.SCHEMA,
         "data": {"values": cells},
         "width": {"step": STEP},
         "height": {"step": STEP},

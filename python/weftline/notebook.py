@@ -65,6 +65,10 @@ class ProgressCell:
         share = terminal.share_done(state)
         self._handle.update(_Line(terminal.progress_text(self._name, state), share))
 
+    def say(self, text: str) -> None:
+        """Replace the line by a text, such as that of a sweep."""
+        self._handle.update(_Line(text))
+
     def clear(self) -> None:
         """Take the line away."""
         self._handle.update(_Line(""))

@@ -165,7 +165,8 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
             title=title, text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else []
         )
     ]
-    if finished:
+    # Flows of one size share a bin: there is nothing to draw by size.
+    if any(len(line.curve(line.bins)) > 1 for line in finished):
         sections.append(
             Section(
                 title="Flow completion",

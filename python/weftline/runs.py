@@ -209,6 +209,7 @@ class Run:
     def __init__(self, out: str | os.PathLike, summary: dict) -> None:
         self.out = Path(out)
         self.summary = summary
+        self._slowdowns: dict[tuple, dict] = {}
 
     @classmethod
     def open(cls, folder: str | os.PathLike) -> Run:
@@ -263,7 +264,11 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
             least 1.
         """
-        return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
+        asked = (bins, scheme, group)
+        if asked not in self._slowdowns:
+            # Millions of flows take their time to read, and a page asks for the same several times.
+            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.out), *asked))
+        return self._slowdowns[asked]
 
     def completion(self, *, least: int = 0, most: int | None = None, group: str | None = None) -> dict:
         """Return how the finished flows of a range of sizes (bytes, ends included) or a group came through.

@@ -283,6 +283,15 @@ class Store:
             shutil.rmtree(path, ignore_errors=True)
         return own
 
+    def clear_up(self) -> None:
+        """Remove what killed processes left under way; what others are at stays."""
+        for key in {item.name.split(".")[0] for item in _scan(self._parts)}:
+            claim = self.claim(key)
+            if claim is not None:
+                if claim.exclusive:
+                    self.begin(key, claim)
+                claim.release()
+
     def keep(self, of: Point, part: Path) -> None:
         """Move a finished run to its place and note it; a place that is taken by the same results stays."""
         of.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -391,7 +400,7 @@ def entry_of(folder: Path, choice: Mapping[str, str]) -> Entry:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.part")
     try:
         part.write_text(text, "utf-8")
         os.replace(part, path)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,7 @@ def sweep(
     threads: int = 1,
     on: str = "local",
     retry: bool = False,
-    progress: bool | Callable[[str], None] = False,
+    progress: bool | Callable[[str], None] | None = None,
 ) -> SweepResult:
     """Run a scenario over axes and seeds and return the results; what was run before is not run again.
 
@@ -240,8 +241,9 @@ def sweep(
         Where.
     retry : bool
         Whether points that failed earlier are tried again.
-    progress : bool or callable
-        True: a line on standard error, if that is a terminal. A callable is given the line instead.
+    progress : bool or callable, optional
+        A line under the cell in a notebook, unless this is False; with True also on standard error, if that
+        is a terminal. A callable is given the line instead.
 
     Returns
     -------
@@ -261,16 +263,34 @@ def sweep(
         raise InputError(f'on: expected "local" or "ray", found {on!r}')
     given = {"set": set, "seeds": seeds, "zip": list(zip), "report": report, "name": name}
     asked = _sweep_of(scenario, over, {key: value for key, value in given.items() if value})
-    line = ProgressLine(quiet=progress is not True)
-    show = progress if callable(progress) else lambda text: line.show(text, at_once=True)
     planned = plan(asked, Path(out) if out is not None else default_folder(asked))
-    result, outcome = run(planned, jobs=jobs, threads=threads, on=on, retry=retry, show=show)
-    line.clear()
+    with _shown(progress) as show:
+        result, outcome = run(planned, jobs=jobs, threads=threads, on=on, retry=retry, show=show)
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
     return result
+
+
+@contextlib.contextmanager
+def _shown(progress: bool | Callable[[str], None] | None) -> Iterator[Callable[[str], None] | None]:
+    """Yield what the line of progress is given to, and take the line away at the end."""
+    from weftline import notebook
+
+    if callable(progress):
+        yield progress
+        return
+    if progress is not False and notebook.shown():
+        cell = notebook.ProgressCell("sweep")
+        show, clear = cell.say, cell.clear
+    else:
+        line = ProgressLine(quiet=progress is not True)
+        show, clear = (lambda text: line.show(text, at_once=True)), line.clear
+    try:
+        yield show
+    finally:
+        clear()
 
 
 def _sweep_of(scenario: str | os.PathLike | Mapping, over: Mapping | None, given: Mapping[str, Any]) -> Sweep:

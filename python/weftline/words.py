@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 from weftline import quantities
 from weftline.lines import Line
@@ -141,7 +142,7 @@ def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
 
 def _network(topology: Mapping, network: Mapping | None) -> str:
     kind = str(topology.get("kind", "network"))
-    text = f"{kind} {topology.get('file', '')}" if kind == "file" else kind
+    text = PurePath(str(topology.get("file", ""))).name if kind == "file" else kind
     if network:
         hosts = sum(node["kind"] == "host" for node in network["nodes"])
         text += (
@@ -222,7 +223,7 @@ def _flows_in_short(found: Mapping) -> str:
     traffic = listed(list(kinds)) or "this"
     load = workloads[0].get("load") if len(workloads) == 1 and workloads[0].get("kind") == "poisson" else None
     at = f" at {quantities.share_text(load)} load" if isinstance(load, int | float) else ""
-    return f"{traffic} traffic{at} on this {kind} network"
+    return f"{traffic} traffic{at} on this {'' if kind in ('file', 'this') else f'{kind} '}network"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -43,7 +43,7 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
-    /// Time goes as in ns-3.35: transmission times are whole nanoseconds, to the nearest, and what happens at the same time
+    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
     /// happens in the order in which it was made to.
     pub ns3_time: bool,
 }
@@ -517,6 +517,8 @@ pub struct MeasureConfig {
     pub reordering: bool,
     /// So are the paths that the packets of every flow took.
     pub paths: bool,
+    /// What each subflow of a multipath flow carried, as rows when the flow ends.
+    pub subflows: bool,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

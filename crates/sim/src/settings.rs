@@ -30,6 +30,8 @@ pub struct Settings {
     pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
+    /// Multipath flows tell what their subflows carried.
+    pub subflows: bool,
 }
 
 /// Settings of one transport, with all that is derived from them.

@@ -48,7 +48,7 @@
   const places = [...document.querySelectorAll(".plot")];
   const drawn = new Map();
   const draw = (isDark, room) => Promise.all(places.map((place) => {
-    const spec = fitted(specs[Number(place.dataset.figure)], room || place.clientWidth);
+    const spec = fitted(specs[Number(place.dataset.figure)], room || place.parentElement.clientWidth);
     const options = { actions: false, renderer: "svg", config: look(isDark), tooltip: { theme: isDark ? "dark" : "light" } };
     return vegaEmbed(place, spec, options)
       .then((result) => { drawn.get(place)?.finalize(); drawn.set(place, result); })

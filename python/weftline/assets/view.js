@@ -14,6 +14,7 @@
   const said = (value) => value === null || value === undefined ? "–"
     : typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)).toString() : String(value);
 
+  const plain = /^-?\d+(\.\d+)?$/;
   // Words that must all be found: plain ones anywhere in a row, others compare a column with a value.
   const test = (word) => {
     const found = word.match(/^([A-Za-z_][\w.]*)(<=|>=|!=|=|<|>)(.*)$/);
@@ -21,14 +22,15 @@
       const lower = word.toLowerCase();
       return (row) => columns.some((column) => said(row[column]).toLowerCase().includes(lower));
     }
-    const [, column, sign, text] = found, number = Number(text);
+    const [, column, sign, text] = found, number = plain.test(text) ? Number(text) : NaN;
     const compare = { "=": (a, b) => a === b, "!=": (a, b) => a !== b, "<": (a, b) => a < b, ">": (a, b) => a > b,
                       "<=": (a, b) => a <= b, ">=": (a, b) => a >= b }[sign];
     return (row) => {
       const value = row[column];
       if (value === null || value === undefined) return false;
-      return typeof value === "number" && text !== "" && !Number.isNaN(number)
-        ? compare(value, number) : compare(said(value), text);
+      // The variants of an axis are texts, and may be numbers all the same.
+      const mine = typeof value === "number" ? value : plain.test(value) ? Number(value) : NaN;
+      return Number.isNaN(number) || Number.isNaN(mine) ? compare(said(value), text) : compare(mine, number);
     };
   };
 

@@ -119,7 +119,8 @@ impl Steering {
     }
 
     /// Subflows that this ToR knows.
-    pub fn known(&self) -> usize {
+    #[cfg(test)]
+    fn known(&self) -> usize {
         self.known.as_ref().map_or(0, Connections::flows)
     }
 

@@ -55,6 +55,8 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
+    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero: it is.
+    pub stamp_clock: Time,
     /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
     pub remembers: u32,
     /// What has come twice is reported (D-SACK).

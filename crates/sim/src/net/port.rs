@@ -58,7 +58,7 @@ pub struct Line {
     pub cuts_through: u16,
     /// Switches forward without waiting for the tail ([`Forwarding::IdealCutThrough`]).
     pub ideal: bool,
-    /// Transmission times are whole nanoseconds, to the nearest.
+    /// Transmission times are cut to whole nanoseconds.
     pub whole_ns: bool,
 }
 
@@ -97,7 +97,7 @@ impl Line {
     pub fn transmission_time(&self, bytes: u64, compat: Compat) -> Time {
         match compat {
             Compat::None if self.ps_per_byte != 0 => Time(bytes * self.ps_per_byte),
-            Compat::None if self.whole_ns => nearest_transmission_time(bytes, self.rate),
+            Compat::None if self.whole_ns => cut_transmission_time(bytes, self.rate),
             Compat::None => self.rate.transmission_time(bytes),
             Compat::HpccNs3 => truncated_transmission_time(bytes, self.rate),
         }
@@ -180,11 +180,11 @@ fn kbps(rate: Rate) -> u32 {
     u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX)
 }
 
-/// Transmission time to the nearest nanosecond, as ns-3.35 has it.
-pub fn nearest_transmission_time(bytes: u64, rate: Rate) -> Time {
+/// Transmission time cut to whole nanoseconds, as ns-3.35 has it.
+pub fn cut_transmission_time(bytes: u64, rate: Rate) -> Time {
     const NANOBITS: u64 = 8_000_000_000;
     match bytes.checked_mul(NANOBITS) {
-        Some(bits) => Time::from_ns((bits + rate.0 / 2) / rate.0),
+        Some(bits) => Time::from_ns(bits / rate.0),
         None => Time::from_ns(rate.transmission_time(bytes).ns()),
     }
 }
@@ -203,12 +203,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_nanoseconds_are_the_nearest() {
-        let ns = |bytes| nearest_transmission_time(bytes, Rate::from_gbps(10)).0 / 1000;
+    fn nanoseconds_are_cut_and_whole_ones_stay() {
+        let ns = |bytes| cut_transmission_time(bytes, Rate::from_gbps(10)).0 / 1000;
         // 1195.2, 43.2, 49.6 and 56 ns.
-        assert_eq!([1494, 54, 62, 70].map(ns), [1195, 43, 50, 56]);
+        assert_eq!([1494, 54, 62, 70].map(ns), [1195, 43, 49, 56]);
         let line = Line::new(Rate::from_gbps(10), Time::ZERO, 0).in_whole_ns(true);
-        assert_eq!(line.transmission_time(62, Compat::None), Time::from_ns(50));
+        assert_eq!(line.transmission_time(62, Compat::None), Time::from_ns(49));
         let slow = Line::new(Rate::from_mbps(100), Time::ZERO, 0).in_whole_ns(true);
         assert_eq!(slow.transmission_time(1494, Compat::None), Time::from_ns(119_520));
     }

@@ -44,6 +44,18 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
     }
 }
 
+/// A mark has four bits for the subflow.
+pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
+    let marks = matches!(scenario.switch.balancer, BalancerConfig::Hula(hula) if hula.ranks > 1);
+    let most =
+        scenario.transports.iter().filter_map(|transport| transport.mptcp()).map(|m| m.subflows).max()?;
+    (marks && most > 16).then(|| {
+        format!(
+            "transport.subflows: {most}, and mp-hula's mark tells 16 apart: the 17th is taken for the first again. Set subflows = 16"
+        )
+    })
+}
+
 /// Flowlets, and the cells of a flow, are known by the hash that packets carry: senders that give every packet another one leave
 /// nothing to balance.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {

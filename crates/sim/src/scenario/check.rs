@@ -388,6 +388,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .into_iter()
         .chain(busy_arbiter(scenario))
         .chain(super::balancing::sprayed(scenario))
+        .chain(super::balancing::wrapped_subflows(scenario))
         .collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));

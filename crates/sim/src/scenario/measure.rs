@@ -56,6 +56,8 @@ fn flags(section: &mut Section, measure: &mut MeasureConfig) {
     measure.reordering = section.parameters().flag("reordering", false, help);
     let help = "the paths that the packets of each flow come by are counted";
     measure.paths = section.parameters().flag("paths", false, help);
+    let help = "when a multipath flow ends: its subflows, what each carried, what was sent on two, the most that waited for a hole";
+    measure.subflows = section.parameters().flag("subflows", false, help);
 }
 
 fn ideal(section: &mut Section, compat: Compat) -> IdealFct {

@@ -100,6 +100,12 @@ pub const ORIGINS: &[Origin] = &[
         "Probes, ranks and failures by hand (tests/balancing.rs); not yet with the subflows that it \
          is for.",
     ),
+    origin(
+        "clove",
+        "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017",
+        "It finds every path, leaves the narrow one as marks or utilisation tell it, finds its paths anew when routes \
+         change (tests/edges.rs).",
+    ),
     // Queue disciplines.
     origin(
         "afq",
@@ -183,6 +189,12 @@ pub const ORIGINS: &[Origin] = &[
         "",
         "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
          docs/schemes/fastpass.md.",
+    ),
+    origin(
+        "mptcp",
+        "",
+        "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
+         whatever is lost (tests/mptcp.rs).",
     ),
     // Telemetry.
     origin(

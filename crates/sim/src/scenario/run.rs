@@ -10,7 +10,7 @@ pub const COMPAT: &[(&str, &str)] = &[
     ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
     (
         "ns3-3.35",
-        "time and order of ns-3.35: transmissions in whole nanoseconds, ties by insertion; on one thread",
+        "time and order of ns-3.35: transmissions cut to nanoseconds, ties by insertion; on one thread",
     ),
 ];
 

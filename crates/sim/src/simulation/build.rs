@@ -166,6 +166,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
+        subflows: config.measure.subflows,
     }
 }
 

@@ -8,6 +8,7 @@
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
 
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod coupled;
 pub mod cubic;
@@ -16,6 +17,8 @@ pub mod hystart;
 pub mod newreno;
 pub mod vegas;
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 pub mod situations;
 
@@ -97,6 +100,30 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The sender had nothing more to send when it sent the packet.
     pub app_limited: bool,
+    /// ns-3.35: the last rate that was taken, which an invalid sample leaves in force; bits per second. And whether there was
+    /// anything to take a sample of.
+    pub kept: Rate,
+    pub valid: bool,
+    /// Bytes in flight when the packet was sent, itself included.
+    pub in_flight: u64,
+    /// Bytes that were found to be lost since then.
+    pub lost: u64,
+}
+
+/// A segment that has just been found to be lost.
+#[derive(Debug, Clone, Copy)]
+pub struct LostSegment {
+    pub now: Time,
+    pub first: u64,
+    pub bytes: u64,
+    /// Bytes in flight when it was sent, itself included.
+    pub in_flight: u64,
+    /// Bytes that were found to be lost since then, its own included.
+    pub lost_since: u64,
+    /// The sender had nothing more to send when it sent it.
+    pub app_limited: bool,
+    /// Bytes delivered since the flow began.
+    pub delivered_ever: u64,
 }
 
 impl RateSample {
@@ -171,6 +198,10 @@ pub struct Change {
     /// The byte after the segment sent last, as in [`Acked`].
     pub cursor: u64,
     pub in_flight: u64,
+    /// Bytes that the acknowledgement at work says have arrived.
+    pub delivered: u64,
+    /// The round-trip time as controllers see it.
+    pub rtt: Option<Time>,
 }
 
 /// What is fixed for a flow when it starts.
@@ -190,6 +221,8 @@ pub struct WindowContext {
 pub trait WindowController {
     /// The connection is established.
     fn on_start(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// A segment is found to be lost; only with [`WindowController::needs_rate`].
+    fn on_lost(&mut self, _lost: &LostSegment, _window: &CongestionWindow) {}
     /// Every acknowledgement, in every state, before anything else.
     fn on_feedback(&mut self, _ack: &Acked, _window: &mut CongestionWindow) {}
     /// An acknowledgement that moves on while the window may grow (open, or after a timeout); with
@@ -294,6 +327,7 @@ macro_rules! registry {
 registry! {
     Balia = balia::BaliaParameters;
     Bbr = bbr::BbrParameters;
+    Bbr3 = bbr3::Bbr3Parameters;
     Bic = bic::BicParameters;
     Cubic = cubic::CubicParameters;
     Dctcp = dctcp::DctcpParameters;
@@ -306,6 +340,9 @@ registry! {
 impl WindowController for WindowLaw {
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
         each!(self, law => law.on_start(now, window))
+    }
+    fn on_lost(&mut self, lost: &LostSegment, window: &CongestionWindow) {
+        each!(self, law => law.on_lost(lost, window))
     }
     #[inline]
     fn on_feedback(&mut self, ack: &Acked, window: &mut CongestionWindow) {

@@ -5,7 +5,7 @@
 //! than the share 1 - slack of the largest one's bytes, by exact counts and by the cache.
 //!
 //! Source of what is measured: Cebinae (SIGCOMM 2022), flow cache on a CAIDA trace, 10 Gb/s, slack 10 %, 100 trials a point. The trace
-//! here is ours: same order of packets (0.7 million a second) and of flows (60 000 a second).
+//! here is ours: 0.3 million packets and 60 000 new flows a second.
 
 use super::cache::{FlowCache, Slot, own_hash};
 use crate::config::CacheKind;
@@ -172,8 +172,8 @@ mod tests {
         let draw = |seed| packets(0.001, &mut RandomStream::new(seed, "window0"));
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
-        // Some hundred thousand packets a second, within a factor of three of 0.7 million.
+        // 0.3 million packets a second, within a factor of two.
         let count = packets(0.01, &mut RandomStream::new(1, "window0")).len();
-        assert!((2_300..21_000).contains(&count), "{count}");
+        assert!((1_500..6_000).contains(&count), "{count}");
     }
 }

@@ -118,6 +118,8 @@ impl Mptcp {
         if fresh {
             return;
         }
+        let repeated = sender.told.0 > 0;
+        sender.repeated |= repeated;
         sender.told = cx.now();
         let both = MptcpOption::Capable {
             version: sender.version.number(),
@@ -125,6 +127,8 @@ impl Mptcp {
             receiver: Some(sender.keys[1]),
         };
         let exit = self.outgoing.port(slot, cx);
+        // What was complete long ago answers such a packet only if it is another one.
+        let header = Packet { aux: u32::from(repeated), ..header };
         signal(code::ESTABLISHED, header, Some(both), exit, config, cx);
         self.touch(exit, cx);
     }
@@ -151,7 +155,7 @@ impl Mptcp {
     pub(super) fn reply(&mut self, code: u8, to: &Packet, option: Option<MptcpOption>, cx: &mut HostContext) {
         let config = config_of(cx.settings, to.profile);
         let header = Packet { payload: super::packets::scaled_window(&config.tcp), ..turned(to) };
-        let Some(exit) = cx.port_to(header.dst, header.hash) else { return };
+        let exit = cx.first_port + u32::from(header.ingress);
         signal(code, header, option, exit, &config.tcp, cx);
         self.touch(exit, cx);
     }

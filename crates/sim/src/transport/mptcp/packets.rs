@@ -54,11 +54,12 @@ pub fn subflow_hash(src: u32, dst: u32, flow: u32, subflow: u8) -> u32 {
     }
 }
 
-/// The packet that goes back to where this one came from, without content.
+/// The packet that goes back to where this one came from, by the NIC that it came in by (its `ingress`), without content.
 pub fn turned(packet: &Packet) -> Packet {
     let (_, subflow) = subflow_of(packet);
     Packet {
         hash: subflow_hash(packet.dst, packet.src, packet.flow, subflow),
+        ingress: packet.ingress,
         ..crate::transport::tcp::packets::turned(packet)
     }
 }

@@ -7,9 +7,10 @@ use super::{Mptcp, config_of};
 use crate::balance::mptcp::{Join, MptcpOption, Version, proof, short, token};
 use crate::config::MptcpConfig;
 use crate::engine::random::{RandomStream, mix64};
+use crate::measure::Entity;
 use crate::packet::{Packet, PacketId, flag};
 use crate::transport::tcp::incoming::StreamKey;
-use crate::transport::tcp::packets::{segment, send_answer};
+use crate::transport::tcp::packets::{segment, send_answer_by};
 use crate::transport::tcp::receiver::{Answer, Reply};
 use crate::transport::{Ended, HostContext};
 use crate::workload::FlowId;
@@ -140,7 +141,11 @@ impl Mptcp {
         cx: &mut HostContext,
     ) {
         let Some(arrival) = self.arrivals.open.get_mut(&packet.flow) else {
-            return self.acknowledge_all(packet, cx);
+            // Joins that come late, and keys that were overtaken, are answered by nobody: their flow may be forgotten already.
+            if packet.aux > 0 {
+                self.acknowledge_all(packet, cx);
+            }
+            return;
         };
         match option {
             Some(MptcpOption::Capable { sender: Some(other), receiver, .. }) => {
@@ -181,7 +186,8 @@ impl Mptcp {
         let slot = self.incoming.place(key_of(&packet), &packet, &config.tcp, cx);
         if !arrival.streams.contains(&slot) {
             arrival.streams.push(slot);
-            self.incoming[slot].back.hash = turned(&packet).hash;
+            let back = &mut self.incoming[slot].back;
+            (back.hash, back.ingress) = (turned(&packet).hash, packet.ingress);
         }
         if let Some(answer) = self.incoming.answer_before(slot, &segment) {
             let early = cx.net.packets.insert(self.incoming[slot].back);
@@ -232,7 +238,9 @@ impl Mptcp {
         let taken = usize::from(answer.duplicate.0 < answer.duplicate.1);
         answer.blocks.iter_mut().skip(room - taken).for_each(|block| *block = (0, 0));
         let back = Packet { payload: scaled_window(&config.tcp), ..back };
-        let Some(port) = send_answer(id, back, &answer, data as u32, &config.tcp, cx) else { return };
+        // By the NIC that the subflow comes in by.
+        let port = cx.first_port + u32::from(back.ingress);
+        send_answer_by(port, id, back, &answer, data as u32, &config.tcp, cx);
         if keyless {
             cx.net.packets[id].flags |= code::KEYLESS << flag::CODE_SHIFT;
         }
@@ -247,6 +255,10 @@ impl Mptcp {
         let length = arrival.assembly.expected();
         let Some(arrival) = self.arrivals.open.remove(&flow) else { return };
         self.arrivals.tokens.remove(&arrival.token);
+        if cx.settings.subflows {
+            let most = arrival.assembly.most_waiting() as f64;
+            cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
+        }
         for slot in arrival.streams {
             self.incoming.close(slot);
         }

@@ -260,6 +260,16 @@ impl Sender {
         self.paths.iter().enumerate().any(|(at, path)| at != than && works(path))
     }
 
+    /// What its subflows carried, as (metric, value).
+    pub fn measure(&self, mut row: impl FnMut(&'static str, f64)) {
+        let used = self.paths.iter().filter(|path| path.bytes > 0).count();
+        row("subflows_used", used as f64);
+        row("reinjected_bytes", self.reinjected as f64);
+        for (path, name) in self.paths.iter().zip(SUBFLOW_BYTES) {
+            row(name, path.bytes as f64);
+        }
+    }
+
     pub fn record(&self, src: u32, finish: Option<Time>, outgoing: &Outgoing) -> FlowRecord {
         let alive = || self.paths.iter().filter(|p| p.standing != Standing::Gone).map(|p| &outgoing[p.slot]);
         let sent: u64 = alive().map(|tcp| tcp.packets_sent).sum();
@@ -280,6 +290,26 @@ impl Sender {
         }
     }
 }
+
+/// Payload that left on each of the first subflows.
+const SUBFLOW_BYTES: [&str; 16] = [
+    "subflow0_bytes",
+    "subflow1_bytes",
+    "subflow2_bytes",
+    "subflow3_bytes",
+    "subflow4_bytes",
+    "subflow5_bytes",
+    "subflow6_bytes",
+    "subflow7_bytes",
+    "subflow8_bytes",
+    "subflow9_bytes",
+    "subflow10_bytes",
+    "subflow11_bytes",
+    "subflow12_bytes",
+    "subflow13_bytes",
+    "subflow14_bytes",
+    "subflow15_bytes",
+];
 
 /// The version that a scenario asks for.
 pub fn version(config: &MptcpConfig) -> Version {

@@ -7,6 +7,7 @@ use super::{Mptcp, RETRY, TOKENS, config_of};
 use crate::config::JoinRule;
 use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
+use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
 use crate::transport::tcp::connection::{Connection, Phase};
 use crate::transport::tcp::source::Source;
@@ -40,7 +41,7 @@ impl Mptcp {
         sender.ports = sender.ports.saturating_add(1);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{port}"));
         let mut tcp = Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.now());
-        tcp.source = Source::by_hand();
+        tcp.source = Source::in_pieces();
         tcp.hash = subflow_hash(spec.src, spec.dst, flow, port);
         let nics = cx.map.routes.next_hops(cx.node, spec.dst);
         let first = subflow_hash(spec.src, spec.dst, flow, 0) as usize;
@@ -169,6 +170,12 @@ impl Mptcp {
             cx.ended.push(Ended { flow: sender.flow, host: cx.host, at_receiver: false });
         }
         cx.record(record);
+        if cx.settings.subflows {
+            let sender = &self.senders[number as usize];
+            sender.measure(|metric, value| {
+                cx.net.recorder.sample(cx.net.now, Entity::Flow(sender.flow), metric, value);
+            });
+        }
         self.close(number, Phase::Done, cx);
     }
 

@@ -102,8 +102,19 @@ impl Connection {
             self.detect_losses(now, config);
             self.answer_probe(ack, &update, more_room, now, config);
         }
+        self.tell_losses(now);
         let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
         (update, acked)
+    }
+
+    /// Tells the controller of segments that were found to be lost, if it wants to know.
+    fn tell_losses(&mut self, now: Time) {
+        while let Some((number, first, payload)) = self.board.next_found() {
+            let lost = self.rates.as_mut().and_then(|rates| rates.lose(number, (first, payload), now));
+            if let Some(lost) = lost {
+                self.law.on_lost(&lost, &self.window);
+            }
+        }
     }
 
     /// Marks what is lost by its time; whether anything is.

@@ -14,6 +14,7 @@ use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
 };
 use crate::measure::FlowRecord;
+use crate::net::port::cut_transmission_time;
 use crate::transport::rdma::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -110,12 +111,17 @@ pub struct Connection {
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
     pub recover: u64,
+    /// [`Reactions::Ns3`].
+    pub like_ns3: bool,
     /// [`Reactions::Ns3`]: not everything below `recover` has been acknowledged.
     pub recovering: bool,
     /// The byte after the segment that was sent last, which under [`Reactions::Ns3`] may be one that was sent again.
     pub cursor: u64,
     /// [`Reactions::Ns3`]: segments that the NIC has not sent yet.
     pub outbox: VecDeque<Sending>,
+    /// [`Reactions::Ns3`]: what was in flight when that was asked for last, and bytes that the acknowledgement at work delivered.
+    pub noted: u64,
+    pub delivered: u64,
     /// No partial acknowledgement has come in this recovery.
     pub first_partial: bool,
     /// Bytes acknowledged beyond whole segments.
@@ -144,7 +150,9 @@ impl Connection {
         let initial = mss * u64::from(config.initial_window);
         let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
         let law = config.controller.start(&context);
-        let rates = law.needs_rate().then(Box::default);
+        let like_ns3 = config.recovery.reactions == Reactions::Ns3;
+        let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(like_ns3)));
+        let notes_losses = rates.is_some() && !like_ns3;
         let application = config.application;
         Connection {
             flow,
@@ -159,7 +167,8 @@ impl Connection {
                 config.mss,
                 if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
                 config.recovery.reactions,
-            ),
+            )
+            .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
@@ -171,9 +180,12 @@ impl Connection {
             rates,
             duplicates: 0,
             recover: 0,
+            like_ns3,
             recovering: false,
             cursor: 0,
             outbox: VecDeque::new(),
+            noted: 0,
+            delivered: 0,
             first_partial: true,
             carry: 0,
             receivable: 0,
@@ -208,7 +220,9 @@ impl Connection {
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
         self.law.on_start(now, &mut self.window);
-        if config.recovery.reactions == Reactions::Ns3 {
+        if self.like_ns3 {
+            let change = self.describe_change(State::Open, now);
+            self.law.on_state(&change, &mut self.window);
             self.hand_down(now, config);
         }
     }
@@ -303,8 +317,14 @@ impl Connection {
             return self.take_like_ns3(now, config);
         }
         let next = self.next(now, config);
+        let probes = self.probe.wanted;
         let sending = self.send(next, now, config)?;
         self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
         Some(sending)
     }
 
@@ -329,13 +349,8 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        let new = matches!(next, Next::New(_));
-        if probes {
-            self.probe.sent(self.board.next(), !new);
-        }
-        let reduced = new && std::mem::take(&mut self.ecn.tell);
+        let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
         self.has_sent(number, payload, idle, now, config);
-        self.arm_early(new, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
 
@@ -351,7 +366,7 @@ impl Connection {
     /// A segment leaves, with nothing else in flight if `idle`.
     fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
-            rates.send(number, now, idle);
+            rates.send(number, now, idle, self.board.pipe());
         }
         if let Some(rack) = &mut self.rack {
             rack.sent(number, now);
@@ -390,6 +405,14 @@ impl Connection {
     /// When the next packet may leave.
     fn pace(&mut self, payload: u64, now: Time, config: &TcpConfig) {
         let Some(rate) = self.pacing_rate(config) else { return };
+        if self.like_ns3 {
+            // The payload counts, nanoseconds are whole, and a pause that lasts goes on.
+            if self.packets_sent >= u64::from(config.unpaced) && now >= self.due {
+                let pause = cut_transmission_time(payload, Rate(rate.0.max(1)));
+                self.due = now.saturating_add(pause);
+            }
+            return;
+        }
         if self.packets_sent > u64::from(config.unpaced) {
             let bytes = payload + u64::from(config.header);
             self.due = now.saturating_add(Rate(rate.0.max(1)).transmission_time(bytes));
@@ -435,9 +458,22 @@ impl Connection {
     pub fn change(&mut self, to: State, now: Time) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
-            let (next, cursor, in_flight) = (self.board.next(), self.cursor, self.board.pipe());
-            let change = Change { now, from, to, next, cursor, in_flight };
+            let change = self.describe_change(from, now);
             self.law.on_state(&change, &mut self.window);
+        }
+    }
+
+    /// The move from another state to the present one.
+    pub fn describe_change(&self, from: State, now: Time) -> Change {
+        Change {
+            now,
+            from,
+            to: self.state,
+            next: self.board.next(),
+            cursor: self.cursor,
+            in_flight: if self.like_ns3 { self.noted } else { self.board.pipe() },
+            delivered: self.delivered,
+            rtt: self.trips.smoothed(),
         }
     }
 

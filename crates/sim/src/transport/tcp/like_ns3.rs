@@ -28,7 +28,9 @@ use crate::units::Time;
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge_like_ns3(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        let prior_lost = self.board.lost();
         let (update, acked) = self.take_in(ack, now, config);
+        (self.noted, self.delivered) = (self.board.pipe(), update.delivered);
         let again = update.again && self.state == State::Recovery && ack.expected < self.recover;
         let bound = if again { Bound::SlowStart } else { Bound::Delivered };
         let ssthresh = self.window.ssthresh;
@@ -46,7 +48,8 @@ impl Connection {
             self.law.on_feedback(&acked, &mut self.window);
         }
         if self.law.steers_recovery() {
-            let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
+            let lost = self.board.lost().abs_diff(prior_lost);
+            let acked = Acked { in_flight: self.noted, state: self.state, lost, ..acked };
             self.law.on_ack(&acked, &mut self.window);
         }
         self.hand_down(now, config);
@@ -59,7 +62,7 @@ impl Connection {
     fn count_duplicate(&mut self, step: &mut Step, now: Time, config: &TcpConfig) {
         match self.state {
             State::Loss => return,
-            State::Recovery => return self.reduce_window(step, config),
+            State::Recovery => return self.reduce_in_proportion(step, config),
             _ => self.duplicates += 1,
         }
         if self.state == State::Open {
@@ -85,17 +88,18 @@ impl Connection {
         self.recovering = true;
         self.change(State::Recovery, now);
         step.pipe = self.board.pipe();
+        self.noted = step.pipe;
         let congestion = Congestion { now, in_flight: step.pipe, by: Signal::Loss };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
             self.prr = Prr::new(self.board.outstanding());
-            self.reduce_window(step, config);
+            self.reduce_in_proportion(step, config);
         }
         self.retransmit(now, config);
     }
 
     /// Proportional rate reduction.
-    fn reduce_window(&mut self, step: &Step, config: &TcpConfig) {
+    fn reduce_in_proportion(&mut self, step: &Step, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
@@ -123,7 +127,7 @@ impl Connection {
         match self.state {
             State::Recovery if before => {
                 if acked.segments > 0 {
-                    self.reduce_window(step, config);
+                    self.reduce_in_proportion(step, config);
                 }
                 if !self.board.front_is_again() {
                     self.retransmit(now, config);
@@ -169,7 +173,9 @@ impl Connection {
         if left == State::Recovery {
             self.duplicates = 0;
             self.restart(true, now, config);
-            self.window.cwnd = self.window.ssthresh;
+            if !self.law.steers_recovery() {
+                self.window.cwnd = self.window.ssthresh;
+            }
         }
         if self.state == State::Open {
             self.grow_by(segments, acked);
@@ -221,6 +227,12 @@ impl Connection {
     pub fn hand_down(&mut self, now: Time, config: &TcpConfig) {
         while self.due <= now || self.pacing_rate(config).is_none() {
             let next = self.next(now, config);
+            if self.law.steers_recovery()
+                && self.board.pipe() == 0
+                && !matches!(next, Next::Nothing | Next::At(_))
+            {
+                self.law.on_restart(now, &mut self.window);
+            }
             let Some(sending) = self.send(next, now, config) else { return };
             self.cursor = sending.first + u64::from(sending.payload);
             self.outbox.push_back(sending);
@@ -238,6 +250,7 @@ impl Connection {
     /// The timeout has expired.
     pub fn time_out_like_ns3(&mut self, now: Time, config: &TcpConfig) {
         let in_flight = self.board.pipe();
+        self.noted = in_flight;
         self.duplicates = 0;
         self.board.lose_all();
         self.recover = self.board.next();

@@ -135,6 +135,20 @@ pub fn send_answer(
         cx.net.discard(id);
         return None;
     };
+    send_answer_by(port, id, back, answer, window, config, cx);
+    Some(port)
+}
+
+/// The same, by a port of the host.
+pub fn send_answer_by(
+    port: PortId,
+    id: PacketId,
+    back: Packet,
+    answer: &Answer,
+    window: u32,
+    config: &TcpConfig,
+    cx: &mut HostContext,
+) {
     let blocks = answer.blocks();
     let stack = if blocks > 0 { carry_blocks(answer, blocks, cx) } else { NONE };
     let sacks = if blocks > 0 { config.sack_header + 8 * blocks as u32 } else { 0 };
@@ -154,7 +168,6 @@ pub fn send_answer(
         ..back
     };
     cx.enqueue_control(port, id);
-    Some(port)
 }
 
 /// Puts the blocks of an acknowledgement beside its packet.

@@ -89,9 +89,12 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "segments of the first window (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let ack = acknowledgements(p, profile);
+    let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
+    if recovery.reactions == Reactions::Ns3 {
+        ack.stamp_clock = rtt.clock;
+    }
     let rto = timeouts(p, profile);
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
@@ -107,7 +110,7 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
     let help = "SYNs that are repeated before a connection dies (Linux, ns3-3.35: 6)";
-    let syn_retries = p.integer("syn_retries", 6, (0, 30), help) as u32;
+    let syn_retries = p.integer("syn_retries", 6, (0, 1000), help) as u32;
     let help = "a short segment waits while something is unacknowledged (RFC 9293 §3.7.4)";
     let nagle = p.flag("nagle", true, help);
     let help = "a flow that ends sends the three packets of a close, each of ack_header; a flow's end stays the acknowledgement of its last \
@@ -202,11 +205,11 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
-    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
     let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
-    AckConfig { every, delay, remembers, duplicates }
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
+    AckConfig { every, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
@@ -235,7 +238,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
     let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
-        rack: rack(p, profile),
+        rack: rack(p, profile, reactions == "rfc"),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
@@ -253,9 +256,16 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     }
 }
 
-fn rack(p: &mut Parameters, profile: Profile) -> Option<RackConfig> {
+fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {
     let help = "what makes a segment count as lost";
-    let detection = p.choice("loss_detection", profile.pick("rack", "sack"), DETECTIONS, help);
+    let default = if possible { profile.pick("rack", "sack") } else { "sack" };
+    let detection = p.choice("loss_detection", default, DETECTIONS, help);
+    if detection == "rack" && !possible {
+        p.complain(
+            "loss_detection",
+            "ns-3.35 counts segments: expected \"sack\", or reactions = \"rfc\"".into(),
+        );
+    }
     let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
                 (RFC 8985 §7)";
     let probes = p.flag("loss_probe", true, help);

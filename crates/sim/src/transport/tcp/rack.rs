@@ -157,6 +157,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Reactions;
 
     const BOUNDS: Bounds =
         Bounds { recovering: false, threshold: 3, least: Time(20_000), smoothed: Some(Time(30_000)) };
@@ -169,8 +170,7 @@ mod tests {
 
     impl Flight {
         fn new() -> Flight {
-            let (mut rack, mut board) =
-                (Rack::new(), Scoreboard::new(1000, u32::MAX, crate::config::Reactions::Rfc));
+            let (mut rack, mut board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
             for number in 0..10 {
                 board.send_new(1000, Time(1000 * (number + 1)));
                 rack.sent(number, Time(1000 * (number + 1)));
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn duplicates_widen_the_window_once_a_round_up_to_the_smoothed_time_and_it_narrows_after_sixteen_recoveries()
      {
-        let (mut rack, board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, crate::config::Reactions::Rfc));
+        let (mut rack, board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
         rack.reordering_seen = true;
         let window = |rack: &Rack| rack.reordering_window(&board, &BOUNDS).0;
         assert_eq!(window(&rack), 5_000);

@@ -77,6 +77,8 @@ pub struct Receiver {
     duplicate: Block,
     /// Of the segment to be echoed.
     echo: Time,
+    /// The newest timestamp that has come, in ticks, if that matters.
+    newest: u64,
     /// `expected` of the last acknowledgement.
     answered: u64,
     /// Classic: a mark came and no CWR since. Exact: the last packet was marked.
@@ -95,6 +97,7 @@ impl Receiver {
             unanswered: 0,
             duplicate: (0, 0),
             echo: Time::ZERO,
+            newest: 0,
             answered: 0,
             congested: false,
             echoing,
@@ -131,7 +134,12 @@ impl Receiver {
         if segment.last {
             self.end = Some(end);
         }
-        if segment.first <= self.answered && self.answered < end {
+        let stale = config.stamp_clock > Time::ZERO && segment.sent.0 / config.stamp_clock.0 < self.newest;
+        // What lies behind the stream altogether is answered without a look at its time.
+        if !stale && config.stamp_clock > Time::ZERO && end >= self.expected {
+            self.newest = segment.sent.0 / config.stamp_clock.0;
+        }
+        if segment.first <= self.answered && self.answered < end && !stale {
             self.echo = segment.sent;
         }
         self.unanswered += 1;

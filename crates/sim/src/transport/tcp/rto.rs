@@ -57,15 +57,18 @@ impl RoundTrips {
 
     /// Takes in a sample.
     pub fn take(&mut self, sample: Time, rtt: &RttConfig, rto: &RtoConfig) {
+        // With a coarse clock means are whole nanoseconds, rounded down (ns-3.35).
+        let unit = if rtt.clock == Time::ZERO { 1 } else { Time::from_ns(1).0 };
+        let mean = |sum: u64, parts: u64| Time(sum / (parts * unit) * unit);
         let smoothed = match self.smoothed {
             None => {
-                self.variation = Time(sample.0 / 2);
+                self.variation = mean(sample.0, 2);
                 sample
             }
             Some(smoothed) => {
-                let difference = Time(smoothed.0.abs_diff(sample.0));
-                self.variation = Time((3 * self.variation.0 + difference.0) / 4);
-                Time((7 * smoothed.0 + sample.0) / 8)
+                let difference = smoothed.0.abs_diff(sample.0);
+                self.variation = mean(3 * self.variation.0 + difference, 4);
+                mean(7 * smoothed.0 + sample.0, 8)
             }
         };
         self.smoothed = Some(smoothed);

@@ -97,6 +97,8 @@ pub struct Scoreboard {
     /// Above the highest byte that has arrived.
     highest: u64,
     reactions: Reactions,
+    /// Segments that were found to be lost and not asked for, if that is asked for: number, first byte, payload.
+    found: Option<Vec<(u64, u64, u16)>>,
     /// Under [`Reactions::Ns3`]: the segment from which arrivals are counted downwards.
     top: Option<u64>,
 }
@@ -121,8 +123,21 @@ impl Scoreboard {
             seen: [(0, 0); BLOCKS],
             highest: 0,
             reactions,
+            found: None,
             top: None,
         }
+    }
+
+    /// The same, and it notes what is found to be lost.
+    pub fn noting_losses(mut self, notes: bool) -> Scoreboard {
+        self.found = notes.then(Vec::new);
+        self
+    }
+
+    /// A segment that was found to be lost since the last question: number, first byte, payload.
+    #[inline]
+    pub fn next_found(&mut self) -> Option<(u64, u64, u16)> {
+        self.found.as_mut()?.pop()
     }
 
     /// Every byte below has been acknowledged cumulatively.
@@ -396,7 +411,10 @@ impl Scoreboard {
             return;
         }
         segment.marks |= mark::LOST;
-        let (payload, again) = (u64::from(segment.payload), segment.is(mark::AGAIN));
+        let (payload, again, first) = (u64::from(segment.payload), segment.is(mark::AGAIN), segment.first);
+        if let Some(found) = &mut self.found {
+            found.push((number, first, payload as u16));
+        }
         self.lost += payload;
         self.waiting += if again { 0 } else { payload };
         self.from = self.from.min(number);

@@ -22,15 +22,15 @@ pub struct Source {
     /// When the next comes.
     next_tick: Time,
     written: u64,
-    /// By hand: where each write ends that has not been sent whole.
-    ends: VecDeque<u64>,
+    /// By hand, in pieces: where each write ends that has not been sent whole.
+    ends: Option<VecDeque<u64>>,
 }
 
 impl Source {
     pub fn new(size: u64, buffer: u64, rate: Option<Rate>, message: u32, start: Time) -> Source {
         let message = u64::from(message.max(1));
         let pace = rate.map(|rate| (message, rate.transmission_time(message).max(Time(1))));
-        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0, ends: VecDeque::new() }
+        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0, ends: None }
     }
 
     /// A source of which nothing is written yet, and the end is not known.
@@ -44,27 +44,33 @@ impl Source {
             ticks: 0,
             next_tick: Time::MAX,
             written: 0,
-            ends: VecDeque::new(),
+            ends: None,
         }
+    }
+
+    /// The same, each write of which is a piece: no segment goes beyond its end, and none waits for what comes after.
+    pub fn in_pieces() -> Source {
+        Source { ends: Some(VecDeque::new()), ..Source::by_hand() }
     }
 
     /// Writes bytes by hand; the first of them has the number that is returned.
     pub fn write(&mut self, bytes: u64) -> u64 {
         debug_assert!(self.size == u64::MAX && self.next_tick == Time::MAX);
         self.written += bytes;
-        self.ends.push_back(self.written);
+        if let Some(ends) = &mut self.ends {
+            ends.push_back(self.written);
+        }
         self.written - bytes
     }
 
-    /// Bytes from `next` on to the end of the stream, or, by hand, of the write that it is in: no segment goes beyond.
+    /// Bytes from `next` on to the end of the stream, or of the piece that it is in: no segment goes beyond.
+    #[inline]
     pub fn left(&mut self, next: u64) -> u64 {
-        if self.size != u64::MAX || self.next_tick != Time::MAX {
-            return self.size - next;
+        let Some(ends) = &mut self.ends else { return self.size - next };
+        while ends.front().is_some_and(|&end| end <= next) {
+            ends.pop_front();
         }
-        while self.ends.front().is_some_and(|&end| end <= next) {
-            self.ends.pop_front();
-        }
-        self.ends.front().map_or(u64::MAX, |end| end - next)
+        ends.front().map_or(u64::MAX, |end| end - next)
     }
 
     /// What was written by hand is all.
@@ -136,11 +142,16 @@ mod tests {
         assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
         assert_eq!(source.written(1_000, Time::from_ms(9)), 3_500);
         assert_eq!(source.when_more_than(3_500, 1_000), None);
-        // A segment ends where a write does.
-        assert_eq!([0, 2_999, 3_000].map(|next| source.left(next)), [3_000, 1, 500]);
-        assert_eq!(source.left(3_500), u64::MAX);
         source.close();
         assert_eq!(source.size(), 3_500);
+    }
+
+    #[test]
+    fn segments_end_where_pieces_do() {
+        let mut source = Source::in_pieces();
+        assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
+        assert_eq!([0, 2_999, 3_000].map(|next| source.left(next)), [3_000, 1, 500]);
+        assert_eq!(source.left(3_500), u64::MAX);
     }
 
     #[test]

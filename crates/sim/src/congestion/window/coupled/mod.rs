@@ -61,13 +61,12 @@ fn slow_start(growth: Growth, ack: &Acked, window: &mut CongestionWindow) -> boo
     starts
 }
 
-/// What a connection of so many like subflows does in tests: the sum of their windows after each has been acknowledged a window,
-/// in segments.
 #[cfg(test)]
 mod tests {
-    use super::super::situations::{acked, published, window};
+    use super::super::situations::{acked, loss, published, window};
     use super::super::{WindowContext, WindowController, WindowParameters};
     use super::*;
+    use crate::engine::random::RandomStream;
 
     const MSS: u64 = 1000;
 
@@ -105,13 +104,54 @@ mod tests {
     }
 
     #[test]
-    fn n_equal_subflows_under_lia_grow_like_one_reno_in_total() {
-        // alpha = 1 / n: each subflow by 1 / n of a segment per round trip, of which it has but 1 / n of the windows' sum...
+    fn n_equal_subflows_under_lia_grow_by_one_nth_of_a_segment_in_total() {
+        // alpha = 1 / n: each by 1 / n^2 of a segment per round trip.
         for n in [1usize, 2, 4, 8] {
             let found = growth::<lia::LiaParameters>(n, 100);
-            // ...so the sum grows by 1 / n; at the same rate of loss its window is n times as often cut by its n-th part.
             assert!((found - 1.0 / n as f64).abs() < 0.03, "{n} subflows grow by {found}");
         }
+    }
+
+    #[test]
+    fn n_subflows_under_lia_have_about_the_window_of_one_reno_at_the_same_rate_of_loss() {
+        // A loss halves one n-th of the sum, which grows by one n-th of a segment: the n cancels. Windows are not equal at all
+        // times, and alpha goes by the largest: with more subflows the sum is a little more.
+        let sums = [1usize, 2, 4].map(|n| mean_sum::<lia::LiaParameters>(n, 0.001));
+        let reno = mean_sum::<super::super::newreno::NewRenoParameters>(1, 0.001);
+        println!("{sums:?} and {reno} segments");
+        for sum in sums {
+            assert!((0.95..1.25).contains(&(sum / reno)), "{sums:?} and {reno}");
+        }
+    }
+
+    /// Segments in the windows of n equal subflows, on average, if this share of segments is lost.
+    fn mean_sum<P: WindowParameters>(n: usize, share: f64) -> f64 {
+        let flow = WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0 };
+        let mut laws: Vec<P::State> = (0..n).map(|_| published::<P>().start(&flow)).collect();
+        let mut windows = vec![window(); n];
+        windows.iter_mut().for_each(|w| (w.cwnd, w.ssthresh) = (40 * MSS / n as u64, MSS));
+        let (mut random, mut total, rounds) = (RandomStream::new(7, "losses"), 0, 60_000);
+        for _ in 0..rounds {
+            for own in 0..n {
+                let segments = windows[own].cwnd / MSS;
+                let lost = (0..segments).any(|_| random.uniform() < share);
+                for segment in 0..segments {
+                    let seen: Vec<Subflow> = windows
+                        .iter()
+                        .map(|w| Subflow { window: w.cwnd, rtt: Time::from_ms(20), between_losses: 0 })
+                        .collect();
+                    laws[own].couple(&seen, own);
+                    laws[own].on_ack(&acked(segment), &mut windows[own]);
+                }
+                if lost {
+                    let flight = loss(windows[own].cwnd);
+                    windows[own].ssthresh = laws[own].on_congestion(&flight, &windows[own]);
+                    windows[own].cwnd = windows[own].ssthresh;
+                }
+            }
+            total += windows.iter().map(|w| w.cwnd).sum::<u64>();
+        }
+        total as f64 / MSS as f64 / f64::from(rounds)
     }
 
     #[test]

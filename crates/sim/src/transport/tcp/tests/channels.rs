@@ -67,7 +67,7 @@ impl Pair<'_> {
         while let Some(sending) = self.sender.take(self.now, self.config) {
             assert!(sending.first + u64::from(sending.payload) <= self.size && sending.payload > 0);
             assert!(sending.first + u64::from(sending.payload) <= self.sender.receivable);
-            let segment = incoming(&sending, self.now, self.size);
+            let segment = incoming(&sending, sending.sent, self.size);
             let marked = self.channel.random.below(100) < self.channel.marks;
             self.channel.put(OnWay::Data(Incoming { marked, ..segment }));
         }
@@ -102,7 +102,11 @@ impl Pair<'_> {
     /// Nothing is on the way: the next timer.
     fn wait(&mut self) {
         let (alarm, update) = (self.sender.alarm.next(), self.update.unwrap_or(Time::MAX));
-        if self.receiver.owes() || alarm == Time::MAX && update == Time::MAX {
+        let idle = alarm == Time::MAX && update == Time::MAX && !self.receiver.owes();
+        if idle && self.sender.due > self.now {
+            // Only its pacing holds it back.
+            self.now = self.sender.due;
+        } else if self.receiver.owes() || alarm == Time::MAX && update == Time::MAX {
             self.answer();
         } else if update <= alarm {
             self.now = self.now.max(update);
@@ -163,7 +167,11 @@ fn complete(seed: u64, size: u64, config: &TcpConfig, channel: Channel) {
         assert!(board.lost() <= board.outstanding() && board.acknowledged() <= board.next(), "seed {seed}");
         assert!(pair.sender.window.cwnd >= 1, "seed {seed}");
     }
-    panic!("seed {seed}: {size} bytes do not end: {:?} {:?}", pair.sender.state, pair.sender.board);
+    let Pair { sender, update, .. } = &pair;
+    panic!(
+        "seed {seed}: {size} bytes do not end: {:?} {:?}, {} receivable, {:?}, {:?}, update {update:?}",
+        sender.state, sender.board, sender.receivable, sender.persist, sender.alarm
+    );
 }
 
 #[test]
