@@ -310,6 +310,73 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
 }
 
 #[test]
+fn bbr_of_version_3_goes_through_its_states_and_keeps_the_path_full() {
+    // RTT 40.1 ms: 477 segments in flight fill it, so that a probe comes after 63 rounds or 2 to 3 s, and ProbeRTT every 5 s.
+    let config = long_flow("bbr3", 25, &[("topology.bottleneck_link.delay", "18ms")]);
+    let of = |metric| watched(config.clone(), Time::from_ms(5), metric);
+    let (mode, cwnd, bandwidth) = (of("mode"), of("cwnd_bytes"), of("max_bw_bps"));
+    let mut changes: Vec<(f64, f64)> = mode.clone();
+    changes.dedup_by_key(|change| change.1);
+    let names = ["Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT"];
+    let order: Vec<&str> = changes.iter().map(|change| names[change.1 as usize]).collect();
+    assert_eq!(order[..7], ["Startup", "Drain", "CRUISE", "REFILL", "UP", "DOWN", "CRUISE"], "{order:?}");
+    // From one UP to the next 2 to 3 s, unless ProbeRTT begins the wait anew.
+    let entries = |name: &str| -> Vec<f64> {
+        changes.iter().filter(|change| names[change.1 as usize] == name).map(|change| change.0).collect()
+    };
+    let ups = entries("UP");
+    assert!(ups.windows(2).all(|two| (2.0..6.0).contains(&(two[1] - two[0]))), "{ups:?}");
+    let probes = entries("ProbeRTT");
+    assert!((3..=5).contains(&probes.len()), "{probes:?}");
+    assert!(probes.windows(2).all(|two| (5.0..6.0).contains(&(two[1] - two[0]))), "{probes:?}");
+    // Half of the path for 200 ms and what it takes to get there.
+    let in_probe: Vec<f64> = (0..cwnd.len()).filter(|&at| mode[at].1 == 6.0).map(|at| cwnd[at].1).collect();
+    assert!(in_probe.iter().all(|bytes| (*bytes / 238.7e3 - 1.0).abs() < 0.02), "{in_probe:?}");
+    assert!((40..60).contains(&(in_probe.len() / probes.len())), "{}", in_probe.len());
+    let late = bandwidth.iter().filter(|sample| sample.0 > 1.0);
+    assert!(late.clone().all(|sample| (sample.1 / 95.238e6 - 1.0).abs() < 0.01));
+}
+
+#[test]
+fn bbr_of_version_3_is_bounded_by_what_a_short_queue_loses() {
+    // 60 packets may wait where 477 are in flight: version 1 keeps a queue that loses, version 3 stays below it.
+    let run_of = |controller: &str| {
+        let sets = [
+            ("topology.bottleneck_link.delay", "18ms"),
+            ("switch.queue", "{ kind = \"fifo\", packets = 60 }"),
+        ];
+        let mut config = long_flow(controller, 30, &sets);
+        config.measure.flow_goodput = Some(Sampled { what: vec![0], every: Time::from_ms(1000) });
+        let (kept, outcome) = run_in(1, config);
+        let rates: Vec<f64> =
+            kept.samples.iter().filter(|s| s.time > Time::from_ms(5_000)).map(|s| s.value).collect();
+        let lost = sum_of(&outcome, |port| port.packets_dropped) as f64 / kept.flows[0].packets_sent as f64;
+        (rates.iter().sum::<f64>() / rates.len() as f64 / 95.238e6, lost)
+    };
+    let ((old, old_lost), (new, new_lost)) = (run_of("bbr"), run_of("bbr3"));
+    println!("of the link: v1 {old:.3}, v3 {new:.3}; lost: v1 {old_lost:.4}, v3 {new_lost:.4}");
+    assert!(new > 0.85 && new_lost < 0.01, "{new} {new_lost}");
+    assert!(old_lost > 2.0 * new_lost, "{old_lost} {new_lost}");
+}
+
+#[test]
+fn cubic_on_a_short_path_grows_as_fast_as_reno_would_with_its_factor() {
+    // RFC 9438 §4.3: W_est = W_max beta + 3 (1 - beta) / (1 + beta) t / RTT, which is above the cubic on a short path.
+    let sets =
+        [("topology.bottleneck_link.rate", "20Mbps"), ("switch.queue", "{ kind = \"fifo\", packets = 40 }")];
+    let cwnd = watched(long_flow("cubic", 30, &sets), Time::from_ms(20), "cwnd_bytes");
+    let mut slopes = Vec::new();
+    for epoch in cwnd.windows(60).filter(|epoch| epoch.windows(2).all(|two| two[1].1 >= two[0].1)) {
+        slopes.push((epoch[40].1 - epoch[10].1) / 1000.0 / (epoch[40].0 - epoch[10].0));
+    }
+    assert!(slopes.len() > 20, "{}", slopes.len());
+    // In round trips of 20.6 ms and what waits, up to 40 packets of 0.42 ms: between 0.53 per 37 ms and per 21 ms.
+    let (least, most) = (0.53 / 0.0375, 0.53 / 0.0205);
+    let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
+    assert!((least..most).contains(&mean), "{mean} segments a second, expected {least} to {most}");
+}
+
+#[test]
 fn dctcp_keeps_the_queue_at_its_mark() {
     let sets = [("switch.ecn", "{ kmin = \"30KB\", kmax = \"30KB\", pmax = 1.0 }")];
     let config = long_flow("dctcp", 20, &sets);

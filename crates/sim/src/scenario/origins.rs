@@ -82,6 +82,13 @@ pub const ORIGINS: &[Origin] = &[
         AGAINST_A_FAILED_LINK,
     ),
     origin(
+        "clove",
+        "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017 \
+         (abstract and slides; values recalled)",
+        "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
+         (tests/edges.rs).",
+    ),
+    origin(
         "hula",
         "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
         AGAINST_A_FAILED_LINK,
@@ -216,8 +223,8 @@ pub const ORIGINS: &[Origin] = &[
     origin("hpcc-fat-tree", HPCC, "Nodes and links in the order of the authors' file (tests/reference.rs)."),
     origin(
         "pods",
-        "The network that HULA was tried on: Katta et al., SOSR 2016; servers a leaf as in the talk on MP-HULA (2018)",
-        "Hosts and capacity between the halves by hand (topology/pods.rs).",
+        "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on MP-HULA",
+        "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
     ),
     origin(
         "file",
@@ -256,8 +263,9 @@ pub const ORIGINS: &[Origin] = &[
     ),
     origin(
         "request-response",
-        "The generator that CONGA, CLOVE, HULA and MP-HULA were tried with",
-        "A request waits for the answer before it, responses make up the load (workload/request_response.rs).",
+        "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
+        "The load of the responses; a request waits for the answer before it \
+         (workload/request_response.rs).",
     ),
     origin(
         "collective",

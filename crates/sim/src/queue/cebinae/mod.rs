@@ -280,4 +280,6 @@ impl Discipline for Cebinae {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

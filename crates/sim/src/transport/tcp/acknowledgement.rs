@@ -59,7 +59,7 @@ impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         match config.recovery.reactions {
-            Reactions::Rfc => self.acknowledge_like_rfcs(ack, now, config),
+            Reactions::Rfc => self.acknowledge_by_rfcs(ack, now, config),
             Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
         }
         if self.persist.running {
@@ -69,7 +69,7 @@ impl Connection {
         self.watch_window(now, config);
     }
 
-    fn acknowledge_like_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+    fn acknowledge_by_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         let (update, acked) = self.take_in(ack, now, config);
         self.law.on_feedback(&acked, &mut self.window);
         self.react(&update, &acked, now, config);
@@ -321,11 +321,11 @@ impl Connection {
             return;
         }
         self.ecn.tell = true;
-        self.reduce_window(Signal::Mark, now, config);
+        self.reduce(Signal::Mark, now, config);
     }
 
     /// The window is reduced without anything to send again.
-    pub fn reduce_window(&mut self, by: Signal, now: Time, config: &TcpConfig) {
+    pub fn reduce(&mut self, by: Signal, now: Time, config: &TcpConfig) {
         let congestion = Congestion { now, in_flight: self.flight(config), by };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {

@@ -103,7 +103,7 @@ impl Connection {
             self.probe = LossProbe::default();
         }
         if repaired && matches!(self.state, State::Open | State::Disorder) {
-            self.reduce_window(Signal::Loss, now, config);
+            self.reduce(Signal::Loss, now, config);
         }
     }
 }

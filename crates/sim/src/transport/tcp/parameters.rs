@@ -110,7 +110,7 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
     let help = "SYNs that are repeated before a connection dies (Linux, ns3-3.35: 6)";
-    let syn_retries = p.integer("syn_retries", 6, (0, 30), help) as u32;
+    let syn_retries = p.integer("syn_retries", 6, (0, 1000), help) as u32;
     let help = "a short segment waits while something is unacknowledged (RFC 9293 §3.7.4)";
     let nagle = p.flag("nagle", true, help);
     let help = "a flow that ends sends the three packets of a close, each of ack_header; a flow's end stays the acknowledgement of its last \

@@ -28,7 +28,7 @@ pub struct Cycle {
     pub rounds: u64,
     start: Time,
     wait: Time,
-    /// BBR.bw_probe_up_rounds, BBR.bw_probe_up_acks (bytes), BBR.probe_up_cnt: bytes acknowledged for each byte more; none: no growth.
+    /// BBR.bw_probe_up_rounds, BBR.bw_probe_up_acks (bytes), BBR.probe_up_cnt: segments acknowledged for each one more; none: no growth.
     doublings: u32,
     acknowledged: u64,
     count: Option<u64>,
@@ -148,10 +148,11 @@ impl Bbr3 {
         if !ack.window_limited || window.cwnd < long {
             return;
         }
+        // By whole segments: in between the bound is what limits, and the full pipe is not looked for.
         self.cycle.acknowledged += ack.delivered;
-        let more = self.cycle.acknowledged / count;
-        self.cycle.acknowledged -= more * count;
-        self.bounds.long = Some(long + more);
+        let more = self.cycle.acknowledged / (count * window.mss);
+        self.cycle.acknowledged -= more * count * window.mss;
+        self.bounds.long = Some(long + more * window.mss);
         if self.path.round_start {
             self.cycle.raise_slope(window);
         }

@@ -30,7 +30,7 @@ mod probe_rtt;
 mod startup;
 
 use super::{
-    Acked, Change, Congestion, CongestionWindow, LostSegment, Profile, State, WindowContext,
+    Acked, Change, Congestion, CongestionWindow, LostSegment, Profile, Signal, State, WindowContext,
     WindowController, WindowParameters,
 };
 use crate::congestion::SchemeDoc;
@@ -258,6 +258,13 @@ impl Bbr3 {
         long.min(self.bounds.short.unwrap_or(u64::MAX)).max(LEAST_SEGMENTS * window.mss)
     }
 
+    /// BBRInitPacingRate: the first window in a round trip.
+    fn first_pacing(&self, rtt: Time) -> Rate {
+        let bits = u128::from(self.initial) * 8_000_000_000_000 / u128::from(rtt.0.max(1));
+        let rate = (bits as f64 * self.p.startup_gain) as u64;
+        Rate(rate.max(1)).min(self.p.max_pacing)
+    }
+
     /// BBRSaveCwnd (§5.6.4.4).
     fn save_cwnd(&mut self, window: &CongestionWindow) {
         let undisturbed = !self.recovering && self.mode != Mode::ProbeRtt;
@@ -272,11 +279,10 @@ fn quantum(window: &CongestionWindow) -> u64 {
 }
 
 impl WindowController for Bbr3 {
-    /// BBRInitPacingRate (§5.6.2), of a round-trip time of 1 ms.
+    /// BBRInitPacingRate (§5.6.2), of a round-trip time of 1 ms until there is a sample.
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
         self.path.start(now);
-        let nominal = Rate(window.cwnd * 8_000);
-        window.pacing = Some(Rate((nominal.0 as f64 * self.p.startup_gain) as u64).min(self.p.max_pacing));
+        window.pacing = Some(self.first_pacing(Time::from_ms(1)));
     }
 
     /// BBRHandleLostPacket (§5.5.10.2).
@@ -290,6 +296,9 @@ impl WindowController for Bbr3 {
 
     /// BBRUpdateOnACK (§5.2.3).
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if let Some(rtt) = ack.rtt.filter(|_| self.path.min_rtt == Time::MAX) {
+            window.pacing = Some(self.first_pacing(rtt));
+        }
         self.bounds.update_latest(ack);
         if self.path.update_bandwidth(ack) {
             self.cycle.rounds += 1;
@@ -307,8 +316,11 @@ impl WindowController for Bbr3 {
         self.set_cwnd(ack, window);
     }
 
-    /// Losses bound the model, not the threshold.
-    fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
+    /// Losses bound the model, not the threshold. At a timeout the window is remembered before the transport cuts it (BBROnEnterRTO).
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        if congestion.by == Signal::Timeout {
+            self.save_cwnd(window);
+        }
         window.ssthresh
     }
 
@@ -316,7 +328,6 @@ impl WindowController for Bbr3 {
     fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
         let recovers = |state| matches!(state, State::Recovery | State::Loss);
         if recovers(change.to) && !recovers(change.from) {
-            // After a timeout the transport has set the window already; what it was then is not known.
             if change.to == State::Recovery {
                 self.save_cwnd(window);
             }

@@ -144,11 +144,12 @@ fn a_window_that_is_never_answered_for_ends_the_connection() {
 fn a_short_segment_waits_for_acknowledgements_unless_nagle_is_off() {
     let mut config = small();
     config.receive_buffer = 1 << 20;
-    for (nagle, expected) in [(true, Next::Nothing), (false, Next::New(300))] {
+    // Messages of 1300 bytes, one in 104 ms.
+    for (nagle, expected) in [(true, Next::At(ms(124))), (false, Next::New(300))] {
         config.nagle = nagle;
         let mut c = connection(u64::MAX, &config);
-        c.source = crate::transport::tcp::source::Source::by_hand();
-        c.source.write(1300);
+        let rate = Some(Rate(100_000));
+        c.source = crate::transport::tcp::source::Source::new(u64::MAX, 1 << 20, rate, 1300, ms(20));
         assert_eq!(c.take(ms(20), &config).unwrap().payload, 1000);
         assert_eq!(c.next(ms(20), &config), expected);
         c.acknowledge(&ack(1000, 1 << 20), ms(40), &config);
