@@ -414,6 +414,17 @@ impl Balancer {
         matches!(self, Balancer::Hula(_) | Balancer::Conga(_) | Balancer::Clove(_))
     }
 
+    /// Of the first 64 ports, those of which it need not be told: HULA and CONGA measure no links to hosts.
+    pub fn untold(&self) -> u64 {
+        let neighbours = match self {
+            Balancer::Hula(hula) => hula.neighbours(),
+            Balancer::Conga(conga) => conga.neighbours(),
+            _ => return 0,
+        };
+        let hosts = neighbours.iter().take(64).enumerate().filter(|(_, n)| n.side == Side::Host);
+        hosts.fold(0, |mask, (port, _)| mask | 1 << port)
+    }
+
     /// A packet leaves by a port of a rate in bits per second. `header`: what it carries between the first and the last
     /// switch for the balancers ([`Balancer::writes_headers`]).
     #[inline(never)]

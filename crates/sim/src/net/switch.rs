@@ -46,6 +46,8 @@ pub struct Switch {
     pub balancer: Balancer,
     /// The balancer is told of every packet that leaves.
     pub watched: bool,
+    /// A bit for each of the first 64 local ports of which it need not be told.
+    pub untold: u64,
     /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it then begins with a
     /// queued packet, nor where a balancer watches, which is looked after apart.
     pub lets_pass: bool,
@@ -135,7 +137,7 @@ impl Switch {
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
-            && self.lets_pass
+            && (self.lets_pass || self.is_untold(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
@@ -148,6 +150,13 @@ impl Switch {
         if marks {
             net.totals[out as usize].ecn_marks += 1;
         }
+    }
+
+    /// The balancer has no use for what leaves by this port.
+    #[inline(always)]
+    fn is_untold(&self, port: PortId) -> bool {
+        let local = port - self.first_port;
+        local < 64 && self.untold >> local & 1 == 1
     }
 
     /// Takes a packet into the buffer and into the queue of port `out`.
@@ -241,7 +250,7 @@ impl Switch {
         if resumes && !same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
-        if self.watched {
+        if self.watched && !self.is_untold(port_id) {
             self.tell_balancer(net, port_id, id);
         }
         let more = !net.ports[port_id as usize].queue.is_empty();

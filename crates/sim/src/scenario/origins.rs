@@ -97,8 +97,8 @@ pub const ORIGINS: &[Origin] = &[
         "mp-hula",
         "Benet et al., \"MP-HULA: multipath transport aware load balancing using programmable data planes\", NetCompute \
          2018",
-        "Probes, ranks and failures by hand (tests/balancing.rs); not yet with the subflows that it \
-         is for.",
+        "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four \
+         paths beside a trial on Linux (tests/mptcp.rs).",
     ),
     origin(
         "clove",

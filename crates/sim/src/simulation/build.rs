@@ -523,6 +523,7 @@ fn switch(
             packet,
         ),
         watched: balancer.watches(),
+        untold: if config.compat == Compat::None { balancer.untold() } else { 0 },
         lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
         balancer,
         markers: own
