@@ -54,7 +54,7 @@ pub struct Switch {
 
 impl Switch {
     /// A packet has come in by a port.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         if !net.arrives(port, id) {
             return;
@@ -77,7 +77,7 @@ impl Switch {
     }
 
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
-    #[inline]
+    #[inline(always)]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
@@ -123,9 +123,7 @@ impl Switch {
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
         let port = &mut net.ports[out as usize];
-        let passes = port.is_idle(net.now)
-            && port.up
-            && self.lets_pass
+        let passes = (port.is_idle(net.now) & port.up & self.lets_pass)
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
@@ -188,15 +186,20 @@ impl Switch {
     }
 
     /// A port became free, or something came for it: sends the next packet if it can.
-    #[inline]
+    #[inline(always)]
     pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
         let port = &mut net.ports[port_id as usize];
-        if !port.is_idle(net.now) {
-            if !port.departure_pending && !port.queue.is_empty() {
-                net.expect_departure(port_id);
-            }
-            return;
+        if port.is_idle(net.now) {
+            self.serve(net, port_id);
+        } else if !port.departure_pending && !port.queue.is_empty() {
+            net.expect_departure(port_id);
         }
+    }
+
+    /// A port is idle: sends the next packet if there is one.
+    #[inline(never)]
+    fn serve(&mut self, net: &mut Partition, port_id: PortId) {
+        let port = &mut net.ports[port_id as usize];
         if !port.up {
             return;
         }
@@ -317,8 +320,10 @@ fn departs(
     waited: bool,
 ) -> bool {
     let class = packet.class;
-    let marker = &switch.markers[usize::from(port.local)];
-    let marks = class != 0 && marker.marks(port.queue.class_bytes(class), &mut switch.random);
+    // Where it did not wait nothing waits behind it, and an empty queue is below every threshold.
+    let marks = waited
+        && class != 0
+        && switch.markers[usize::from(port.local)].marks(port.queue.class_bytes(class), &mut switch.random);
     if marks && packet.kind == PacketKind::Data {
         packet.flags |= flag::MARKED;
     }
@@ -328,7 +333,7 @@ fn departs(
                 let hop = HopState {
                     now,
                     bytes_sent: port.bytes_sent,
-                    queue_bytes: port.queue.bytes(),
+                    queue_bytes: if waited { port.queue.bytes() } else { 0 },
                     rate_kbps: port.rate_kbps,
                 };
                 stacks.push(packet.telemetry, switch.path_id, hop);
