@@ -46,7 +46,7 @@ guided: $(NATIVE) ## build the native module anew by profile, for the last 3 to 
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
 
-docs: $(VENV)/.docs ## build the documentation into site/
+docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 validate: $(NATIVE) ## the long comparisons with published results
@@ -58,7 +58,9 @@ validate: $(NATIVE) ## the long comparisons with published results
 	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry \
 		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11 \
 		phost-slowdown phost-nfct phost-drops phost-permutation phost-load phost-percentiles phost-incast phost-deadline \
-		phost-throughput phost-stability phost-buffer phost-parameters phost-tenants phost-commodity; do \
+		phost-throughput phost-stability phost-buffer phost-parameters phost-tenants phost-commodity \
+		cebinae-starvation cebinae-cdf cebinae-newflow cebinae-thresholds cebinae-rtt cebinae-parkinglot cebinae-cca \
+		cebinae-cache cebinae-state hula-overhead hula-fct conga-asymmetry mphula-fct mphula-k mphula-failure; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 
 clean: ## remove everything that was built
@@ -67,11 +69,11 @@ clean: ## remove everything that was built
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "weftline needs Python 3.11 or newer"'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2' 'vl-convert-python>=1.7'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2' 'vl-convert-python>=1.9'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ruff>=0.15'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ray>=2.40' 'ruff>=0.15'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -11,7 +11,7 @@ from pathlib import Path
 import vl_convert
 
 import weftline
-from weftline import compare, cost, cost_exhibits, experiments, figures, lines, reproduce
+from weftline import comparison, cost, cost_exhibits, experiments, figures, lines, reproduce
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -37,7 +37,7 @@ def demo() -> bool:
     found = [lines.Line(lines.scheme_name(run), [run]) for run in runs]
     write(
         "demo-slowdown",
-        figures.slowdown("FCT slowdown by flow size", found, caption=compare.ideal_text(found)),
+        figures.slowdown("FCT slowdown by flow size", found, caption=comparison.ideal_text(found)),
     )
     return True
 

@@ -111,6 +111,7 @@ class Engine:
                 "memory_held_bytes": 8_012_345_344,
                 "flows_done": 700,
             }
+        (folder / "flows.parquet").write_bytes(b"PAR1PAR1")
         (folder / "summary.json").write_text(json.dumps(summary))
         return json.dumps({**summary, "out": out})
 
@@ -135,6 +136,11 @@ class Engine:
         count, slowdown = 7 if least else 1000, self._bin(1e7, factor, 0)
         found = {"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown, "nfct": factor}
         return json.dumps(found)
+
+    def distribution(self, directory, column, most=300, group=None) -> str:
+        document = tomllib.loads((Path(directory) / "scenario.toml").read_text())
+        factor = SPEED[document["transport"]["controller"]["kind"]]
+        return json.dumps([[1 + factor * i / 10, i / 20] for i in range(1, 21)])
 
     def deadlines(self, directory, group=None) -> str:
         return json.dumps({"count": 0, "met": 0})
@@ -183,6 +189,13 @@ class Engine:
                 "warnings": ["look here"],
             }
         )
+
+    def network(self, text, file, base_dir, sets, seed) -> str:
+        nodes = [{"name": f"host{i}", "kind": "host", "tier": 0} for i in range(3)]
+        nodes.append({"name": "s0", "kind": "switch", "tier": 1})
+        rate = {"rate_bps": 10**11, "delay_ns": 1000.0}
+        ends = [{"a": i, "b": 3, "a_port": f"host{i}.p0", "b_port": f"s0.p{i}"} for i in range(3)]
+        return json.dumps({"nodes": nodes, "links": [end | rate for end in ends]})
 
     def schema(self) -> str:
         return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"})
@@ -234,12 +247,14 @@ NATIVE = (
     "slowdown",
     "completion",
     "deadlines",
+    "distribution",
     "backlog",
     "shares",
     "queues",
     "series",
     "table",
     "check",
+    "network",
     "schema",
     "names",
     "explain",

@@ -210,7 +210,7 @@ def test_a_claim_on_a_point_that_failed_is_left_open(engine, folder):
         ("threads = 2", "threads = true", "threads: expected 1 to 65535, found True"),
         ("repeats = 2", "repeats = 0", "repeats: expected a number from 1 to 1000"),
         ('along = "hosts"', 'along = "hosts"\nmetrics = ["memori"]', 'did you mean "memory"?'),
-        ('size = "full"', 'size = "ful"', 'size: expected "full", found "ful"'),
+        ('size = "full"', 'size = "ful"', 'size: expected "full" or "asked", found "ful"'),
     ],
 )
 def test_what_is_wrong_with_an_experiment_on_cost_is_named(engine, folder, capsys, old, new, said):

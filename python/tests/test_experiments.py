@@ -19,8 +19,8 @@ def test_every_shipped_experiment_is_consistent(engine, name, tmp_path):
     size = reproduce.chosen_size(experiment, full=True)
     assert (trials.plan if experiment.tries else reproduce.plan_points)(experiment, size, tmp_path)
     for figure in experiment.figures:
-        labels = set(experiment.variants(figure, figure.lines))
-        panels = [dict(choice) for choice in experiment.panels(figure)]
+        labels = set(experiment.named(figure, figure.lines))
+        panels = [dict(choice) for choice in experiment.panels(figure, asked=experiment.axes)]
         for entry in experiment.published(figure):
             assert entry["line"] in labels or (experiment.tries and entry["line"] == "paper")
             assert any(entry.get("panel", {}).items() <= panel.items() for panel in panels)
@@ -36,7 +36,7 @@ def test_demo_prints_one_table_and_writes_its_page(engine, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert all(scheme in printed for scheme in ("HPCC", "DCQCN+w", "TIMELY+w", "DCTCP"))
     page = (tmp_path / "out/demo/report.html").read_text()
-    assert page.count("data-figure=") == 3 and "vegaEmbed" in page
+    assert page.count("data-figure=") == 4 and "vegaEmbed" in page
     assert not re.search(r'(src|href)="http', page), "the page works offline"
     for spec in json.loads(re.search(r'id="figures">(.*?)</script>', page)[1]):
         assert spec["data"]["values"]

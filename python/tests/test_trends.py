@@ -132,9 +132,22 @@ def test_over_draws_the_ratio_to_one_place(folder, capsys):
     assert re.search(r"other +1\.00 +0\.500", printed) and "relative to load (%) 20" in printed
 
 
+def test_against_draws_the_ratio_to_one_line(folder, capsys):
+    text = EXPERIMENT.replace('published = "goodput"', 'against = "one"')
+    (folder / "experiment.toml").write_text(text)
+    assert main(["reproduce", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "relative to one, seed by seed" in printed
+    assert re.search(r"^other +[0-9.]+ +[0-9.]+", printed, re.M) and not re.search(
+        r"^one +[0-9.]+ ", printed, re.M
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
+        ('published = "goodput"', 'against = "onee"', 'did you mean "one"?'),
+        ('published = "goodput"', 'over = "20"\nagainst = "one"', "expected over or against, not both"),
         ('metric = "goodput"\nsizes', 'metric = "godput"\nsizes', 'did you mean "goodput"?'),
         ('metric = "goodput"\nsizes', "sizes", 'expected the key "metric"'),
         ('name = "20"', 'name = "low"', 'expected variants such as "20" or "1/16", found "low"'),

@@ -6,6 +6,7 @@
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
     kind = "cost"     on a figure of that kind; see `weftline.cost`
+    kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
 `below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weftline import quantities, trends
 from weftline.errors import InputError
@@ -38,6 +39,10 @@ class Verdict:
     holds: bool | None
     """None when the number could not be measured."""
     write: Callable[[float | None], str]
+    detail: Table | None = None
+    """What it came to place by place, of a claim on many."""
+    places: list[dict] = field(default_factory=list)
+    """The same for programs."""
 
     @property
     def word(self) -> str:
@@ -86,7 +91,8 @@ def table(verdicts: Sequence[Verdict]) -> Table:
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
     names = ("text", "measured", "published", "bound", "holds")
-    return {name: getattr(verdict, name) for name in names}
+    found = {name: getattr(verdict, name) for name in names}
+    return found | ({"places": verdict.places} if verdict.places else {})
 
 
 def _curve(

@@ -1,5 +1,5 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`pint`, `explain`.
+`sweep`, `query`, `pint`; `new`, `explain`, `completions`, `view` and `doctor` are in `discover_cli`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -155,15 +155,25 @@ def parser() -> argparse.ArgumentParser:
         command("reproduce", _reproduce, "measure a published table or figure beside the published numbers")
     )
 
-    report = command("report", _report, "write one HTML page over run folders")
-    report.add_argument("folders", nargs="+", metavar="DIR", help="folder of a run")
+    report = command("report", _report, "write one HTML page over runs, or over a sweep")
+    report.add_argument(
+        "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
+    )
     report.add_argument(
         "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
     )
+    report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
+    report.add_argument("--question", default="", metavar="TEXT", help="what it answers, in your words")
 
     compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
     compare.add_argument(
-        "folders", nargs="+", metavar="DIR", help="folders of runs; equal but for the seed: averaged"
+        "folders",
+        nargs="+",
+        metavar="DIR",
+        help="folders of runs or sweeps; runs equal but for the seed are averaged",
+    )
+    compare.add_argument(
+        "--against", metavar="LABEL", help="what differences are taken from (default: the first)"
     )
     compare.add_argument("--out", metavar="FILE.html", help="write a page with the figures too")
     compare.add_argument("--json", action="store_true", help="print JSON")
@@ -195,13 +205,17 @@ def parser() -> argparse.ArgumentParser:
 
     command("schema", _schema, "print the JSON Schema of the scenario file")
 
+    from weftline import store_cli
+
+    store_cli.add_to(command)
+
     from weftline import pint_cli
 
     pint_cli.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
 
-    explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
-    explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
-    explain.add_argument("--json", action="store_true", help="print JSON")
+    from weftline import discover_cli
+
+    discover_cli.add_to(command)
     return top
 
 
@@ -230,6 +244,12 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--full", action="store_true", help="the published size instead of the small default"
     )
     command.add_argument("--duration", metavar="TIME", help="how long flows arrive, such as 5ms")
+    command.add_argument(
+        "--seconds", type=_seconds, metavar="N", help="the same in seconds, such as 30 or 0.5"
+    )
+    command.add_argument(
+        "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
+    )
     command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
     command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
     command.add_argument(
@@ -239,7 +259,8 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="AXIS=VARIANT",
-        help='run a part: such as --only load="50 %%" --only scheme=DCTCP; may be given several times',
+        help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
+        "may be given several times",
     )
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
     command.add_argument(
@@ -260,6 +281,12 @@ def _seed(text: str) -> int:
     return _whole(text, 0, 2**63 - 1)
 
 
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) or not 0 < float(text) <= 1e6:
+        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 0.5, found {text!r}")
+    return float(text)
+
+
 def _percent(text: str) -> float:
     # A plain decimal number: float() alone also takes "nan", "1_0" and " 5".
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
@@ -274,7 +301,7 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weftline import compare, runs, scenarios, terminal
+    from weftline import comparison, runs, scenarios, terminal
 
     source = scenarios.load(options.scenario)
     changes = [scenarios.parse_set(argument) for argument in options.set]
@@ -307,7 +334,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json({**run.summary, "out": str(run.out)})
     elif not options.quiet:
-        print(compare.facts_table(run).text())
+        print(comparison.facts_table(run).text())
     return _ending(run)
 
 
@@ -416,7 +443,8 @@ def _list(options: argparse.Namespace) -> int:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
     names = json.loads(_native.names()) if options.kind != "experiments" else {}
-    names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind in (None, "experiments"):
+        names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
         _print_json({kind: names.get(kind, []) for kind in shown})
@@ -437,27 +465,23 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from pathlib import Path
+    from weftline import report
 
-    from weftline import lines, report, runs
-
-    found = [runs.Run.open(folder) for folder in options.folders]
-    first = Path(options.folders[0])
-    path = Path(options.out) if options.out else (first if len(found) == 1 else first.parent) / "report.html"
-    print(report.write(lines.lines_of(found), path))
+    print(report.of_folders(options.folders, options.out, title=options.title, question=options.question))
     return DONE
 
 
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from weftline import compare, lines, report, runs
+    from weftline import comparison, report
 
-    found = lines.lines_of([runs.Run.open(folder) for folder in options.folders])
+    compared = comparison.compare(*options.folders, against=options.against)
+    found = compared.lines
     if options.json:
-        _print_json(compare.as_json(found))
+        _print_json(compared.as_json())
     else:
-        print(compare.table(found).text())
+        print(compared)
     for said in report.endings(found):
         print(f"warning: {said}", file=sys.stderr)
     if options.out:
@@ -476,29 +500,6 @@ def _schema(options: argparse.Namespace) -> int:
     from weftline import _native
 
     print(_native.schema())
-    return DONE
-
-
-def _explain(options: argparse.Namespace) -> int:
-    import json
-
-    from weftline import _native
-
-    entry = json.loads(_native.explain(options.name))
-    if options.json:
-        _print_json(entry)
-        return DONE
-    from weftline.terminal import Table, wrapped
-
-    print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
-    for key in ("text", "equations", "source", "validation"):
-        if entry.get(key):
-            print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
-    if entry.get("parameters"):
-        rows = [
-            [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
-        ]
-        print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
     return DONE
 
 

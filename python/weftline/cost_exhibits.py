@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from weftline import _native, bench, claims, figures, page, quantities, report
+from weftline import _native, bench, claims, figures, quantities, report
+from weftline.choices import Size
 from weftline.cost import METRICS, UNDISTURBED, Panel, Point
 from weftline.experiments import Experiment
+from weftline.findings import Findings
 from weftline.page import Section
 from weftline.terminal import Table
-
-if TYPE_CHECKING:
-    from weftline.reproduce import Size
 
 
 def table(panel: Panel) -> Table:
@@ -115,65 +111,40 @@ def figure(panel: Panel) -> figures.Figure:
     return drawn
 
 
-def print_tables(panels: Sequence[Panel], verdicts: Sequence[claims.Verdict]) -> None:
-    """Print the tables of all panels, then the claims."""
-    shown = [table(panel) for panel in panels if panel.measured]
-    for found in [*shown, *([claims.table(verdicts)] if verdicts else [])]:
-        print()
-        print(found.text())
-
-
-def print_json(
+def findings(
     experiment: Experiment,
     size: Size,
     panels: Sequence[Panel],
     verdicts: Sequence[claims.Verdict],
     failed: Mapping[Point, str],
-) -> None:
-    """Print all that was measured, for programs."""
+) -> Findings:
+    """Return what was measured."""
+    shown = [panel for panel in panels if panel.measured]
     points = [
         {
             "figure": panel.figure.name,
             "panel": dict(panel.choice),
             "line": point.line,
             panel.figure.along: point.x,
+            "measured": found,
         }
-        | {"measured": found}
         for panel in panels
         for point, found in panel.measured.items()
     ]
-    result = {
-        "experiment": experiment.name,
-        "size": size.says,
-        "machine": bench.machine(),
-        "points": points,
-        "claims": [claims.as_json(verdict) for verdict in verdicts],
-        "failed": {f"{point.line}, {point.place}": why for point, why in failed.items()},
-    }
-    print(json.dumps(result, indent=2, ensure_ascii=False))
-
-
-def write_page(
-    experiment: Experiment,
-    size: Size,
-    panels: Sequence[Panel],
-    verdicts: Sequence[claims.Verdict],
-    path: Path,
-) -> Path:
-    """Write the page of an experiment and return its path."""
-    sections = [Section(text=experiment.text)]
-    if verdicts:
-        note = "Bounds on the numbers of the figures below. Times are of this machine."
-        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
-    for panel in panels:
-        if panel.measured:
-            sections.append(Section(title=panel.figure.title, figures=[figure(panel)]))
     machine = bench.machine()
-    about = [
-        ("source", experiment.source),
-        ("size", size.says),
-        ("command", report.command_line()),
-        ("weftline", _native.version()),
-        ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['kernel']}"),
-    ]
-    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
+    return Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table(panel) for panel in shown],
+        sections=[Section(title=panel.figure.title, figures=[figure(panel)]) for panel in shown],
+        points=points,
+        failed={f"{point.line}, {point.place}": why for point, why in failed.items()},
+        about=[
+            ("command", report.command_line()),
+            ("weftline", _native.version()),
+            ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['kernel']}"),
+        ],
+        more={"machine": machine},
+        note="Bounds on the numbers of the figures below. Times are of this machine.",
+    )

@@ -83,6 +83,27 @@ def numbers(reports: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str,
     return result
 
 
+def packets_until_known(run: Run) -> dict[int, list[int | None]]:
+    """Return for each flow how many digests its path took to be known, by hops of the path; None: never.
+
+    Empty where the run kept no digests of a query for paths. The collector knows the run's network.
+    """
+    telemetry = run.scenario.get("telemetry", {})
+    if not isinstance(telemetry, dict) or "queries" not in telemetry:
+        return {}
+    if not (run.out / "telemetry.parquet").is_file():
+        return {}
+    plan = pint.Plan.open(telemetry["queries"])
+    path = next((q["name"] for q in plan.facts()["queries"] if q["aggregation"] == "path"), None)
+    found: dict[int, list[int | None]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for report in _reports(run, plan, "network", Path(folder)):
+            if path in report["queries"]:
+                told = report["queries"][path]
+                found.setdefault(len(told["hops"]), []).append(told["decoded_after"])
+    return found
+
+
 def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: Mapping[str, Any]) -> None:
     """Add the relative errors of a hop's quantiles, those that count."""
     truth = {str(q["quantile"]): q["value"] for q in true["quantiles"]}

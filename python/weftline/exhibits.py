@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weftline import compare, figures, quantities, report, trends
+from weftline import comparison, figures, flow_figures, matrix, quantities, report, trends
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.figures import Published
 from weftline.lines import PERCENTILES, Line, at_share
@@ -45,7 +45,7 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
     """Return the page's sections for the panels of one figure."""
     definition = panels[0].figure
     if definition.kind == "comparison":
-        return [section for p in panels for section in report.result_sections(p.lines)]
+        return [section for p in panels for section in report.comparison_sections(p.lines)]
     drawn = []
     for p in panels:
         # Long flows that no run lets finish have no slowdown, but all else that can be measured.
@@ -55,7 +55,7 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
             drawn += [figure for figure in found if figure.spec["data"]["values"]]
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
-        text = f"{text}\n\n{compare.ideal_text([line for p in panels for line in p.lines])}"
+        text = f"{text}\n\n{comparison.ideal_text([line for p in panels for line in p.lines])}"
     return [Section(title=definition.title, text=text, figures=drawn)]
 
 
@@ -68,13 +68,19 @@ def tables(panels: Sequence[Panel]) -> list[Table]:
         if definition.kind == "slowdown":
             found.append(_slowdown_table(p, title, only_p95=len(panels) > 2))
         elif definition.kind == "comparison":
-            found.append(compare.table(p.lines, title=title))
+            found.append(comparison.table(p.lines, title=title))
         elif definition.kind == "queue-cdf":
             found.append(_queue_table(p, title))
         elif definition.kind == "bars":
             found.append(_bars_table(p, title))
         elif definition.kind == "trend":
             found.append(trends.table(p, title))
+        elif definition.kind == "cdf":
+            found.append(flow_figures.cdf_table(p, title))
+        elif definition.kind == "groups":
+            found.append(flow_figures.groups_table(p, title))
+        elif definition.kind == "matrix":
+            found.append(matrix.table(p, title))
     return found
 
 
@@ -133,6 +139,9 @@ _DRAW = {
     "bars": _draw_bars,
     "over-time": _draw_over_time,
     "trend": trends.draw,
+    "cdf": flow_figures.draw_cdf,
+    "groups": flow_figures.draw_groups,
+    "matrix": matrix.draw,
 }
 
 

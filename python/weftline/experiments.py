@@ -7,13 +7,17 @@
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
-                            full = settings on top with --full, size = "full": then only, threads,
+                            full = settings on top with --full, size = "full": then only (or when asked for by
+                            name), size = "asked": only when asked for by name, threads,
                             with = { variant of another axis = settings on top where both are chosen } }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
-                            published = its key in published.json, and the options of its kind;
+                            published = its key in published.json, seeds = [instead of those of the size],
+                            and the options of its kind;
                             kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
-                            named by numbers; what else they take is in `trends` and `trials`
-    [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims`
+                            named by numbers; what else they take is in `trends` and `trials`; of kind
+                            "matrix" it is the axis of the columns; "cdf", "groups": see `flow_figures`
+    [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims` and
+                            `agreement`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
 
 A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
@@ -26,6 +30,7 @@ import itertools
 import json
 import os
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +38,9 @@ from weftline import metrics, scenarios, trends
 from weftline.errors import InputError, nearest
 
 KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
+KINDS += ("cdf", "groups", "matrix")
+ALONG = ("trend", "cost", "trials", "matrix")
+"""Kinds of figures with an axis of x, or of columns."""
 _KEYS = {
     "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
     " repeats",
@@ -40,13 +48,16 @@ _KEYS = {
     "axis": "name variants",
     "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
-    " scale combine entities group log sizes over",
+    " scale combine entities group log sizes over against seeds",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
-    " published",
+    " published within outside groups apart seconds",
 }
 
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis that matters: ((axis, variant), ...)."""
+
+Asked = Mapping[str, Sequence[str]]
+"""Variants that the user asked for by name, by axis."""
 
 
 @dataclass(kw_only=True)
@@ -63,6 +74,8 @@ class FigureDefinition:
     only: dict[str, list[str]] = field(default_factory=dict)
     set: dict = field(default_factory=dict)
     published: str = ""
+    seeds: list[int] = field(default_factory=list)
+    """Instead of those of the size."""
     options: dict = field(default_factory=dict)
 
 
@@ -96,22 +109,44 @@ class Experiment:
         """Whether its points are tried many times, with or without a run of a fabric."""
         return any(figure.kind == "trials" for figure in self.figures)
 
-    def variants(self, figure: FigureDefinition, axis: str, *, full: bool = True) -> list[str]:
-        """Return the variants of an axis that a figure shows, at the full size or at the small one."""
-        named = figure.only.get(axis) or list(self.axes[axis])
-        return [name for name in named if full or self.axes[axis][name].get("size") != "full"]
+    def named(self, figure: FigureDefinition, axis: str) -> list[str]:
+        """Return the variants of an axis that a figure can show, at whatever size."""
+        return figure.only.get(axis) or list(self.axes[axis])
 
-    def panels(self, figure: FigureDefinition, *, full: bool = True) -> list[Choice]:
+    def variants(
+        self, figure: FigureDefinition, axis: str, *, full: bool = True, asked: Asked | None = None
+    ) -> list[str]:
+        """Return the variants of an axis that a figure shows, at the full size or at the small one.
+
+        Those that are asked for by name are shown at either.
+        """
+        by_name = (asked or {}).get(axis, ())
+        sizes = ("small", "full") if full else ("small",)
+        return [
+            name
+            for name in self.named(figure, axis)
+            if name in by_name or self.axes[axis][name].get("size", "small") in sizes
+        ]
+
+    def panels(
+        self, figure: FigureDefinition, *, full: bool = True, asked: Asked | None = None
+    ) -> list[Choice]:
         """Return the choices of all axes but those of lines and x, one for each panel."""
         others = (figure.lines, figure.along, *figure.panels)
         axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
-        found = [[(axis, variant) for variant in self.variants(figure, axis, full=full)] for axis in axes]
+        found = [
+            [(axis, variant) for variant in self.variants(figure, axis, full=full, asked=asked)]
+            for axis in axes
+        ]
         return list(itertools.product(*found))
 
-    def points(self, figure: FigureDefinition, *, full: bool = True) -> list[tuple[str, str]]:
+    def points(
+        self, figure: FigureDefinition, *, full: bool = True, asked: Asked | None = None
+    ) -> list[tuple[str, str]]:
         """Return line and place on the axis of x ("" without one) of each point of a panel."""
-        places = self.variants(figure, figure.along, full=full) if figure.along else [""]
-        return list(itertools.product(self.variants(figure, figure.lines, full=full), places))
+        lines = self.variants(figure, figure.lines, full=full, asked=asked)
+        places = self.variants(figure, figure.along, full=full, asked=asked) if figure.along else [""]
+        return list(itertools.product(lines, places))
 
     def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
         """Return the settings that a choice stands for, later axes over earlier ones."""
@@ -127,13 +162,21 @@ class Experiment:
 
     def published(self, figure: FigureDefinition) -> list[dict]:
         """Return the published curves of a figure: entries with `line`, often `panel`, and their values."""
-        if not figure.published:
-            return []
+        return self.published_values(figure.published) if figure.published else []
+
+    def published_values(self, key: str) -> list[dict]:
+        """Return what published.json has under a key.
+
+        Raises
+        ------
+        InputError
+            If it has no such key, or cannot be read.
+        """
         path = self.folder / "published.json"
         try:
-            return json.loads(path.read_text("utf-8"))[figure.published]
+            return json.loads(path.read_text("utf-8"))[key]
         except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{path}: no published values {figure.published!r}: {error}") from None
+            raise InputError(f"{path}: no published values {key!r}: {error}") from None
 
 
 def directories() -> list[Path]:
@@ -189,7 +232,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
             _check_keys(entry, kind, path)
     for size in ("small", "full"):
         _check_keys(data.get(size, {}), "size", path)
-    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along"}
+    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along", "seeds"}
     return Experiment(
         name=name,
         folder=folder,
@@ -224,8 +267,10 @@ def _maybe_scenario(data: dict, folder: Path) -> Path:
 def _variants(axis: dict, path: Path) -> dict[str, dict]:
     for variant in axis["variants"]:
         _check_keys(variant, "variant", path)
-        if variant.get("size", "full") != "full":
-            raise InputError(f'{path}: {variant["name"]}: size: expected "full", found "{variant["size"]}"')
+        if variant.get("size", "full") not in ("full", "asked"):
+            raise InputError(
+                f'{path}: {variant["name"]}: size: expected "full" or "asked", found "{variant["size"]}"'
+            )
     return {str(variant["name"]): variant for variant in axis["variants"]}
 
 
@@ -255,18 +300,22 @@ def _check_references(experiment: Experiment, path: Path) -> None:
     figures = {figure.name: figure for figure in experiment.figures}
     for figure in experiment.figures:
         known("kind of figure", figure.kind, list(KINDS))
-        along = [figure.along] if figure.along or figure.kind in ("cost", "trend", "trials") else []
+        along = [figure.along] if figure.along or figure.kind in ALONG else []
         for axis in [figure.lines, *along, *figure.panels, *figure.only]:
             known("axis", axis, list(experiment.axes))
         for axis, variants in figure.only.items():
             for variant in variants:
                 known(f"variant of {axis}", variant, list(experiment.axes[axis]))
         if figure.kind == "slowdown" and "over" in figure.options:
-            known("line", figure.options["over"], experiment.variants(figure, figure.lines))
+            known("line", figure.options["over"], experiment.named(figure, figure.lines))
         if figure.kind == "bars":
             _check_bars(figure, path)
         if figure.kind == "trend":
-            trends.check(figure, experiment.variants(figure, figure.along), path)
+            if "against" in figure.options:
+                known("line", figure.options["against"], experiment.variants(figure, figure.lines))
+            trends.check(figure, experiment.named(figure, figure.along), path)
+        if figure.kind == "matrix":
+            metrics.metric(str(figure.options.get("metric", "")))
     _check_cost(experiment, path)
     _check_trials(experiment, path)
     for claim in experiment.claims:
@@ -274,12 +323,14 @@ def _check_references(experiment: Experiment, path: Path) -> None:
         figure = figures[claim["figure"]]
         against = claim.get("against", [])
         for line in [claim.get("line", ""), *([against] if isinstance(against, str) else against)]:
-            known("line", line, experiment.variants(figure, figure.lines))
+            known("line", line, experiment.named(figure, figure.lines))
         for place in (claim[key] for key in ("at", "against_at") if key in claim):
-            known(f"variant of {figure.along}", place, experiment.variants(figure, figure.along))
+            known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
         for axis, variant in claim.get("panel", {}).items():
             known("axis", axis, list(experiment.axes))
-            known(f"variant of {axis}", variant, experiment.variants(figure, axis))
+            known(f"variant of {axis}", variant, experiment.named(figure, axis))
+        for bound in claim.get("within", []):
+            known("figure", bound.get("figure", ""), list(figures))
 
 
 def _check_bars(figure: FigureDefinition, path: Path) -> None:

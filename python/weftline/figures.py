@@ -1,33 +1,19 @@
 """Figures as Vega-Lite specifications that carry their data; the page draws them, and any Vega-Lite tool can.
 
-A line is told apart by colour, dash and marker together, in this order for every figure of a page. The
-colours are those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart.
+`marks` says how lines are told apart; figures of flows, time, loads and paths have rooms of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from weftline import quantities
 from weftline.lines import PERCENTILES, Line, Mean, at_share
+from weftline.marks import HEIGHT, WIDTH, layers_of, only, time_unit, told_apart_rows, with_markers
 from weftline.metrics import metric
 from weftline.terminal import Table
-
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A900")
-DASHES = ([1, 0], [8, 3], [3, 3], [10, 3, 2, 3], [6, 2, 2, 2, 2, 2], [12, 4], [2, 2], [5, 5])
-SHAPES = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "cross",
-    "triangle-down",
-    "triangle-right",
-    "triangle-left",
-)
-WIDTH, HEIGHT = 270, 230
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +33,30 @@ class Figure:
     spec: dict
     caption: str = ""
     tables: list[Table] = field(default_factory=list)
+
+    def save(
+        self, path: str | Path, *, width: str | float | None = None, grey: bool = False, dpi: int = 300
+    ) -> Path:
+        """Write the figure as SVG, PDF, PNG or JSON, by the extension of `path`, and return the path.
+
+        Parameters
+        ----------
+        width : str or float, optional
+            ``"column"``, ``"page"``, ``"ieee-column"``, ``"ieee-page"``, ``"slide"``, or a number of points.
+        grey : bool
+            Black and greys instead of colours.
+        dpi : int
+            Dots per inch of a PNG.
+        """
+        from weftline import export
+
+        return export.save(self, path, width=width, grey=grey, dpi=dpi)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+        """Return what notebooks show: the specification, where they draw it, and the picture."""
+        from weftline import notebook
+
+        return notebook.mimebundle(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +112,7 @@ def slowdown(
         "field": "y",
         "type": "quantitative",
         "title": f"FCT slowdown over that of {over}" if over else "FCT slowdown",
-        "scale": {"type": "log", "nice": False, "zero": False, "padding": 8},
+        "scale": {"type": "log", "nice": False, "padding": 8},
         "axis": {"format": "~g", "tickCount": 6},
     }
     labels = [line.label for line in lines]
@@ -149,8 +159,8 @@ def queue_cdf(
         "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
     }
     rows = [row for row in rows if row["y"] >= lowest]
-    spec = _base(rows, [line.label for line in lines], marks=bool(published))
-    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, bool(published), step=True)}
+    spec = told_apart_rows(rows, [line.label for line in lines], marks=bool(published))
+    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
     note = f"{caption} All sampled ports together, idle ones included.".strip()
     if published:
         note = f"{note} Lines are measured here, hollow markers are published."
@@ -161,7 +171,7 @@ def queue_cdf(
         if line.runs[0].queues
     ]
     columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
-    return Figure(title=title, spec=spec, caption=note, tables=[Table(columns, rows_text)])
+    return Figure(title=title, spec=with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
 
 
 def over_time(
@@ -204,16 +214,15 @@ def over_time(
             named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
         labels += list(named)
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
-    unit = "us"
-    if max((row["x"] for row in rows), default=0) > 5000:
-        unit, rows = "ms", [row | {"x": row["x"] / 1000} for row in rows]
+    unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
+    rows = [row | {"x": float(f"{1000 * factor * row['x']:.7g}")} for row in rows]
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
     if log:
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
-    spec = _base(rows, list(dict.fromkeys(labels)), marks=False)
-    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": _layers(x, y, False, points=False)}
+    spec = told_apart_rows(rows, list(dict.fromkeys(labels)), marks=False)
+    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, False, points=False)}
     return Figure(title=title, spec=spec, caption=caption)
 
 
@@ -233,18 +242,18 @@ def bars(
         _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
     ]
     labels = [line.label for line in lines]
-    spec = _base(rows, labels, marks=bool(published))
+    spec = told_apart_rows(rows, labels, marks=bool(published))
     y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
     x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
     colour = spec["encoding"]["color"]
     spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
     spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
     spec["layer"] = [
-        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [_only(published=False)]}
+        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [only(published=False)]}
     ]
     if published:
         hollow = {"type": "point", "filled": False, "size": 70, "strokeWidth": 1.6, "tooltip": True}
-        spec["layer"].append({"mark": hollow, "transform": [_only(published=True)]})
+        spec["layer"].append({"mark": hollow, "transform": [only(published=True)]})
     texts = [
         [line.label, line.metric_text(metric_name), found.text((published or {}).get(line.label))]
         for line in lines
@@ -272,7 +281,7 @@ def against_number(
     ]
     if said:
         caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
-    base = _base(rows + said, list(labels), marks=True)
+    base = told_apart_rows(rows + said, list(labels), marks=True)
     encoding = base.pop("encoding")
     x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
     x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
@@ -284,13 +293,15 @@ def against_number(
         y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
         y["axis"] = {"format": ",~r", "tickCount": 6}
         units.append(
-            {
-                "width": WIDTH * 3 // 2,
-                "height": HEIGHT,
-                "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
-                "encoding": encoding,
-                "layer": _layers(x, y, bool(diagram.published)),
-            }
+            with_markers(
+                {
+                    "width": WIDTH * 3 // 2,
+                    "height": HEIGHT,
+                    "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
+                    "encoding": encoding,
+                    "layer": layers_of(x, y, bool(diagram.published)),
+                }
+            )
         )
     return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
 
@@ -304,6 +315,7 @@ def trend(
     axes: tuple[str, str],
     log: str = "",
     zero: bool = True,
+    points_at: str = "values",
     caption: str = "",
 ) -> Figure:
     """Return lines of (line, x, y) over a number, published points as hollow markers.
@@ -316,6 +328,9 @@ def trend(
         Logarithmic axes.
     zero : bool
         Whether a linear axis of y begins at 0.
+    points_at : {"values", "published", "steps"}
+        "values": a marker and a tick at every value; "published": plain lines; "steps": lines that rise
+        where a value is, as a distribution's.
     """
     rows = [_row(line, x, y) for line, x, y in points]
     rows += [_row(line, x, y, published=True) for line, x, y in published]
@@ -323,20 +338,20 @@ def trend(
     x = {"field": "x", "type": "quantitative", "title": axes[0]}
     x |= {
         "scale": {"zero": False, "nice": False, "padding": 12},
-        "axis": {"values": ticks, "format": ",.4~r"},
+        "axis": {"format": ",.4~r"} | ({"values": ticks} if points_at == "values" else {}),
     }
     y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
     y["scale"] = {"zero": zero}
     for name, channel in (("x", x), ("y", y)):
         if name in log:
             channel["scale"] = {"type": "log", "nice": False, "padding": 12}
-    if "x" in log and ticks:
+    if "x" in log and ticks and points_at == "values":
         x["axis"]["values"] = _apart(ticks)
-    spec = _base(rows, list(labels), marks=True)
-    layers = _layers(x, y, bool(published))
+    spec = told_apart_rows(rows, list(labels), marks=True)
+    layers = layers_of(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
     spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
     note = "Lines are measured here, hollow markers are published." if published else ""
-    return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip())
+    return Figure(title=title, spec=with_markers(spec), caption=f"{caption} {note}".strip())
 
 
 def _apart(ticks: Sequence[float]) -> list[float]:
@@ -363,71 +378,24 @@ def _row(
     return row
 
 
-def _only(*, published: bool) -> dict:
-    return {"filter": "datum.published" if published else "!datum.published"}
-
-
-def _base(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
-    """The data, and how a line is told apart: with markers the legend shows these, else the dashes."""
-    count = len(labels)
-    legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
-    legend |= (
-        {"symbolSize": 70, "symbolDash": [1, 0]}
-        if marks
-        else {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
-    )
-
-    def channel(values: Sequence, *, shown: bool = True) -> dict:
-        scale = {"domain": labels, "range": [values[i % len(values)] for i in range(count)]}
-        return {"field": "line", "type": "nominal", "scale": scale, "legend": legend if shown else None}
-
-    encoding = {"color": channel(COLOURS), "strokeDash": channel(DASHES, shown=not marks)}
-    if marks:
-        encoding["shape"] = channel(SHAPES)
-    return {"$schema": SCHEMA, "data": {"values": rows}, "encoding": encoding}
-
-
-def _layers(x: dict, y: dict, any_published: bool, *, step: bool = False, points: bool = True) -> list[dict]:
-    tooltip = [
-        {"field": "line", "title": "scheme"},
-        {"field": "size", "title": "flows up to"},
-        {"field": x["field"], "type": "quantitative", "title": x["title"]},
-        {"field": y["field"], "type": "quantitative", "title": y["title"]},
-        {"field": "published"},
-    ]
-    # A shape in the encoding would put a point on every value; the layer below draws those that are wanted.
-    line = {"type": "line", "strokeWidth": 1.8, "clip": True, "point": False}
-    if step:
-        line["interpolate"] = "step-after"
-    order = {"order": {"field": "y", "type": "quantitative"}} if step else {}
-    layers = [{"mark": line, "transform": [_only(published=False)], "encoding": {"x": x, "y": y, **order}}]
-    if points and not step:
-        mark = {"type": "point", "filled": True, "size": 26, "opacity": 1}
-        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
-        layers.append({"mark": mark, "transform": [_only(published=False)], "encoding": encoding})
-    if any_published:
-        mark = {"type": "point", "filled": False, "size": 46, "strokeWidth": 1.3, "opacity": 0.9}
-        encoding = {"x": x, "y": y, "tooltip": tooltip, "strokeDash": {"value": [1, 0]}}
-        layers.append({"mark": mark, "transform": [_only(published=True)], "encoding": encoding})
-    return layers
-
-
 def _faceted(
     rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
 ) -> dict:
-    base = _base(rows, labels, marks=True)
+    base = told_apart_rows(rows, labels, marks=True)
     encoding = base.pop("encoding")
     return base | {
         "facet": {
             "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
                        "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
         },
-        "spec": {
-            "width": WIDTH,
-            "height": HEIGHT,
-            "encoding": encoding,
-            "layer": _layers(x, y, any_published),
-        },
+        "spec": with_markers(
+            {
+                "width": WIDTH,
+                "height": HEIGHT,
+                "encoding": encoding,
+                "layer": layers_of(x, y, any_published),
+            }
+        ),
         "resolve": {"scale": {"y": "independent"}},
     }  # fmt: skip
 

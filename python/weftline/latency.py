@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, pint, runs, scenarios
+from weftline import _native, pint, scenarios, store
 from weftline.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,18 +46,12 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], queries: str, out: Path) -> Any:
-    """Return the run, a point of `weftline.reproduce`, whose digests are looked at; `queries` is its plan."""
-    from weftline import reproduce
-
+def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], out: Path) -> store.Point:
+    """Return the run, a point of a store, whose digests are looked at."""
     source = scenarios.load(experiment.scenario)
     changed = scenarios.settings(settings)
-    resolved = runs.resolve(source, changed, seed=size.seeds[0])
-    folder = out / "points" / runs.content_hash(resolved + queries)
     name = ", ".join(f"{key.rsplit('.', 1)[-1]} {value}" for key, value in changed) or experiment.name
-    return reproduce.Point(
-        name=name, source=source, settings=tuple(changed), seed=size.seeds[0], folder=folder
-    )
+    return store.point(out, source, settings, size.seeds[0], name=name)
 
 
 def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:

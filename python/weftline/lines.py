@@ -10,17 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from weftline import stats
 from weftline.metrics import Flows, metric
 from weftline.runs import Run
 
 PERCENTILES = ("p50", "p95", "p99")
-
-# Student's t at 97.5 % for 1 to 30 degrees of freedom (any statistics table).
-_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,15 +27,18 @@ class Mean:
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Mean | None:
         """Return the mean of what is there, None if nothing is."""
-        known = [v for v in values if v is not None]
-        if not known:
-            return None
-        mean = math.fsum(known) / len(known)
-        if len(known) < 2:
-            return cls(mean)
-        variance = math.fsum((v - mean) ** 2 for v in known) / (len(known) - 1)
-        t = _T[len(known) - 2] if len(known) - 2 < len(_T) else 1.96
-        return cls(mean, t * math.sqrt(variance / len(known)))
+        found = stats.estimate(values)
+        return None if found is None else cls(found.mean, found.half)
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval; the mean itself without one."""
+        return self.value - (self.interval or 0)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.value + (self.interval or 0)
 
     def text(self, write) -> str:
         """Return ``"1.23"`` or ``"1.23 ±0.05"``, each number as `write` writes it."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import decoded, quantities, sharing
+from weftline import quantities, sharing, spread
+from weftline import readings as read
 from weftline.errors import InputError, nearest
+from weftline.readings import Flows, Reader
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
-
-@dataclass(frozen=True, kw_only=True)
-class Flows:
-    """Which flows of a run a number is about: sizes in bytes, ends included, and one group or all."""
-
-    least: int = 0
-    most: int | None = None
-    group: str | None = None
+__all__ = ["METRICS", "Flows", "Metric", "metric"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +23,7 @@ class Metric:
     """A named number of a run."""
 
     title: str
-    read: Callable[[Run], float | None]
+    read: Reader
     """None where the run does not have it."""
     text: Callable[[float | None], str]
     axis: str = ""
@@ -38,294 +32,223 @@ class Metric:
     """From the stored value to that of the axis."""
     of_flows: Callable[[Run, Flows], float | None] | None = None
     """How it is read where only some flows count; without it all of them do."""
+    completion: tuple[str, str] | None = None
+    """What of the completion of flows it is, and which number of it; None if it is something else."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
         return self.of_flows(run, flows) if self.of_flows else self.read(run)
 
 
-def _total(key: str) -> Callable[[Run], float | None]:
-    return lambda run: run.summary.get(key)
+def _number(title: str, reader: Reader, **more) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.digits, **more)
 
 
-def _queue(percentile: str) -> Callable[[Run], float | None]:
-    return lambda run: run.queues["percentiles"].get(percentile) if run.queues else None
+def _count(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.count_text)
 
 
-def _small_p95(run: Run) -> float | None:
-    bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
-    return min(bins, key=lambda row: row["size_bytes"])["p95"] if bins else None
+def _share(title: str, reader: Reader, axis: str, **more) -> Metric:
+    """A share, from 0 to 1; axes are in per cent: `axis` says of what."""
+    return Metric(title=title, read=reader, text=quantities.share_text, axis=axis, scale=100, **more)
 
 
-def _unfinished(run: Run) -> float | None:
-    flows, done = run.summary.get("flows"), run.summary.get("flows_done")
-    return flows - done if flows is not None and done is not None else None
+def _mbps(title: str, reader: Reader, axis: str) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.rate_text, axis=f"{axis} (Mb/s)", scale=1e-6)
 
 
-def _path_packets(known: str) -> Callable[[Run], float | None]:
-    return lambda run: decoded.path_packets(run, known)
+def _milliseconds(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (ms)", scale=1e-6)
 
 
-def _latency_error(quantile: str) -> Callable[[Run], float | None]:
-    return lambda run: decoded.latency_error(run, quantile)
+def _microseconds(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (us)", scale=1e-3)
 
 
-def _drops_at(link: str) -> Callable[[Run], float | None]:
-    def read(run: Run) -> float | None:
-        links = run.summary.get("links") or {}
-        return links[link]["drops"] if link in links else None
-
-    return read
+def _kilobytes(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.bytes_text, axis=f"{title} (KB)", scale=1e-3)
 
 
-def _drop_rate(run: Run) -> float | None:
-    """Packets dropped over those that hosts sent or dropped themselves."""
-    ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
-    given = sum(of["packets_sent"] + of["drops"] for of in ours)
-    return run.summary.get("drops", 0) / given if given else None
-
-
-def _requests(key: str) -> Callable[[Run], float | None]:
-    def read(run: Run) -> float | None:
-        times = sorted(job["completion_ns"] for job in run.summary.get("jobs") or [])
-        if not times:
-            return None
-        return math.fsum(times) / len(times) if key == "mean" else times[int(0.99 * len(times))]
-
-    return read
-
-
-def _deadlines_met(run: Run, flows: Flows = Flows()) -> float | None:
-    count, met = run.deadlines(group=flows.group)
-    return met / count if count else None
-
-
-def _backlog_growth(run: Run) -> float | None:
-    found = run.backlog()
-    if not found or not found["started_bytes"]:
-        return None
-    return (found["last_bytes"] - found["half_bytes"]) / found["started_bytes"]
-
-
-def _share_of(group: str) -> Callable[[Run], float | None]:
-    def read(run: Run) -> float | None:
-        found = run.backlog()
-        if not found:
-            return None
-        groups = run.over_time("goodput_bps", every_ns=found["last_ns"], max_points=0)
-        rates = {name: points[0][1] for name, points in groups.items()}
-        return rates[group] / sum(rates.values()) if rates.get(group) else None
-
-    return read
-
-
-def _throughput(of_hosts: bool) -> Callable[[Run], float | None]:
-    """Mean utilisation of the ports of hosts, or of the other ports that were measured, while flows start."""
-
-    def read(run: Run) -> float | None:
-        found = run.backlog()
-        if not found:
-            return None
-        ports = run.over_time("utilisation", every_ns=found["last_ns"], max_points=0)
-        means = [points[0][1] for port, points in ports.items() if port.startswith("host") == of_hosts]
-        return math.fsum(means) / len(means) if means else None
-
-    return read
-
-
-def _completion(what: str, key: str) -> dict[str, Callable]:
-    """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
-
-    def read(run: Run, flows: Flows = Flows()) -> float | None:
-        found = run.completion(least=flows.least, most=flows.most, group=flows.group)
-        return (found[what] or {}).get(key) if key else found[what]
-
-    return {"read": read, "of_flows": read}
+def _completed(title: str, what: str, key: str, text: Callable = quantities.digits, **more) -> Metric:
+    return Metric(title=title, text=text, **read.completion(what, key), **more)
 
 
 METRICS: dict[str, Metric] = {
-    "slowdown_mean": Metric(
-        title="slowdown, mean", text=quantities.digits, **_completion("slowdown", "mean")
-    ),
-    "slowdown_p50": Metric(
-        title="slowdown, median", text=quantities.digits, **_completion("slowdown", "p50")
-    ),
-    "slowdown_p95": Metric(title="slowdown, p95", text=quantities.digits, **_completion("slowdown", "p95")),
-    "slowdown_p99": Metric(title="slowdown, p99", text=quantities.digits, **_completion("slowdown", "p99")),
-    "nfct": Metric(
-        title="NFCT (sum of FCT / sum of ideal)", text=quantities.digits, **_completion("nfct", "")
-    ),
-    "small_p95": Metric(title="p95 slowdown, smallest flows", read=_small_p95, text=quantities.digits),
-    "fct_mean": Metric(title="FCT, mean", text=quantities.time_text, **_completion("fct_ns", "mean")),
-    "goodput": Metric(
-        title="goodput of a flow, mean",
-        text=quantities.rate_text,
+    "slowdown_mean": _completed("slowdown, mean", "slowdown", "mean"),
+    "slowdown_p50": _completed("slowdown, median", "slowdown", "p50"),
+    "slowdown_p95": _completed("slowdown, p95", "slowdown", "p95"),
+    "slowdown_p99": _completed("slowdown, p99", "slowdown", "p99"),
+    "nfct": _completed("NFCT (sum of FCT / sum of ideal)", "nfct", ""),
+    "small_p95": _number("p95 slowdown, smallest flows", read.small_p95),
+    "fct_mean": _completed("FCT, mean", "fct_ns", "mean", quantities.time_text),
+    "goodput": _completed(
+        "goodput of a flow, mean",
+        "goodput_bps",
+        "mean",
+        quantities.rate_text,
         axis="goodput of a flow, mean (Gb/s)",
         scale=1e-9,
-        **_completion("goodput_bps", "mean"),
     ),
-    "fct_p99": Metric(title="FCT, p99", text=quantities.time_text, **_completion("fct_ns", "p99")),
-    "request_mean": Metric(
-        title="request completion, mean",
-        read=_requests("mean"),
-        text=quantities.time_text,
-        axis="request completion, mean (ms)",
-        scale=1e-6,
+    "fct_p99": _completed("FCT, p99", "fct_ns", "p99", quantities.time_text),
+    "request_mean": _milliseconds("request completion, mean", read.requests("mean")),
+    "request_p99": _milliseconds("request completion, p99", read.requests("p99")),
+    "deadlines_met": _share(
+        "deadlines met", read.deadlines_met, "deadlines met (%)", of_flows=read.deadlines_met
     ),
-    "request_p99": Metric(
-        title="request completion, p99",
-        read=_requests("p99"),
-        text=quantities.time_text,
-        axis="request completion, p99 (ms)",
-        scale=1e-6,
+    "backlog_growth": _share(
+        "backlog growth (of what started)",
+        read.backlog_growth,
+        "backlog growth (% of the bytes that started)",
     ),
-    "deadlines_met": Metric(
-        title="deadlines met",
-        read=_deadlines_met,
-        of_flows=_deadlines_met,
-        text=quantities.share_text,
-        axis="deadlines met (%)",
-        scale=100,
+    "sent_share": _share(
+        "load at the senders' links", read.throughput(of_hosts=True), "senders' links in use (%)"
     ),
-    "backlog_growth": Metric(
-        title="backlog growth (of what started)",
-        read=_backlog_growth,
-        text=quantities.share_text,
-        axis="backlog growth (% of the bytes that started)",
-        scale=100,
+    "received_share": _share(
+        "load at the receivers' links", read.throughput(of_hosts=False), "receivers' links in use (%)"
     ),
-    "sent_share": Metric(
-        title="load at the senders' links",
-        read=_throughput(True),
-        text=quantities.share_text,
-        axis="senders' links in use (%)",
-        scale=100,
+    "convergence": _milliseconds("time until shares are fair", sharing.convergence_ns),
+    "jain": _number("Jain's index of goodputs", sharing.index),
+    "jain_98_99": _number(
+        "Jain's index of goodputs, last second not counted",
+        lambda run: sharing.index(run, ns3=True),
+        axis="Jain's index of goodputs",
     ),
-    "received_share": Metric(
-        title="load at the receivers' links",
-        read=_throughput(False),
-        text=quantities.share_text,
-        axis="receivers' links in use (%)",
-        scale=100,
+    "jain_ideal": _number("Jain's index of goodputs over the max-min fair ones", sharing.index_against_ideal),
+    "goodput_total": _mbps("goodput, all flows", sharing.total_goodput, "goodput of all flows"),
+    "goodput_98_99": _mbps(
+        "goodput, all flows, last second not counted",
+        lambda run: sharing.total_goodput(run, ns3=True),
+        "goodput of all flows",
     ),
-    "convergence": Metric(
-        title="time until shares are fair",
-        read=sharing.convergence_ns,
-        text=quantities.time_text,
-        axis="time until shares are fair (ms)",
-        scale=1e-6,
+    "throughput_98_99": _mbps(
+        "throughput of the bottleneck, last second not counted", sharing.bottleneck_throughput, "throughput"
     ),
-    "jain": Metric(title="Jain's index of goodputs", read=sharing.index, text=quantities.digits),
-    "goodput_total": Metric(
-        title="goodput, all flows",
-        read=sharing.total_goodput,
-        text=quantities.rate_text,
-        axis="goodput of all flows (Mb/s)",
-        scale=1e-6,
+    "first_share": _share(
+        "share of the first group", read.first_share, "share of the first group in all goodput (%)"
     ),
-    "goodput_98_99": Metric(
-        title="goodput, all flows, last second not counted",
-        read=lambda run: sharing.total_goodput(run, ns3=True),
-        text=quantities.rate_text,
-        axis="goodput of all flows (Mb/s)",
-        scale=1e-6,
+    "cebinae_saturated": _share(
+        "windows saturated",
+        read.cebinae("windows_saturated", "windows"),
+        "windows that found the link saturated (%)",
     ),
-    "throughput_98_99": Metric(
-        title="throughput of the bottleneck, last second not counted",
-        read=sharing.bottleneck_throughput,
-        text=quantities.rate_text,
-        axis="throughput (Mb/s)",
-        scale=1e-6,
+    "cebinae_top": _number(
+        "top flows in a saturated window, mean", read.cebinae("top_flows", "windows_saturated")
     ),
-    "fairness": Metric(title="final fairness (Jain)", read=sharing.final_fairness, text=quantities.digits),
-    "queue_p50": Metric(
-        title="queue, median",
-        read=_queue("p50"),
+    "cebinae_tail": _share(
+        "packets sent to the tail queue",
+        read.cebinae("to_tail", "to_head", "to_tail"),
+        "packets sent to the tail queue (%)",
+    ),
+    "cebinae_filter_drops": _count("drops by Cebinae's filter", read.cebinae("dropped_by_filter")),
+    "cebinae_buffer_drops": _count("drops by Cebinae's full buffer", read.cebinae("dropped_by_buffer")),
+    "cebinae_misses": _count("packets that the flow cache missed", read.cebinae("missed_by_cache")),
+    "drops_buffer": _count("drops for want of room", read.drops_for("buffer")),
+    "drops_early": _count("early drops", read.drops_for("early")),
+    "drops_filter": _count("drops by a filter", read.drops_for("filter")),
+    "drops_horizon": _count("drops beyond the last round", read.drops_for("horizon")),
+    "fairness": _number("final fairness (Jain)", sharing.final_fairness),
+    "queue_p50": _kilobytes("queue, median", read.queue("p50")),
+    "queue_p95": _kilobytes("queue p95", read.queue("p95")),
+    "queue_p99": _kilobytes("queue p99", read.queue("p99")),
+    "queue_max": _kilobytes("queue max", read.queue("max")),
+    "path_packets": _number("packets until a path is known", read.path_packets("ids")),
+    "path_packets_network": _number(
+        "packets until a path is known, with the network", read.path_packets("network")
+    ),
+    "latency_median_error": _share(
+        "relative error of median latency",
+        read.latency_error("0.5"),
+        "relative error of median latency (%)",
+    ),
+    "latency_tail_error": _share(
+        "relative error of p99 latency", read.latency_error("0.99"), "relative error of p99 latency (%)"
+    ),
+    "pauses": _count("pauses", read.total("pauses")),
+    "paused_share": _share(
+        "paused (share of port time)", read.total("paused_share"), "share of port time paused (%)"
+    ),
+    "recirculated_share": _share(
+        "recirculated (share of bytes switched)",
+        read.total("recirculated_share"),
+        "recirculated bytes (% of all that switches sent)",
+    ),
+    "drop_rate": _share(
+        "drops (share of packets)", read.drop_rate, "dropped packets (% of those that hosts sent)"
+    ),
+    "drops": _count("drops", read.total("drops")),
+    "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
+    "probes": _count("probes", read.total("probes")),
+    "probe_bytes": Metric(
+        title="bytes of probes",
+        read=read.total("probe_bytes"),
         text=quantities.bytes_text,
-        axis="queue, median (KB)",
-        scale=1e-3,
+        axis="bytes of probes (MB)",
+        scale=1e-6,
     ),
-    "queue_p95": Metric(
-        title="queue p95", read=_queue("p95"), text=quantities.bytes_text, axis="queue p95 (KB)", scale=1e-3
+    "probe_share": _share(
+        "probes (share of bytes on wire)",
+        read.part("probe_bytes", "bytes_on_wire"),
+        "bytes of probes (% of all on the wire)",
     ),
-    "queue_p99": Metric(
-        title="queue p99", read=_queue("p99"), text=quantities.bytes_text, axis="queue p99 (KB)", scale=1e-3
+    "probes_settled": _microseconds(
+        "time until every switch knows every rack", read.total("probes_settled_ns")
     ),
-    "queue_max": Metric(
-        title="queue max", read=_queue("max"), text=quantities.bytes_text, axis="queue max (KB)", scale=1e-3
+    "flowlets": _count("flowlets", read.total("flowlets")),
+    "flowlets_moved": _count("flowlets that moved", read.total("flowlets_moved")),
+    "flowlets_moved_share": _share(
+        "flowlets that moved (share)",
+        read.part("flowlets_moved", "flowlets"),
+        "flowlets that left the port of the one before (%)",
     ),
-    "path_packets": Metric(
-        title="packets until a path is known", read=_path_packets("ids"), text=quantities.digits
+    "reordered_share": _share(
+        "packets reordered on the way (share)",
+        read.received("reordered_share"),
+        "data packets overtaken on the way (%)",
     ),
-    "path_packets_network": Metric(
-        title="packets until a path is known, with the network",
-        read=_path_packets("network"),
-        text=quantities.digits,
+    "paths_per_flow": _number("paths of a flow, mean", read.received("paths_per_flow")),
+    "utilisation_mean": _share(
+        "utilisation of the measured links, mean",
+        spread.mean_utilisation,
+        "utilisation of the measured links (%)",
     ),
-    "latency_median_error": Metric(
-        title="relative error of median latency",
-        read=_latency_error("0.5"),
-        text=quantities.share_text,
-        axis="relative error of median latency (%)",
-        scale=100,
+    "utilisation_most": _share(
+        "utilisation of the busiest measured link",
+        spread.most_utilisation,
+        "utilisation of the busiest measured link (%)",
     ),
-    "latency_tail_error": Metric(
-        title="relative error of p99 latency",
-        read=_latency_error("0.99"),
-        text=quantities.share_text,
-        axis="relative error of p99 latency (%)",
-        scale=100,
+    "imbalance": _share(
+        "imbalance of the measured links", spread.imbalance, "imbalance, (most - least) / mean (%)"
     ),
-    "pauses": Metric(title="pauses", read=_total("pauses"), text=quantities.count_text),
-    "paused_share": Metric(
-        title="paused (share of port time)",
-        read=_total("paused_share"),
-        text=quantities.share_text,
-        axis="share of port time paused (%)",
-        scale=100,
+    "failure_to_last_loss": _microseconds(
+        "from the first failure to the last loss", spread.failure_to_last_loss_ns
     ),
-    "recirculated_share": Metric(
-        title="recirculated (share of bytes switched)",
-        read=_total("recirculated_share"),
-        text=quantities.share_text,
-        axis="recirculated bytes (% of all that switches sent)",
-        scale=100,
-    ),
-    "drop_rate": Metric(
-        title="drops (share of packets)",
-        read=_drop_rate,
-        text=quantities.share_text,
-        axis="dropped packets (% of those that hosts sent)",
-        scale=100,
-    ),
-    "drops": Metric(title="drops", read=_total("drops"), text=quantities.count_text),
-    "ecn_marks": Metric(title="ECN marks", read=_total("ecn_marks"), text=quantities.count_text),
-    "unfinished": Metric(title="unfinished flows", read=_unfinished, text=quantities.count_text),
-    "wire_bytes": Metric(title="bytes on wire", read=_total("bytes_on_wire"), text=quantities.bytes_text),
-    "end": Metric(title="simulated", read=_total("end_ns"), text=quantities.time_text),
-    "seconds": Metric(title="CPU s", read=_total("cpu_seconds"), text=quantities.digits),
-    "packet_hops": Metric(title="packet-hops", read=_total("packet_hops"), text=quantities.count_text),
-    "speed": Metric(title="hops/s", read=_total("packet_hops_per_cpu_second"), text=quantities.count_text),
+    "unfinished": _count("unfinished flows", read.unfinished),
+    "wire_bytes": Metric(title="bytes on wire", read=read.total("bytes_on_wire"), text=quantities.bytes_text),
+    "end": Metric(title="simulated", read=read.total("end_ns"), text=quantities.time_text),
+    "seconds": _number("CPU s", read.total("cpu_seconds")),
+    "packet_hops": _count("packet-hops", read.total("packet_hops")),
+    "speed": _count("hops/s", read.total("packet_hops_per_cpu_second")),
 }
 
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
-    `share web` is the share of the group called web in all that was delivered while flows started.
+    `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
+    the mean goodput of a flow of it, counted as `goodput_98_99` is.
     """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
-        return Metric(title=f"drops, {link}", read=_drops_at(link), text=quantities.count_text)
+        return _count(f"drops, {link}", read.drops_at(link))
     if name.startswith("share "):
         group = name.removeprefix("share ")
-        return Metric(
-            title=f"share of {group}",
-            read=_share_of(group),
-            text=quantities.share_text,
-            axis=f"share of {group} (% of what was delivered)",
-            scale=100,
+        return _share(
+            f"share of {group}", read.share_of(group), f"share of {group} (% of what was delivered)"
         )
+    if name.startswith("flow "):
+        group = name.removeprefix("flow ")
+        title = f"goodput of a flow of {group}, mean"
+        return _mbps(title, read.group_mean(group), title)
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'

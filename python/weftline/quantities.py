@@ -10,6 +10,7 @@ import re
 from weftline.errors import InputError
 
 _BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_TIMES = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _QUANTITY = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*\Z")
 
 
@@ -28,6 +29,15 @@ def parse_rate(text: str) -> float:
     if not match:
         raise InputError(f'expected a rate with its unit such as "100Mbps", found {text!r}')
     return float(match[1]) * {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[match[2]]
+
+
+def parse_time_ns(text: str) -> float:
+    """Return the nanoseconds of ``"1.5ms"``."""
+    match = _QUANTITY.match(str(text))
+    try:
+        return float(match[1]) * _TIMES[match[2]]
+    except (TypeError, KeyError, ValueError):
+        raise InputError(f'expected a time with its unit such as "10us", found {text!r}') from None
 
 
 def spaced(text: str) -> str:

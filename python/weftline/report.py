@@ -1,47 +1,178 @@
-"""The page over one or several run folders: slowdown by flow size, queues, goodput, and what was run."""
+"""The page over run folders: answer, scenario in words, tables, figures, the network, how to rerun."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weftline import compare, figures, page
+from weftline import (
+    comparison,
+    figures,
+    figures_flows,
+    figures_paths,
+    figures_time,
+    network_view,
+    page,
+    words,
+)
+from weftline.errors import InputError
 from weftline.lines import Line
-from weftline.page import Section
+from weftline.page import Lead, Section
 from weftline.runs import Run
+
+MOST_HEATS = 4
+"""Heat maps of queues on a page, one a line."""
+MOST_DOCUMENTS = 40
+"""Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
 
 
 def write(
-    lines: Sequence[Line], path: Path, *, title: str = "", subtitle: str = "", command: str = ""
+    lines: Sequence[Line],
+    path: Path,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    question: str = "",
+    command: str = "",
 ) -> Path:
-    """Write the page over `lines` to `path` and return the path."""
+    """Write the page over `lines` to `path` and return the path.
+
+    Parameters
+    ----------
+    question : str
+        What the reader wants to know; asked in general terms without it.
+    """
+    text = html(lines, title=title, subtitle=subtitle, question=question, command=command)
+    return page.save(path, text)
+
+
+def of_folders(
+    folders: Sequence[str], out: str | None = None, *, title: str = "", question: str = ""
+) -> Path:
+    """Write the page over folders of runs, or over one sweep, and return its path.
+
+    Without `out` it is report.html in the one folder, or beside the first of several.
+    """
+    from weftline import report_sweep
+    from weftline.sweep_result import FILE, SweepResult
+
+    first = Path(folders[0])
+    path = Path(out) if out else (first if len(folders) == 1 else first.parent) / "report.html"
+    if len(folders) == 1 and (first / FILE).exists():
+        return report_sweep.write(SweepResult.open(first), path, title=title, question=question)
+    lines = comparison.lines_in(folders)
+    if not lines:
+        raise InputError(f"{first}: holds no finished run")
+    return write(lines, path, title=title, question=question)
+
+
+def html(
+    lines: Sequence[Line], *, title: str = "", subtitle: str = "", question: str = "", command: str = ""
+) -> str:
+    """Return the page over `lines` as text; the parameters are those of `write`."""
     names = list(dict.fromkeys(run.name for line in lines for run in line.runs))
     title = title or (
         names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
     )
-    return page.write(
-        path,
+    built = network_view.network(lines[0].runs[0])
+    return page.html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
-        sections=[*result_sections(lines)],
+        lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
+        sections=[
+            Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
+            *comparison_sections(lines, built),
+            rerun_section(lines),
+        ],
     )
+
+
+def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
+    """Return what a comparison's own sections leave out: all flows, queues by port, fairness, paths."""
+    drawn = []
+    finished = [line for line in lines if line.has_flows]
+    if finished:
+        title = "Slowdown of all flows"
+        drawn.append(figures_flows.cumulative(title, finished, caption="Flows that finished."))
+    for line in [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]:
+        name = f", {line.label}" if len(lines) > 1 else ""
+        drawn.append(figures_time.queue_heat(f"Queues by port and time{name}", line.runs[0]))
+    shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
+    if shared:
+        drawn.append(figures_time.fairness("Fairness over time", shared))
+    traced = [line for line in lines if (line.runs[0].out / "telemetry.parquet").is_file()]
+    if traced:
+        known = figures_paths.paths_known("Paths that PINT knows", traced)
+        drawn += [known] if known.tables else []
+    return [Section(title="A closer look", figures=drawn)] if drawn else []
+
+
+def _ever_queued(run: Run) -> bool:
+    means = run.over_time("queue_bytes", max_points=1)
+    return any(value > 0 for points in means.values() for _, value in points)
+
+
+def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
+    """Return the picture of the network with its slider, if there is a network to draw."""
+    view = network_view.view(lines, built)
+    if view is None:
+        return []
+    text = (
+        "Each link is two lines, one for each direction. Move the slider or play; point at a link to read it."
+        if view.has_values
+        else 'Colours and a slider over time come with measure.utilisation = { ports = "*" }.'
+    )
+    return [Section(title="The network over time", text=text, networks=[view])]
+
+
+def rerun_section(lines: Sequence[Line]) -> Section:
+    """Return how to have the same runs again, with their resolved scenarios."""
+    said = (
+        "Save a resolved scenario as scenario.toml; the same version of weftline then gives the same bits, "
+        "which the fingerprint shows:\n\nweftline run scenario.toml"
+    )
+    documents = []
+    for line in lines:
+        for run in line.runs:
+            seed = f", seed {run.summary.get('seed', '–')}" if len(line.runs) > 1 else ""
+            title = f"scenario.toml of {line.label}{seed}, fingerprint {run.summary.get('fingerprint', '–')}"
+            documents.append((title, _resolved(run)))
+    return Section(title="How to run it again", text=said, documents=documents[:MOST_DOCUMENTS])
+
+
+def _resolved(run: Run) -> str:
+    try:
+        return (run.out / "scenario.toml").read_text("utf-8")
+    except (OSError, ValueError) as error:
+        return f"{run.out / 'scenario.toml'}: cannot be read: {error}"
+
+
+def comparison_sections(lines: Sequence[Line], built: Mapping | None = None) -> list[Section]:
+    """Return everything that is drawn of some lines: results, a closer look, the network over time."""
+    return [*result_sections(lines), *further_sections(lines), *network_sections(lines, built)]
 
 
 def result_sections(lines: Sequence[Line]) -> list[Section]:
     """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
     finished = [line for line in lines if line.has_flows]
-    sections = [Section(text="\n\n".join(endings(lines)), tables=[compare.table(lines)] if lines else [])]
-    if finished:
+    title = "Side by side" if len(lines) > 1 else "Results"
+    sections = [
+        Section(
+            title=title, text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else []
+        )
+    ]
+    # Flows of one size share a bin: there is nothing to draw by size.
+    if any(len(line.curve(line.bins)) > 1 for line in finished):
         sections.append(
             Section(
                 title="Flow completion",
                 figures=[
                     figures.slowdown(
-                        "FCT slowdown by flow size", finished, caption=compare.ideal_text(finished)
+                        "FCT slowdown by flow size", finished, caption=comparison.ideal_text(finished)
                     )
                 ],
             )

@@ -1,66 +1,47 @@
 """`weftline reproduce`: runs the points of an experiment, shows them beside the published numbers, checks
 the claims.
 
-Each point is kept under the hash of its resolved scenario and of weftline's version, so a stopped
-experiment goes on where it was, and two figures that share a point run it once.
+Points are kept in a result store (see `store`), so a stopped experiment goes on where it was, and two figures
+that share a point run it once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import re
 import sys
-import threading
-import time
-import tomllib
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from weftline import (
+    agreement,
     claims,
+    executor,
     exhibits,
     experiments,
+    findings,
     page,
-    quantities,
     report,
     reproduce_cost,
     reproduce_trials,
     runs,
     scenarios,
+    store,
     trends,
+    words,
 )
-from weftline.errors import InputError, RunFailed, nearest
+from weftline.choices import (
+    Size,
+    chosen_duration,
+    chosen_rows,
+    chosen_size,
+    chosen_variants,
+    parse_seeds,
+)
+from weftline.errors import InputError, RunFailed
 from weftline.experiments import Choice, Experiment, FigureDefinition
 from weftline.lines import Line
-from weftline.page import Section
-from weftline.terminal import ProgressLine, Table, share_done
-
-
-@dataclass(kw_only=True)
-class Size:
-    """How much of an experiment is run."""
-
-    full: bool
-    says: str
-    settings: dict
-    seeds: list[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One run of an experiment."""
-
-    name: str
-    source: scenarios.Scenario
-    settings: tuple[tuple[str, str], ...]
-    seed: int
-    folder: Path
-    place: str = ""
-    """Its variant of the axis of x, in a figure that has one."""
+from weftline.store import Point
+from weftline.terminal import ProgressLine
 
 
 def command(options: argparse.Namespace) -> int:
@@ -69,12 +50,14 @@ def command(options: argparse.Namespace) -> int:
     size = chosen_size(
         experiment,
         full=options.full,
-        duration=options.duration,
+        duration=chosen_duration(options.duration, options.seconds),
         hosts=options.hosts,
         seeds=parse_seeds(options.seeds) if options.seeds else None,
     )
     out = Path(options.out) if options.out else Path("out") / experiment.out
     only = chosen_variants(experiment, options.only or [])
+    if options.rows:
+        only["row"] = chosen_rows(experiment, options.rows)
     if experiment.measures_cost:
         return reproduce_cost.command(experiment, size, out, only, options)
     if experiment.tries:
@@ -88,7 +71,7 @@ def command(options: argparse.Namespace) -> int:
         print(f"{experiment.title}\n{size.says}; {len(points)} runs")
     failed = run_points(
         points,
-        jobs=options.jobs or max(1, cores() // max(1, options.threads)),
+        jobs=options.jobs or max(1, executor.cores() // max(1, options.threads)),
         threads=options.threads,
         line=ProgressLine(quiet=quiet),
         name=experiment.name,
@@ -98,99 +81,8 @@ def command(options: argparse.Namespace) -> int:
         return 1
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
-    if options.json:
-        _print_json(experiment, size, plan, verdicts, failed)
-    elif not options.quiet:
-        _print_tables(panels, verdicts)
-    for point, why in failed:
-        print(f"failed: {point.name}: {why}", file=sys.stderr)
-    path = write_page(experiment, size, panels, verdicts, out / "report.html")
-    if not quiet:
-        print(f"page: {path}")
-    return 1 if failed else 0
-
-
-def chosen_size(
-    experiment: Experiment,
-    *,
-    full: bool = False,
-    duration: str | None = None,
-    hosts: int | None = None,
-    seeds: Sequence[int] | None = None,
-) -> Size:
-    """Return the settings of the small or the full size, with what the user chose instead.
-
-    Raises
-    ------
-    InputError
-        If the experiment cannot be run so long or with so many hosts.
-    """
-    size = experiment.sizes["full" if full else "small"]
-    settings = dict(size.get("set", {}))
-    hosts = hosts if hosts is not None else size.get("hosts")
-    duration = duration or size.get("duration")
-    if hosts is not None:
-        if str(hosts) not in experiment.hosts:
-            known = ", ".join(experiment.hosts) or "none: its network is fixed"
-            raise InputError(f"{experiment.name} cannot be run with {hosts} hosts; known: {known}")
-        settings.update(experiment.hosts[str(hosts)])
-    if duration is not None:
-        if not experiment.duration_keys:
-            raise InputError(f"{experiment.name} has no duration to choose: its flows are given")
-        if not re.fullmatch(r"\s*[0-9.]+\s*(ps|ns|us|ms|s)\s*", duration):
-            raise InputError(
-                f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
-            )
-        settings.update(dict.fromkeys(experiment.duration_keys, duration))
-    said = [size["says"]] if size.get("says") else []
-    if hosts is not None:
-        said.append(f"{hosts} hosts")
-    if duration is not None:
-        said.append(f"{quantities.spaced(duration)} of arrivals")
-    seeds = list(seeds or size.get("seeds", [1]))
-    said.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
-    label = "Full size" if full else "Small size"
-    return Size(full=full, says=f"{label}: {', '.join(said)}", settings=settings, seeds=seeds)
-
-
-def parse_seeds(text: str) -> list[int]:
-    """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
-    found: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        if not match:
-            raise InputError(f'--seeds {text}: expected seeds such as "1-5" or "1,2,7"')
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= 10_000:
-            raise InputError(f"--seeds {text}: {part.strip()} is not a range of at most 10000 seeds")
-        found += range(first, last + 1)
-    return list(dict.fromkeys(found))
-
-
-def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, list[str]]:
-    """Return the variants of each axis that ``AXIS=VARIANT`` texts leave; a variant may be cut short.
-
-    Raises
-    ------
-    InputError
-        If there is no such axis or variant, or several begin so.
-    """
-    chosen: dict[str, list[str]] = {}
-    for text in texts:
-        axis, _, variant = text.partition("=")
-        if axis not in experiment.axes:
-            names = list(experiment.axes)
-            hint = nearest(axis, names)
-            raise InputError(f'--only {text}: no axis "{axis}"; {hint}known: {", ".join(names)}')
-        variants = list(experiment.axes[axis])
-        found = [name for name in variants if name == variant]
-        found = found or [name for name in variants if name.lower().startswith(variant.lower())]
-        if len(found) != 1 or not variant:
-            known = ", ".join(f'"{name}"' for name in found or variants)
-            what = "several begin so" if found and variant else f'no "{variant}" on it'
-            raise InputError(f"--only {text}: {what}: {known}")
-        chosen.setdefault(axis, []).append(found[0])
-    return chosen
+    found = findings_of(experiment, size, plan, panels, verdicts, {point.name: why for point, why in failed})
+    return findings.show(found, options, out / "report.html")
 
 
 Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
@@ -208,8 +100,8 @@ def plan_points(
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
     for figure in experiment.figures:
-        for choice in experiment.panels(figure, full=size.full):
-            for label, place in experiment.points(figure, full=size.full):
+        for choice in experiment.panels(figure, full=size.full, asked=only):
+            for label, place in experiment.points(figure, full=size.full, asked=only):
                 along = ((figure.along, place),) if place else ()
                 full = (*choice, (figure.lines, label), *along)
                 here = dict(full)
@@ -218,114 +110,45 @@ def plan_points(
                 # The size comes first: what a variant says of itself stands above it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
-                points = [_point(source, changes, s, name, out, place) for s in size.seeds]
+                points = [
+                    store.point(out, source, changes, seed, name=name, place=place)
+                    for seed in figure.seeds or size.seeds
+                ]
                 plan.append((figure, choice, label, points))
     return plan
-
-
-def _point(source: scenarios.Scenario, changes: dict, seed: int, name: str, out: Path, place: str) -> Point:
-    settings = scenarios.settings(changes)
-    resolved = runs.resolve(source, settings, seed=seed)
-    folder = out / "points" / runs.content_hash(resolved + _asked(source, resolved))
-    return Point(name=name, source=source, settings=tuple(settings), seed=seed, folder=folder, place=place)
-
-
-def _asked(source: scenarios.Scenario, resolved: str) -> str:
-    """Return the text of the file of queries that a scenario names: results depend on it too."""
-    telemetry = tomllib.loads(resolved).get("telemetry", {})
-    file = telemetry.get("queries") if isinstance(telemetry, dict) else None
-    if not isinstance(file, str):
-        return ""
-    return scenarios.read_text(Path(source.base_dir) / file, "a file of queries")
-
-
-def is_finished(point: Point) -> bool:
-    """Return whether a point has results; a stalled run ended too, and would end so again."""
-    return runs.status_of(point.folder) in ("done", "stalled")
 
 
 def run_points(
     points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str, threads: int = 1
 ) -> list[tuple[Point, str]] | None:
-    """Run what is not finished, `jobs` at a time, each on `threads` threads.
+    """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
 
     Returns
     -------
     list of (Point, str) or None
         The points that failed and why; None when the user interrupted.
+
+    Raises
+    ------
+    RunFailed
+        If nothing could go on, as with a full disk.
     """
-    states: dict[Path, dict] = {}
-    stop = threading.Event()
-    began = time.monotonic()
-    waiting = [point for point in points if not is_finished(point)]
-    failed: list[tuple[Point, str]] = []
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    futures: dict[Future, Point] = {}
-    try:
-        futures = {pool.submit(_run_point, point, threads, states, stop): point for point in waiting}
-        pending = set(futures)
-        while pending:
-            done, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            failed += [(futures[f], why) for f in done if (why := f.result())]
-            line.show(
-                _overall_progress(name, len(points), len(waiting), len(pending), states, began), at_once=True
-            )
-    except KeyboardInterrupt:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-        line.clear()
-        return None
-    pool.shutdown()
+    if not points:
+        return []
+    kept = store.Store.create(points[0].folder.parent.parent)
+    outcome = executor.run(
+        points,
+        kept,
+        jobs=jobs,
+        threads=threads,
+        retry=True,
+        name=name,
+        show=lambda text: line.show(text, at_once=True),
+    )
     line.clear()
-    return failed
-
-
-def _run_point(point: Point, threads: int, states: dict[Path, dict], stop: threading.Event) -> str | None:
-    """Run one point in a thread of the pool; the engine holds no lock of the interpreter while it runs."""
-
-    def progress(state: dict) -> None:
-        states[point.folder] = state
-        if stop.is_set():
-            raise KeyboardInterrupt
-
-    if stop.is_set():
-        return None
-    try:
-        run = runs.start(
-            point.source,
-            list(point.settings),
-            seed=point.seed,
-            threads=threads,
-            out=point.folder,
-            force=True,
-            progress=progress,
-        )
-    except KeyboardInterrupt:
-        return None
-    except (InputError, RunFailed) as error:
-        return str(error)
-    finally:
-        states.pop(point.folder, None)
-    return run.summary.get("reason") if run.summary.get("status") == "memory-limit" else None
-
-
-def _overall_progress(
-    name: str, points: int, waiting: int, pending: int, states: dict[Path, dict], began: float
-) -> str:
-    now = list(states.values())
-    done = waiting - pending + sum(share_done(state) for state in now)
-    seconds = time.monotonic() - began
-    parts = [f"{name}  {points - pending}/{points} runs"]
-    if now:
-        parts.append(f"{quantities.count_text(sum(s['hops_per_second'] for s in now))} packet-hops/s")
-    if done > 0.05 * waiting:
-        parts.append(f"{quantities.seconds_text(round(seconds * (waiting - done) / done))} left")
-    return "  ".join(parts)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if outcome.stopped:
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")
+    return None if outcome.interrupted else outcome.failed
 
 
 def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list[exhibits.Panel]]:
@@ -349,6 +172,11 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
     verdicts = []
     for claim in experiment.claims:
         wanted = claim.get("panel", {})
+        if claim.get("kind") in ("agreement", "order"):
+            fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
+            verdict = agreement.check(experiment, claim, fitting)
+            verdicts += [verdict] if verdict else []
+            continue
         for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
             chosen = dict(panel.choice)
             if all(chosen.get(axis) == variant for axis, variant in wanted.items()):
@@ -360,20 +188,21 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Pane
     return verdicts
 
 
-def write_page(
+def findings_of(
     experiment: Experiment,
     size: Size,
+    plan: Plan,
     panels: Sequence[Sequence[exhibits.Panel]],
     verdicts: Sequence[claims.Verdict],
-    path: Path,
-) -> Path:
-    """Write the page of an experiment and return its path."""
-    sections = [Section(text=experiment.text)]
-    if verdicts:
-        note = "Each line is a sentence of the source as a bound on a number of a figure below."
-        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
-    for found in panels:
-        sections += exhibits.sections(found)
+    failed: Mapping[str, str],
+) -> findings.Findings:
+    """Return what the runs came to."""
+    points = {
+        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        | ({figure.along: point.place} if point.place else {})
+        for figure, choice, label, found in plan
+        for point in found
+    }
     named = {
         run.out: (", ".join(part for part in (p.title, line.label, line.place) if part), run)
         for found in panels
@@ -381,31 +210,20 @@ def write_page(
         for line in p.lines
         for run in line.runs
     }
-    about = [("source", experiment.source), ("size", size.says), *report.about(list(named.values()))]
-    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
-
-
-def _print_tables(panels: Sequence[Sequence[exhibits.Panel]], verdicts: Sequence[claims.Verdict]) -> None:
-    tables: list[Table] = [table for found in panels for table in exhibits.tables(found)]
-    if verdicts:
-        tables.append(claims.table(verdicts))
-    for table in tables:
-        print()
-        print(table.text())
-
-
-def _print_json(experiment, size, plan: Plan, verdicts, failed) -> None:
-    points = {
-        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
-        | ({figure.along: point.place} if point.place else {})
-        for figure, choice, label, found in plan
-        for point in found
-    }
-    result = {
-        "experiment": experiment.name,
-        "size": size.says,
-        "points": points,
-        "claims": [claims.as_json(verdict) for verdict in verdicts],
-        "failed": {point.name: why for point, why in failed},
-    }
-    print(json.dumps(result, indent=2, ensure_ascii=False))
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    sections = [section for found in panels for section in exhibits.sections(found)]
+    lead = None
+    if len(compared) == 1:
+        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
+        sections.append(report.rerun_section(compared[0]))
+    return findings.Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table for found in panels for table in exhibits.tables(found)],
+        sections=sections,
+        points=points,
+        failed=failed,
+        about=report.about(list(named.values())),
+        lead=lead,
+    )

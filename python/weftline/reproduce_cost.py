@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import cost, cost_exhibits
+from weftline import cost, cost_exhibits, findings
 from weftline.errors import InputError
 from weftline.experiments import Experiment
 from weftline.terminal import ProgressLine
@@ -51,13 +51,5 @@ def command(
     for panel in panels:
         panel.measured = cost.summaries(panel.points, experiment.repeats)
     verdicts = [v for claim in experiment.claims if (v := cost.check(claim, panels)) is not None]
-    if options.json:
-        cost_exhibits.print_json(experiment, size, panels, verdicts, failed)
-    elif not options.quiet:
-        cost_exhibits.print_tables(panels, verdicts)
-    for point, why in failed.items():
-        print(f"failed: {point.line}, {point.place}: {why}", file=sys.stderr)
-    path = cost_exhibits.write_page(experiment, size, panels, verdicts, out / "report.html")
-    if not quiet:
-        print(f"page: {path}")
-    return 1 if failed else 0
+    found = cost_exhibits.findings(experiment, size, panels, verdicts, failed)
+    return findings.show(found, options, out / "report.html")

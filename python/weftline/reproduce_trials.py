@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import trials, trials_exhibits
+from weftline import executor, findings, trials, trials_exhibits
 from weftline.errors import InputError
 from weftline.experiments import Experiment
 from weftline.terminal import ProgressLine
@@ -44,16 +44,8 @@ def command(
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}
     verdicts = [v for claim in experiment.claims if (v := trials.check(claim, panels)) is not None]
-    if options.json:
-        trials_exhibits.print_json(experiment, size, panels, verdicts, failed)
-    elif not options.quiet:
-        trials_exhibits.print_tables(panels, verdicts)
-    for name, why in failed.items():
-        print(f"failed: {name}: {why}", file=sys.stderr)
-    path = trials_exhibits.write_page(experiment, size, panels, verdicts, out / "report.html")
-    if not quiet:
-        print(f"page: {path}")
-    return 1 if failed else 0
+    found = trials_exhibits.findings(experiment, size, panels, verdicts, failed)
+    return findings.show(found, options, out / "report.html")
 
 
 def _tried(
@@ -62,7 +54,7 @@ def _tried(
     """Run what points need a run of, then try them; return what failed and why, None when interrupted."""
     from weftline import reproduce
 
-    jobs = options.jobs or max(1, reproduce.cores() // max(1, options.threads))
+    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
     recorded = {p.recorded.folder: p.recorded for p in points if p.recorded and trials.kept(p) is None}
     failed: dict[str, str] = {}
     if recorded:

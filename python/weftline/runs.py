@@ -15,9 +15,13 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
+
+if TYPE_CHECKING:
+    from weftline.plots import Plots
 
 
 def run(
@@ -60,7 +64,8 @@ def run(
         `weftline.Controller`.
     progress : callable, optional
         Called about ten times a second with a dict: ``now_ns``, ``until_ns`` (or None), ``flows_done``,
-        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``.
+        ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``. Without it, a notebook shows a line
+        under the cell that runs.
 
     Raises
     ------
@@ -75,17 +80,20 @@ def run(
         # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
         force = force or bool(controllers)
         out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
-    return start(
-        source,
-        changes,
-        seed=seed,
-        threads=threads,
-        memory=memory,
-        out=out,
-        force=force,
-        progress=progress,
-        controllers=controllers,
-    )
+    from weftline import notebook
+
+    with notebook.progress(Path(out).name, progress) as show:
+        return start(
+            source,
+            changes,
+            seed=seed,
+            threads=threads,
+            memory=memory,
+            out=out,
+            force=force,
+            progress=show,
+            controllers=controllers,
+        )
 
 
 def start(
@@ -201,6 +209,7 @@ class Run:
     def __init__(self, out: str | os.PathLike, summary: dict) -> None:
         self.out = Path(out)
         self.summary = summary
+        self._slowdowns: dict[tuple, dict] = {}
 
     @classmethod
     def open(cls, folder: str | os.PathLike) -> Run:
@@ -255,7 +264,11 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT, at
             least 1.
         """
-        return json.loads(_native.slowdown(str(self.out), bins, scheme, group))
+        asked = (bins, scheme, group)
+        if asked not in self._slowdowns:
+            # Millions of flows take their time to read, and a page asks for the same several times.
+            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.out), *asked))
+        return self._slowdowns[asked]
 
     def completion(self, *, least: int = 0, most: int | None = None, group: str | None = None) -> dict:
         """Return how the finished flows of a range of sizes (bytes, ends included) or a group came through.
@@ -268,6 +281,20 @@ class Run:
             sum of the ideal ones. None where there is no such flow.
         """
         return json.loads(_native.completion(str(self.out), least, most, group))
+
+    def distribution(self, column: str = "slowdown", *, group: str | None = None, most: int = 300) -> list:
+        """Return the cumulative curve of the finished flows: ``[[value, share at or below it], ...]``.
+
+        Parameters
+        ----------
+        column : {"slowdown", "fct_ns", "goodput_bps"}
+            What is distributed.
+        group : str, optional
+            Only the flows of this group.
+        most : int
+            At most so many points; the tail keeps its shape.
+        """
+        return json.loads(_native.distribution(str(self.out), column, most, group))
 
     def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
         """Return how many flows (of a group) have a deadline, and how many of these had ended by it."""
@@ -287,7 +314,9 @@ class Run:
         return json.loads(_native.backlog(str(self.out)))
 
     def shares(self, from_ns: float = 0, to_ns: float | None = None) -> list[dict]:
-        """Return what each flow delivered between two times: ``flow``, ``group``, ``start_ns``, ``bytes``.
+        """Return what each flow delivered between two times.
+
+        ``flow``, ``src``, ``dst`` (numbers of hosts), ``group``, ``start_ns``, ``bytes``.
 
         Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
         until the end of the run without `to_ns`.
@@ -333,13 +362,21 @@ class Run:
         """The scenario's name."""
         return str(self.summary.get("name") or self.scenario.get("name") or self.out.name)
 
+    @property
+    def plot(self) -> Plots:
+        """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.plots`."""
+        from weftline.lines import lines_of
+        from weftline.plots import Plots
+
+        return Plots(lines_of([self]))
+
     def __repr__(self) -> str:
         return f"<weftline.Run {self.name!r} {self.summary.get('status')} in {str(self.out)!r}>"
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        from weftline.compare import facts
+        from weftline.comparison import facts
 
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))
         return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"

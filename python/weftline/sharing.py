@@ -10,7 +10,7 @@ shared computer systems", DEC TR-301, 1984.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weftline import quantities
@@ -85,6 +85,14 @@ def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
     return [(share["group"], factor * 8e9 * share["bytes"] / (end - start)) for share in shares]
 
 
+def group_means(run: Run, *, ns3: bool = False) -> dict[str, float]:
+    """Return the mean goodput of a flow in bit/s by group, counted as `goodputs` does."""
+    by_group: dict[str, list[float]] = {}
+    for group, rate in goodputs(run, ns3=ns3):
+        by_group.setdefault(group, []).append(rate)
+    return {group: math.fsum(rates) / len(rates) for group, rates in by_group.items()}
+
+
 def total_goodput(run: Run, *, ns3: bool = False) -> float | None:
     """Return the goodput of all measured flows together, in bit/s."""
     found = goodputs(run, ns3=ns3)
@@ -106,14 +114,52 @@ def bottleneck_throughput(run: Run) -> float | None:
     return COUNTED * quantities.parse_rate(link["rate"]) * busy / (end - start)
 
 
-def index(run: Run) -> float | None:
-    """Return Jain's index of the flows' mean goodputs over the run."""
-    return jain([rate for _, rate in goodputs(run)])
+def index(run: Run, *, ns3: bool = False) -> float | None:
+    """Return Jain's index of the flows' mean goodputs over the run, counted as `goodputs` does."""
+    return jain([rate for _, rate in goodputs(run, ns3=ns3)])
 
 
 def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
-    """Return Jain's index of mean goodputs over what each flow would have ideally, in order of the flows."""
-    return jain([rate / best for (_, rate), best in zip(goodputs(run), ideal, strict=True)])
+    """Return Jain's index of goodputs, without the last second, over ideal ones, in order of the flows."""
+    return jain([rate / best for (_, rate), best in zip(goodputs(run, ns3=True), ideal, strict=True)])
+
+
+def index_against_ideal(run: Run) -> float | None:
+    """Return Jain's index of mean goodputs over the max-min fair ones; None where `ideal` says nothing."""
+    best = ideal(run)
+    return normalised_index(run, best) if best and len(best) == len(goodputs(run)) else None
+
+
+def ideal(run: Run) -> list[float] | None:
+    """Return the max-min fair rate of each measured flow in bit/s, in order, by water filling.
+
+    Of a dumbbell or a parking lot, whose links between switches are counted at their raw rates (as the
+    authors of Cebinae count); a flow crosses those between its hosts' switches. None on other topologies.
+    """
+    topology = run.scenario.get("topology", {})
+    flows, link = run.shares(), topology.get("bottleneck_link", {})
+    if topology.get("kind") not in ("dumbbell", "parking-lot") or "rate" not in link or not flows:
+        return None
+    hops = topology.get("bottlenecks", 3) if topology["kind"] == "parking-lot" else 1
+    place = _places(topology)
+    paths = [range(place(share["src"]), place(share["dst"])) for share in flows]
+    if not all(paths):
+        return None
+    return max_min([quantities.parse_rate(link["rate"])] * hops, paths)
+
+
+def _places(topology: Mapping) -> Callable[[int], int]:
+    """From a host's number to that of its switch, in the row of a dumbbell's or a parking lot's switches."""
+    if topology["kind"] == "dumbbell":
+        groups = topology.get("groups")
+        left = sum(group["hosts"] for group in groups) if groups else topology.get("left", 4)
+        return lambda host: 0 if host < left else 1
+    hops, long = topology.get("bottlenecks", 3), topology.get("long_hosts", 1)
+    counts = topology.get("hosts_by_hop") or [topology.get("hosts_per_hop", 1)] * hops
+    switches = [0] * long + [hops] * long
+    for hop, count in enumerate(counts):
+        switches += [hop] * count + [hop + 1] * count
+    return lambda host: switches[host]
 
 
 def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: Sequence[float] | None = None):

@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 from weftline import quantities
 
@@ -34,6 +35,16 @@ class Table:
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return the table as HTML, its cells as plain text."""
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+        )
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        return f"<table>{caption}<tr>{head}</tr>{body}</table>{note}"
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         parts = [

@@ -5,6 +5,7 @@
     sizes               { least, most }: the flows that count, where the metric is one of flows
     axis                title of the axis of x, with its unit
     over = variant      each line is drawn as its ratio to itself there, seed by seed
+    against = line      each other line is drawn as its ratio to that one at the same place, seed by seed
     log                 "x", "y" or "xy": logarithmic axes
 
 Published points are [x, y] in the units of the axes: hollow markers, and the second number in the table.
@@ -55,6 +56,8 @@ def check(figure: FigureDefinition, places: Sequence[str], path: object) -> None
     over = figure.options.get("over")
     if over is not None and over not in places:
         raise InputError(f'{here}: over: no "{over}" on {figure.along}: {", ".join(places)}')
+    if over is not None and "against" in figure.options:
+        raise InputError(f"{here}: expected over or against, not both")
 
 
 def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
@@ -65,13 +68,28 @@ def ratio(mine: Line | None, other: Line | None, name: str) -> Mean | None:
     return Mean.of([a / b for a, b in pairs if a is not None and b])
 
 
+def published(p: Panel) -> dict[tuple[str, float], float]:
+    """Return the published values by line and number, in the stored unit of the metric."""
+    options = p.figure.options
+    relative = options.get("over") or options.get("against")
+    scale = 1.0 if relative else metric(options["metric"]).scale
+    return {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+
+
 def values(p: Panel) -> dict[str, dict[str, Mean]]:
     """Return what was measured by line and place, in their order; what is missing is not there."""
     name, over = p.figure.options["metric"], p.figure.options.get("over")
+    against = p.figure.options.get("against")
     by_place = {(line.label, line.place): line for line in p.lines}
-    found: dict[str, dict[str, Mean]] = {line.label: {} for line in p.lines}
+    found: dict[str, dict[str, Mean]] = {line.label: {} for line in p.lines if line.label != against}
     for (label, place), line in by_place.items():
-        mean = ratio(line, by_place.get((label, over)), name) if over else line.metric(name)
+        if label == against:
+            continue
+        if over or against:
+            other = by_place.get((label, over) if over else (against, place))
+            mean = ratio(line, other, name)
+        else:
+            mean = line.metric(name)
         if mean is not None:
             found[label][place] = mean
     return found
@@ -81,7 +99,8 @@ def draw(p: Panel, title: str) -> figures.Figure:
     """Return the panel as a figure."""
     options = p.figure.options
     found = metric(options["metric"])
-    scale = 1.0 if options.get("over") else found.scale
+    relative = options.get("over") or options.get("against")
+    scale = 1.0 if relative else found.scale
     measured = values(p)
     points = [
         (label, number(place), scale * mean.value)
@@ -89,7 +108,6 @@ def draw(p: Panel, title: str) -> figures.Figure:
         for place, mean in places.items()
     ]
     published = [(e["line"], x, y) for e in p.published if e["line"] in measured for x, y in e["points"]]
-    over = options.get("over")
     drawn = figures.trend(
         title,
         list(measured),
@@ -97,10 +115,10 @@ def draw(p: Panel, title: str) -> figures.Figure:
         published,
         axes=(
             options.get("axis", p.figure.along),
-            f"{found.title}, relative" if over else found.axis or found.title,
+            f"{found.title}, relative" if relative else found.axis or found.title,
         ),
         log=options.get("log", ""),
-        zero=not over,
+        zero=not relative,
     )
     drawn.tables = [table(p, "")]
     return drawn
@@ -109,11 +127,11 @@ def draw(p: Panel, title: str) -> figures.Figure:
 def table(p: Panel, title: str) -> Table:
     """Return the panel as a table: a row for each line, measured / published at each place."""
     found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
-    write = quantities.digits if over else found.text
-    scale = 1.0 if over else found.scale
+    against = p.figure.options.get("against")
+    write = quantities.digits if over or against else found.text
     measured = values(p)
     places = list(dict.fromkeys(line.place for line in p.lines))
-    said = {(e["line"], float(x)): y / scale for e in p.published for x, y in e["points"]}
+    said = published(p)
     rows = []
     for label, means in measured.items():
         cells = []
@@ -125,6 +143,8 @@ def table(p: Panel, title: str) -> Table:
     note = ["measured / published"] if said else []
     if over:
         note.append(f"relative to {p.figure.options.get('axis', p.figure.along)} {over}")
+    if against:
+        note.append(f"relative to {against}, seed by seed")
     if found.of_flows and "sizes" in p.figure.options:
         note.append(f"flows that count: {_counted(p.lines)} a point")
     heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"

@@ -1,10 +1,12 @@
-"""Trials: the points of an experiment on telemetry's accuracy, each tried many times, without a fabric or on
-what one run of a fabric recorded.
+"""Trials: the points of an experiment that needs no run of a fabric, or looks at what one recorded: tried
+many times, or computed.
 
 The settings of figures and variants say what is tried; the number of a variant along x is the setting with
-the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`) and `what = "latency"` (error
-of a hop's latency quantile, see `latency`); `trials` is how often. Settings that begin with "scenario." are
-those of the experiment's scenario, which a latency experiment runs once for all points that share them.
+the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`), `what = "latency"` (error
+of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows that a cache misses, see
+`flow_cache`), `what = "state"` (what a port must remember, see `switch_state`); `trials` is how often.
+Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
+once for all points that share them.
 
 A point is kept under the hash of its settings, of the topology or the scenario, and of weftline's version.
 
@@ -23,14 +25,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, claims, latency, quantities, tracing
+from weftline import _native, claims, flow_cache, latency, quantities, switch_state, tracing
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.experiments import Choice, Experiment, FigureDefinition
 
 if TYPE_CHECKING:
     from weftline.reproduce import Size
 
-SETTINGS: dict[str, dict[str, Any]] = {"path": tracing.SETTINGS, "latency": latency.SETTINGS}
+ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state}
+"""What needs neither a run nor a file: modules with `SETTINGS`, `check` and `tried`."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "path": tracing.SETTINGS,
+    "latency": latency.SETTINGS,
+    **{what: module.SETTINGS for what, module in ALONE.items()},
+}
 """Settings and their defaults, by what is tried."""
 
 
@@ -55,6 +64,20 @@ METRICS: dict[str, TrialMetric] = {
     "typical": TrialMetric(
         title="relative error, median (%)", key="median_relative_error", text=quantities.share_text, scale=100
     ),
+    "false_negatives": TrialMetric(
+        title="top flows missed (%)", key="false_negatives", text=quantities.share_text, scale=100
+    ),
+    "false_positives": TrialMetric(
+        title="other flows taken for top ones (%)",
+        key="false_positives",
+        text=quantities.share_text,
+        scale=100,
+    ),
+    "memory": TrialMetric(
+        title="memory of a port (KB)", key="memory_bytes", text=quantities.bytes_text, scale=1e-3, log=True
+    ),
+    "queues": TrialMetric(title="queues of a port", key="queues", text=quantities.count_text, log=True),
+    "accesses": TrialMetric(title="accesses to memory in a row, for a packet", key="accesses"),
 }
 
 
@@ -71,7 +94,7 @@ class Point:
     file: Path
     """Where its numbers are kept."""
     recorded: Any = None
-    """The run whose digests it looks at (a point of `weftline.reproduce`), if it needs one."""
+    """The run whose digests it looks at (a point of a store), if it needs one."""
 
     @property
     def x(self) -> float:
@@ -175,9 +198,11 @@ def _point(
         if settings["hops"] > settings["longest"]:
             return None
         basis = tracing.check(settings, experiment.folder, name)
+    elif what in ALONE:
+        ALONE[what].check(settings, name)
     else:
         queries = latency.check(settings, experiment.folder, name)
-        recorded = latency.run_of(experiment, size, of_run, queries, out)
+        recorded = latency.run_of(experiment, size, of_run, out)
         basis = queries + recorded.folder.name
     digest = hashlib.sha256(
         json.dumps([_native.version(), what, settings, size.seeds[0], basis], sort_keys=True).encode()
@@ -248,8 +273,7 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
             except queue.Empty:
                 return
             try:
-                tried = latency.tried if group[0].what == "latency" else tracing.tried
-                for point, found in zip(group, tried(group, folder), strict=True):
+                for point, found in zip(group, _tried(group, folder), strict=True):
                     _keep(point, found)
                 done.put((group, None))
             except (InputError, RunFailed) as error:
@@ -273,6 +297,14 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
         if why is not None:
             failed |= dict.fromkeys(group, why)
     return failed
+
+
+def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
+    """The numbers of points that are tried together."""
+    what = group[0].what
+    if what in ALONE:
+        return ALONE[what].tried(group)
+    return (latency.tried if what == "latency" else tracing.tried)(group, folder)
 
 
 def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from weftline import _native, claims, figures, page, report
+from weftline import _native, claims, figures, report
+from weftline.choices import Size
 from weftline.experiments import Experiment
+from weftline.findings import Findings
 from weftline.page import Section
 from weftline.terminal import Table
 from weftline.trials import METRICS, Panel
-
-if TYPE_CHECKING:
-    from weftline.reproduce import Size
 
 
 def _metrics(panel: Panel) -> list[str]:
@@ -94,28 +90,21 @@ def figure(panel: Panel) -> figures.Figure:
         diagrams,
         axis=panel.figure.options.get("axis", panel.figure.along),
         caption=panel.figure.options.get("caption", ""),
-        log_x=False,
+        log_x="x" in panel.figure.options.get("log", ""),
     )
     drawn.tables = tables(panel)
     return drawn
 
 
-def print_tables(panels: Sequence[Panel], verdicts: Sequence[claims.Verdict]) -> None:
-    """Print the tables of all panels, then the claims."""
-    shown = [table for panel in panels if panel.found for table in tables(panel)]
-    for found in [*shown, *([claims.table(verdicts)] if verdicts else [])]:
-        print()
-        print(found.text())
-
-
-def print_json(
+def findings(
     experiment: Experiment,
     size: Size,
     panels: Sequence[Panel],
     verdicts: Sequence[claims.Verdict],
     failed: Mapping[str, str],
-) -> None:
-    """Print all that was found, for programs."""
+) -> Findings:
+    """Return what the trials came to."""
+    shown = [panel for panel in panels if panel.found]
     points = [
         {
             "figure": panel.figure.name,
@@ -128,36 +117,14 @@ def print_json(
         for panel in panels
         for point, found in panel.found.items()
     ]
-    result = {
-        "experiment": experiment.name,
-        "size": size.says,
-        "points": points,
-        "claims": [claims.as_json(verdict) for verdict in verdicts],
-        "failed": dict(failed),
-    }
-    print(json.dumps(result, indent=2, ensure_ascii=False))
-
-
-def write_page(
-    experiment: Experiment,
-    size: Size,
-    panels: Sequence[Panel],
-    verdicts: Sequence[claims.Verdict],
-    path: Path,
-) -> Path:
-    """Write the page of an experiment and return its path."""
-    sections = [Section(text=experiment.text)]
-    if verdicts:
-        note = "Each line is a sentence of the source as a bound on a number of a figure below."
-        sections.append(Section(title="Claims", text=note, tables=[claims.table(verdicts)]))
-    for definition in experiment.figures:
-        drawn = [figure(panel) for panel in panels if panel.figure is definition and panel.found]
-        if drawn:
-            sections.append(Section(title=definition.title, figures=drawn))
-    about = [
-        ("source", experiment.source),
-        ("size", size.says),
-        ("command", report.command_line()),
-        ("weftline", _native.version()),
-    ]
-    return page.write(path, title=experiment.title, subtitle=size.says, about=about, sections=sections)
+    by_figure = [(f, [figure(panel) for panel in shown if panel.figure is f]) for f in experiment.figures]
+    return Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table for panel in shown for table in tables(panel)],
+        sections=[Section(title=f.title, figures=drawn) for f, drawn in by_figure if drawn],
+        points=points,
+        failed=failed,
+        about=[("command", report.command_line()), ("weftline", _native.version())],
+    )

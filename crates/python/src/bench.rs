@@ -33,6 +33,8 @@ const WORKLOADS: &[&str] = &[
     include_str!("../../../benches/w8-0.5.toml"),
     include_str!("../../../benches/pod.toml"),
     include_str!("../../../benches/k32.toml"),
+    include_str!("../../../benches/pods-ecmp.toml"),
+    include_str!("../../../benches/pods-hula.toml"),
 ];
 
 /// The name that a workload gives itself.

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 mod bench;
 mod controllers;
 mod errors;
+mod flow_cache;
 mod instructions;
 mod interrupts;
 mod pint;
@@ -23,6 +24,8 @@ mod _native {
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
     #[pymodule_export]
+    use crate::flow_cache::flow_cache;
+    #[pymodule_export]
     use crate::pint::{
         Collector, FrequentSketch, Plan, QuantileSketch, pint_accuracy, pint_compared, pint_decode,
         pint_encode, pint_replay, pint_vectors,
@@ -32,9 +35,11 @@ mod _native {
     #[pymodule_export]
     use runs::run;
     #[pymodule_export]
-    use scenarios::{check, explain, names, resolve, schema};
+    use scenarios::{check, explain, names, network, resolve, schema};
     #[pymodule_export]
-    use tables::{Table, backlog, completion, deadlines, queues, series, shares, slowdown, table};
+    use tables::{
+        Table, backlog, completion, deadlines, distribution, queues, series, shares, slowdown, table,
+    };
 
     /// The version of weftline.
     #[pyfunction]

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use serde_json::{Value, json};
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
 use weftline_sim::scenario::{self, Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Plan};
+use weftline_sim::topology::{NodeKind, Topology};
 
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
@@ -83,6 +85,49 @@ pub fn resolve(
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     let (external, _) = crate::controllers::external(controllers)?;
     py.detach(|| source.load(external, |scenario| Ok(scenario.resolved().to_string())))
+}
+
+/// The network of a scenario as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the
+/// places of its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
+#[pyfunction]
+pub fn network(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    py.detach(|| {
+        source.load(Vec::new(), |scenario| {
+            Ok(network_of(&scenario.config().map_err(input)?.topology).to_string())
+        })
+    })
+}
+
+fn network_of(topology: &Topology) -> Value {
+    let nodes = topology.nodes.iter().map(|node| {
+        let kind = if node.kind == NodeKind::Host { "host" } else { "switch" };
+        json!({ "name": node.name, "kind": kind, "tier": node.tier })
+    });
+    let mut used = vec![0; topology.nodes.len()];
+    let mut port = |node: u32| {
+        let next = &mut used[node as usize];
+        *next += 1;
+        topology.port_name(node, *next - 1)
+    };
+    let links = topology.links.iter().map(|link| {
+        json!({
+            "a": link.a,
+            "b": link.b,
+            "a_port": port(link.a),
+            "b_port": port(link.b),
+            "rate_bps": link.rate.0,
+            "delay_ns": link.delay.as_ns(),
+        })
+    });
+    json!({ "nodes": nodes.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>() })
 }
 
 /// The JSON Schema of the scenario file.

@@ -131,6 +131,24 @@ pub fn slowdown(
     .map_err(of_results)
 }
 
+/// The cumulative curve of a number of the finished flows, `[[value, share], ...]` as JSON, thinned to at most `most` points.
+#[pyfunction]
+#[pyo3(signature = (dir, column, most=300, group=None))]
+pub fn distribution(
+    py: Python<'_>,
+    dir: PathBuf,
+    column: &str,
+    most: usize,
+    group: Option<String>,
+) -> PyResult<String> {
+    py.detach(|| {
+        let wanted = results::completion::Wanted { group, ..Default::default() };
+        let points = results::distribution::read(&dir, column, &wanted, most)?;
+        Ok(results::distribution::to_json(&points).to_string())
+    })
+    .map_err(of_results)
+}
+
 /// Completion of the flows of `least` to `most` bytes (none: no bound), as JSON:
 /// `{"count", "fct_ns": {"p50", "p95", "p99", "mean", "max"}, "goodput_bps": {..}, "slowdown": {..}, "nfct"}`.
 #[pyfunction]
@@ -165,13 +183,16 @@ pub fn backlog(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
         .map_err(of_results)
 }
 
-/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "group", "start_ns", "bytes"}]`.
+/// What every flow whose goodput was measured delivered between two times, as JSON: `[{"flow", "src", "dst", "group", "start_ns", "bytes"}]`.
 #[pyfunction]
 pub fn shares(py: Python<'_>, dir: PathBuf, from_ns: f64, to_ns: f64) -> PyResult<String> {
     py.detach(|| {
         let shares = results::shares::read(&dir, from_ns, to_ns)?;
         let told = shares.into_iter().map(|share| {
-            json!({ "flow": share.flow, "group": share.group, "start_ns": share.start_ns, "bytes": share.bytes })
+            json!({
+                "flow": share.flow, "src": share.src, "dst": share.dst, "group": share.group,
+                "start_ns": share.start_ns, "bytes": share.bytes,
+            })
         });
         Ok(Value::Array(told.collect()).to_string())
     })

@@ -307,7 +307,9 @@ mod tests {
     use crate::trace;
     use arrow_array::RecordBatch;
     use serde_json::json;
-    use weftline_sim::measure::{CebinaeTotals, Ending, Entity, PortTotals, QueueHistogram, RegionWork};
+    use weftline_sim::measure::{
+        CebinaeTotals, DropCauses, Ending, Entity, PortTotals, QueueHistogram, RegionWork,
+    };
     use weftline_sim::units::{Bytes, Time};
 
     fn about() -> About {
@@ -367,6 +369,9 @@ mod tests {
             balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
+            probes_settled: None,
+            last_loss: None,
+            receiving: None,
             fingerprint: 0xabc,
             ports: vec![
                 (3, 0, PortTotals::default()),
@@ -383,6 +388,7 @@ mod tests {
             ],
             queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
             jobs: vec![(0, Time::from_us(1), Time::from_us(5))],
+            drops: vec![(3, 1, DropCauses { early: 3, ..DropCauses::default() })],
             cebinae: vec![(
                 3,
                 1,
@@ -465,6 +471,8 @@ mod tests {
         );
         assert_eq!(summary["paused_share"], 0.05);
         assert_eq!(summary["recirculated_share"], 0.0125);
+        let causes = json!({ "buffer": 0, "early": 3, "filter": 0, "horizon": 0 });
+        assert_eq!(summary["drop_causes"], json!({ "leaf0.p1": causes }));
         assert_eq!(summary["ports"]["leaf0.p1"]["drops"], 2);
         assert!(summary["ports"].get("leaf0.p0").is_none());
         assert_eq!(summary["links"]["leaf -> host"]["drops"], 2);

@@ -15,6 +15,7 @@ pub mod backlog;
 pub mod completion;
 pub mod deadlines;
 pub mod digests;
+pub mod distribution;
 mod error;
 pub mod flow_table;
 pub mod folder;

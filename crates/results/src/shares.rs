@@ -9,6 +9,9 @@ use crate::{ResultsError, flow_table, parquet_read, series};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
     pub flow: u32,
+    /// Numbers of its hosts.
+    pub src: u32,
+    pub dst: u32,
     pub group: String,
     pub start_ns: f64,
     /// Payload delivered in order within the window.
@@ -25,15 +28,18 @@ pub fn read(dir: &Path, from_ns: f64, to_ns: f64) -> Result<Vec<Share>, ResultsE
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
     let mut shares = Vec::with_capacity(delivered.len());
-    parquet_read::each(&path, &["flow_id", "group", "start_ns"], &mut |batch| {
+    parquet_read::each(&path, &["flow_id", "group", "start_ns", "src", "dst"], &mut |batch| {
         let batch = [batch];
         let flows = parquet_read::numbers(&batch, 0).ok_or_else(foreign)?;
         let (names, groups) = parquet_read::strings(&batch, 1).ok_or_else(foreign)?;
         let starts = parquet_read::numbers(&batch, 2).ok_or_else(foreign)?;
+        let sources = parquet_read::numbers(&batch, 3).ok_or_else(foreign)?;
+        let targets = parquet_read::numbers(&batch, 4).ok_or_else(foreign)?;
         for (row, flow) in flows.iter().map(|&flow| flow as u32).enumerate() {
             if let Some(bytes) = delivered.remove(&flow) {
                 let group = names[groups[row] as usize].clone();
-                shares.push(Share { flow, group, start_ns: starts[row], bytes });
+                let (src, dst) = (sources[row] as u32, targets[row] as u32);
+                shares.push(Share { flow, src, dst, group, start_ns: starts[row], bytes });
             }
         }
         Ok(())

@@ -5,7 +5,10 @@
 //! fingerprint, versions
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
-//! probes, probe_bytes, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
+//! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
+//! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
+//! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
+//!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
@@ -14,6 +17,7 @@
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
+//! drop_causes { "s0.p3": {buffer, early, filter, horizon} }   ports with a buffer of their own; absent without
 //! cebinae  { "s0.p3": {windows, windows_saturated, top_flows, to_head, to_tail, dropped_by_filter, dropped_by_buffer,
 //!            missed_by_cache} }                             ports under Cebinae; absent without
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
@@ -26,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Balance, CebinaeTotals, Ending, Outcome, PortTotals};
+use weftline_sim::measure::{Balance, CebinaeTotals, DropCauses, Ending, Outcome, PortTotals, Receiving};
 use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
@@ -81,9 +85,12 @@ pub(crate) fn of(
         },
         "probes": outcome.probes,
         "probe_bytes": outcome.probe_bytes,
+        "probes_settled_ns": outcome.probes_settled.map(|time| time.as_ns()),
         "balancer_header_bytes": outcome.balancer_header_bytes,
         "flowlets": outcome.flowlets,
         "flowlets_moved": outcome.flowlets_moved,
+        "last_loss_ns": outcome.last_loss.map(|time| time.as_ns()),
+        "receiving": outcome.receiving.as_ref().map(receiving),
         "paused_share": if port_time > 0.0 { all.paused.as_ns() / port_time } else { 0.0 },
         "slowdown": slowdowns(dir)?,
         "queues": queues::percentiles(&queues::merged(outcome.queues.iter().map(|(_, _, h)| h))),
@@ -102,12 +109,40 @@ pub(crate) fn of(
     if !outcome.cebinae.is_empty() {
         summary.insert("cebinae".into(), cebinae(names, outcome));
     }
+    if !outcome.drops.is_empty() {
+        summary.insert("drop_causes".into(), drop_causes(names, outcome));
+    }
     for part in [totals, counters(&all)] {
         if let Value::Object(part) = part {
             summary.extend(part);
         }
     }
     Ok(Value::Object(summary))
+}
+
+/// What came to the hosts, and in which order.
+fn receiving(of: &Receiving) -> Value {
+    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+    json!({
+        "packets": of.packets,
+        "packets_reordered": of.reordered,
+        "reordered_share": share(of.reordered, of.packets),
+        "packets_reordered_behind": of.reordered_behind,
+        "packets_held": of.held,
+        "packets_expired": of.expired,
+        "most_held_bytes": of.most_held,
+        "flows": of.flows,
+        "paths_per_flow": (of.flows > 0).then(|| share(of.paths, of.flows)),
+    })
+}
+
+/// Packets dropped, by port and by why.
+fn drop_causes(names: &Names, outcome: &Outcome) -> Value {
+    let port = |&(node, port, causes): &(u32, u32, DropCauses)| {
+        let causes = causes.named().into_iter().map(|(name, count)| (name.to_string(), json!(count)));
+        (names.port(node, port), Value::Object(causes.collect()))
+    };
+    Value::Object(outcome.drops.iter().map(port).collect())
 }
 
 /// What Cebinae decided, by port.

@@ -3,6 +3,7 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 mod balancer;
+mod host;
 mod queue;
 
 use crate::congestion::ControllerConfig;
@@ -11,14 +12,20 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{BalancerConfig, CongaConfig, DrillConfig, FlowletConfig, HulaConfig};
+pub use balancer::{
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    RankChoice, SubflowConfig,
+};
+pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, RedConfig,
+    ManagedConfig, Products, RedConfig,
 };
 use std::sync::Arc;
 
+mod mptcp;
 mod tcp;
+pub use mptcp::*;
 pub use tcp::*;
 
 /// A run, everything resolved.
@@ -27,6 +34,7 @@ pub struct Config {
     pub seed: u64,
     pub topology: Topology,
     pub switch: SwitchConfig,
+    pub host: HostConfig,
     /// Settings of the transports in use; a flow names one by its index.
     pub transports: Vec<TransportConfig>,
     pub telemetry: TelemetryConfig,
@@ -35,6 +43,9 @@ pub struct Config {
     pub until: Until,
     pub measure: MeasureConfig,
     pub compat: Compat,
+    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
+    /// happens in the order in which it was made to.
+    pub ns3_time: bool,
 }
 
 /// Whose rules of time, order and hashing hold.
@@ -150,6 +161,7 @@ pub enum TransportConfig {
     Pfabric(PfabricConfig),
     Fastpass(FastpassConfig),
     Tcp(Box<TcpConfig>),
+    Mptcp(Box<MptcpConfig>),
 }
 
 impl TransportConfig {
@@ -160,6 +172,7 @@ impl TransportConfig {
             TransportConfig::Pfabric(_) => "pfabric",
             TransportConfig::Fastpass(_) => "fastpass",
             TransportConfig::Tcp(_) => "tcp",
+            TransportConfig::Mptcp(_) => "mptcp",
         }
     }
 
@@ -194,6 +207,13 @@ impl TransportConfig {
     pub fn tcp(&self) -> Option<&TcpConfig> {
         match self {
             TransportConfig::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    pub fn mptcp(&self) -> Option<&MptcpConfig> {
+        match self {
+            TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
     }
@@ -489,8 +509,16 @@ pub struct MeasureConfig {
     pub controllers: Option<Sampled<Vec<u32>>>,
     /// ECN marks, drops and pauses per port over time.
     pub port_events: Option<Sampled<PortSet>>,
+    /// What the queue disciplines of these ports dropped and why, and what Cebinae decided.
+    pub disciplines: Option<Sampled<PortSet>>,
     /// Every PFC pause and resume as a row.
     pub pauses: bool,
+    /// Packets that overtake each other on the way to their receiver are counted.
+    pub reordering: bool,
+    /// So are the paths that the packets of every flow took.
+    pub paths: bool,
+    /// What each subflow of a multipath flow carried, as rows when the flow ends.
+    pub subflows: bool,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

@@ -1,8 +1,8 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
 use crate::config::{
-    Compat, FastpassConfig, IdealFct, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TcpConfig,
-    TelemetryConfig, TransportConfig,
+    Compat, FastpassConfig, IdealFct, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, Recovery,
+    TcpConfig, TelemetryConfig, TransportConfig,
 };
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
@@ -30,6 +30,8 @@ pub struct Settings {
     pub duplicates: bool,
     /// Flows wait for flows: hosts report those that end.
     pub dependencies: bool,
+    /// Multipath flows tell what their subflows carried.
+    pub subflows: bool,
 }
 
 /// Settings of one transport, with all that is derived from them.
@@ -39,6 +41,7 @@ pub enum TransportSettings {
     Pfabric(PfabricSettings),
     Fastpass(FastpassSettings),
     Tcp(Box<TcpSettings>),
+    Mptcp(Box<MptcpSettings>),
 }
 
 /// pFabric settings with what is derived from the network.
@@ -50,6 +53,12 @@ pub struct PfabricSettings {
 /// TCP settings with what is derived from the network.
 pub struct TcpSettings {
     pub config: TcpConfig,
+    pub base_rtt: Time,
+}
+
+/// Multipath TCP settings with what is derived from the network.
+pub struct MptcpSettings {
+    pub config: MptcpConfig,
     pub base_rtt: Time,
 }
 
@@ -95,6 +104,7 @@ impl Framing {
             TransportConfig::Pfabric(pfabric) => Framing::of_pfabric(pfabric),
             TransportConfig::Fastpass(fastpass) => Framing::of_fastpass(fastpass),
             TransportConfig::Tcp(tcp) => Framing::of_tcp(tcp),
+            TransportConfig::Mptcp(mptcp) => Framing::of_tcp(&mptcp.tcp),
         }
     }
 
@@ -245,6 +255,12 @@ impl TcpSettings {
     }
 }
 
+impl MptcpSettings {
+    pub fn framing(&self) -> Framing {
+        Framing::of_tcp(&self.config.tcp)
+    }
+}
+
 impl TransportSettings {
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
@@ -254,6 +270,7 @@ impl TransportSettings {
             TransportSettings::Pfabric(pfabric) => pfabric.framing(),
             TransportSettings::Fastpass(fastpass) => fastpass.framing(),
             TransportSettings::Tcp(tcp) => tcp.framing(),
+            TransportSettings::Mptcp(mptcp) => mptcp.framing(),
         }
     }
 }
@@ -310,6 +327,15 @@ impl Settings {
         }
     }
 
+    /// Those of a flow or packet that runs over multipath TCP.
+    #[inline(always)]
+    pub fn mptcp(&self, index: impl Into<usize>) -> &MptcpSettings {
+        match &self.transports[index.into()] {
+            TransportSettings::Mptcp(settings) => settings,
+            _ => unreachable!("a flow of another transport came to multipath TCP"),
+        }
+    }
+
     /// The longest base RTT that any transport reckons with.
     pub fn longest_base_rtt(&self) -> Time {
         let of = |transport: &TransportSettings| match transport {
@@ -318,6 +344,7 @@ impl Settings {
             TransportSettings::Pfabric(pfabric) => pfabric.base_rtt,
             TransportSettings::Fastpass(fastpass) => fastpass.base_rtt,
             TransportSettings::Tcp(tcp) => tcp.base_rtt,
+            TransportSettings::Mptcp(mptcp) => mptcp.base_rtt,
         };
         self.transports.iter().map(of).max().unwrap_or(Time::ZERO)
     }

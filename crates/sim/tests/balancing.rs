@@ -10,6 +10,7 @@ use weftline_sim::config::*;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;
 use weftline_sim::topology::leaf_spine::LeafSpine;
+use weftline_sim::topology::pods::Pods;
 use weftline_sim::topology::{NextHopOrder, NodeKind, Routes, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 
@@ -18,6 +19,8 @@ fn hula(interval_us: u64, ranks: u8) -> HulaConfig {
     HulaConfig {
         interval,
         probe_size: 64,
+        probe_class: 0,
+        release: true,
         time_constant: Time(interval.0 * 2),
         failure_time: Time(interval.0 * 3),
         flowlets: FlowletConfig { gap: Time::from_us(10), slots: 1 << 16 },
@@ -27,6 +30,7 @@ fn hula(interval_us: u64, ranks: u8) -> HulaConfig {
         hysteresis: 0,
         hardware: false,
         staggered: true,
+        subflows: Default::default(),
     }
 }
 
@@ -64,6 +68,16 @@ fn cores_with_two_links_to_a_pod() -> Topology {
     topology
 }
 
+/// HULA's network without one of the links between aggregation switches and cores.
+fn pods_without_a_core_link() -> Topology {
+    let mut topology =
+        Pods { pods: 3, leaves_per_pod: 3, hosts_per_leaf: 1, ..Pods::default() }.build().unwrap();
+    let (agg, core) = (node_named(&topology, "agg0"), node_named(&topology, "core1"));
+    let broken = link_between(&topology, agg, core);
+    topology.links.remove(broken as usize);
+    topology
+}
+
 /// One switch's balancer, told of its neighbours by the topology alone.
 fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
     let ports = topology.ports();
@@ -95,6 +109,8 @@ fn probes_never_go_up_after_down_and_come_by_every_shortest_path() {
         FatTree { k: 4, hosts_per_tor: 0, ..FatTree::default() }.build().unwrap(),
         HpccFatTree::default().build().unwrap(),
         cores_with_two_links_to_a_pod(),
+        Pods::default().build().unwrap(),
+        pods_without_a_core_link(),
     ];
     for topology in networks {
         let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
@@ -206,6 +222,43 @@ fn lost_probes_are_made_good_by_the_next_ones() {
     assert_eq!(completion_times(&kept).len(), 60);
 }
 
+#[test]
+fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_every_rack() {
+    for probe_class in [0, 3] {
+        let balancer = BalancerConfig::Hula(HulaConfig { probe_class, ..hula(50, 1) });
+        let flows = random_flows(12, 60, 4);
+        let (kept, outcome) = run(with_balancer(balancer, leaf_spine(3, 2, 4), flows));
+        assert_eq!(completion_times(&kept).len(), 60);
+        // Racks begin within the first interval; a probe is on its way for some 2 us, or waits behind a queue.
+        let settled = outcome.probes_settled.unwrap();
+        assert!(settled < Time::from_us(if probe_class == 0 { 55 } else { 400 }), "{settled}");
+    }
+}
+
+#[test]
+fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_is_told_of_it() {
+    // Routes never follow. A hash loses packets until the end, HULA until its probes are missed.
+    let last = |balancer| {
+        let topology = leaf_spine(2, 2, 4);
+        let (leaf1, spine0) = (node_named(&topology, "leaf1"), node_named(&topology, "spine0"));
+        let broken = link_between(&topology, spine0, leaf1);
+        let flows = (0..4).map(|h| flow(h, 4 + h, 20_000_000, Time::ZERO)).collect();
+        let mut config = with_balancer(balancer, topology, flows);
+        let (at, change) = (Time::from_us(1000), Change::LinkDown(broken));
+        let events = vec![Failure { at, change }];
+        config.failures = Failures { detection: Time::from_ms(10_000), events, loss: None };
+        config.until = Until::At(Time::from_ms(4));
+        rdma_of(&mut config).rto = Some(Time::from_us(200));
+        run(config).1.last_loss.unwrap()
+    };
+    let config = hula(50, 1);
+    let hula = last(BalancerConfig::Hula(config));
+    let limit = Time::from_us(1000) + config.failure_time + config.interval + Time::from_us(10);
+    assert!(hula > Time::from_us(1000) && hula < limit, "{hula}, limit {limit}");
+    let ecmp = last(BalancerConfig::Ecmp { salt: 0 });
+    assert!(ecmp > limit + Time::from_us(500), "{ecmp}");
+}
+
 fn conga() -> CongaConfig {
     CongaConfig {
         flowlets: FlowletConfig { gap: Time::from_us(20), slots: 1 << 16 },
@@ -281,9 +334,14 @@ fn those_that_look_at_the_whole_path_avoid_the_narrow_one_and_a_hash_does_not() 
 /// Mean completion time in us, over five seeds, of flows of 10 KB, 200 KB and 2 MB between two leaves over two spines, with
 /// two links from every leaf to every spine, one of which is down: CONGA's testbed. `bundled`: the two are one link of twice
 /// the rate, which then has half of it left, so that no switch above the leaves has anything to choose.
-fn with_one_link_down(balancer: BalancerConfig, load: f64, bundled: bool) -> f64 {
+fn with_one_link_down(
+    balancer: BalancerConfig,
+    load: f64,
+    bundled: bool,
+    (seeds, flows): (u64, usize),
+) -> f64 {
     let mut total = 0.0;
-    for seed in 0..5 {
+    for seed in 0..seeds {
         let mut topology = leaf_spine(2, 2, 8);
         let (leaf1, spine1) = (node_named(&topology, "leaf1"), node_named(&topology, "spine1"));
         let broken = link_between(&topology, leaf1, spine1) as usize;
@@ -308,7 +366,7 @@ fn with_one_link_down(balancer: BalancerConfig, load: f64, bundled: bool) -> f64
         // Mean 285 KB; the four links between a leaf and the spines carry 40 Gb/s one way when all are well.
         let mean_gap_ns = 285_000.0 * 8.0 / (load * 40.0);
         let mut now = 0.0;
-        let flows = (0..1500)
+        let flows = (0..flows)
             .map(|_| {
                 now += random.exponential(mean_gap_ns);
                 let (src, dst) = (random.below(8) as u32, 8 + random.below(8) as u32);
@@ -332,22 +390,34 @@ fn with_one_link_down(balancer: BalancerConfig, load: f64, bundled: bool) -> f64
         let times = completion_times(&kept);
         total += times.iter().map(|t| t.as_ns()).sum::<f64>() / times.len() as f64 / 1000.0;
     }
-    total / 5.0
+    total / seeds as f64
+}
+
+/// Those that the papers compare, with one gap.
+fn compared() -> [(&'static str, BalancerConfig); 4] {
+    let flowlets = FlowletConfig { gap: Time::from_us(50), slots: 1 << 16 };
+    [
+        ("ecmp", BalancerConfig::Ecmp { salt: 0 }),
+        ("letflow", BalancerConfig::LetFlow(flowlets)),
+        ("conga", BalancerConfig::Conga(CongaConfig { flowlets, ..conga() })),
+        ("hula", BalancerConfig::Hula(HulaConfig { flowlets, ..hula(100, 1) })),
+    ]
+}
+
+#[test]
+fn with_a_link_down_those_that_know_of_it_are_ahead_of_letflow_and_that_of_a_hash() {
+    let [ecmp, letflow, conga, hula] =
+        compared().map(|(_, balancer)| with_one_link_down(balancer, 0.6, true, (2, 600)));
+    println!("ecmp {ecmp:.0} us, letflow {letflow:.0}, conga {conga:.0}, hula {hula:.0}");
+    assert!(ecmp > 1.5 * letflow && letflow > conga && letflow > hula);
 }
 
 #[test]
 #[ignore = "takes a while; prints a table"]
 fn with_a_link_down_ecmp_letflow_conga_and_hula_order_as_their_papers_report() {
-    let flowlets = FlowletConfig { gap: Time::from_us(50), slots: 1 << 16 };
-    let balancers = [
-        ("ecmp", BalancerConfig::Ecmp { salt: 0 }),
-        ("letflow", BalancerConfig::LetFlow(flowlets)),
-        ("conga", BalancerConfig::Conga(CongaConfig { flowlets, ..conga() })),
-        ("hula", BalancerConfig::Hula(HulaConfig { flowlets, ..hula(100, 1) })),
-    ];
     for (bundled, load) in [(true, 0.4), (true, 0.6), (false, 0.4), (false, 0.6)] {
-        let means = balancers.map(|(name, balancer)| {
-            let mean = with_one_link_down(balancer, load, bundled);
+        let means = compared().map(|(name, balancer)| {
+            let mean = with_one_link_down(balancer, load, bundled, (5, 1500));
             println!("bundled {bundled}, load {load}: {name:8} {mean:8.1} us");
             mean
         });

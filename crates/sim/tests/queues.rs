@@ -5,9 +5,10 @@ mod common;
 
 use common::*;
 use std::path::Path;
-use weftline_sim::config::{Config, QueueConfig};
-use weftline_sim::measure::Outcome;
+use weftline_sim::config::{Config, QueueConfig, Sampled};
+use weftline_sim::measure::{Outcome, Sample};
 use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
 
 /// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
 const DUMBBELL: &str = r#"
@@ -61,6 +62,41 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
     assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::Fifo, &QueueConfig::Fifo));
 }
 
+/// What a port's discipline tells over time adds up to what it tells at the end; rates are those of the groups.
+#[test]
+fn series_of_disciplines_add_up_to_their_totals() {
+    for (queue, cause) in [
+        ("{ kind = \"cebinae\", packets = 40, deadline = \"10us\" }", "drops_filter"),
+        ("{ kind = \"codel\", target = \"20us\", interval = \"200us\" }", "drops_early"),
+        ("{ kind = \"afq\", rounds = 4, round_bytes = \"2KB\" }", "drops_horizon"),
+        ("{ kind = \"fifo\", packets = 20 }", "drops_buffer"),
+    ] {
+        let mut config = config(queue);
+        let left = node_named(&config.topology, "s0");
+        let right = node_named(&config.topology, "s1");
+        let port = (left, port_towards(&config.topology, left, right));
+        config.measure.disciplines = Some(Sampled { what: vec![port], every: Time::from_us(100) });
+        let (kept, outcome) = run(config);
+        let sum = |metric: &str| -> f64 {
+            kept.samples.iter().filter(|s| s.metric == metric).map(|sample| sample.value).sum()
+        };
+        let end = outcome.end.0 - outcome.end.0 % Time::from_us(100).0;
+        for (name, count) in outcome.drops[0].2.named() {
+            let told = sum(&format!("drops_{name}"));
+            assert!(told <= count as f64, "{queue}: {name}: {told} of {count}");
+            assert!(told >= count as f64 - 1.0 || end < outcome.end.0, "{queue}: {name}: {told} of {count}");
+        }
+        assert!(sum(cause) > 0.0, "{queue}: nothing for {cause}");
+        for at in kept.samples.iter().filter(|sample| sample.metric == "rate_top_bps") {
+            let same = |s: &&Sample| s.time == at.time && s.metric == "rate_bottom_bps";
+            let bottom = kept.samples.iter().find(same).unwrap();
+            assert_eq!(at.value + bottom.value, 1e9);
+        }
+        let has = |metric| kept.samples.iter().any(|sample| sample.metric == metric);
+        assert_eq!(has("rate_top_bps") && has("saturated_share"), queue.contains("cebinae"));
+    }
+}
+
 /// Queues that a port may be given, each small enough to drop.
 const QUEUES: &[&str] = &[
     "{ kind = \"afq\", rounds = 4, round_bytes = \"2KB\" }",
@@ -82,6 +118,14 @@ fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
         assert!(outcome.flows > 20 && outcome.flows_done == outcome.flows, "{queue}: {}", outcome.flows);
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
         assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
+        // Everything that is dropped at the managed port is dropped for a reason.
+        let [(node, local, causes)] = outcome.drops[..] else { panic!("{queue}: {:?}", outcome.drops) };
+        let port = outcome.ports.iter().find(|port| (port.0, port.1) == (node, local)).unwrap().2;
+        assert_eq!(
+            causes.named().iter().map(|(_, count)| count).sum::<u64>(),
+            port.packets_dropped,
+            "{queue}"
+        );
         if let [(_, _, totals)] = outcome.cebinae[..] {
             // One window a round of 2^19 ns, but the first; what was counted is what came.
             let rounds = outcome.end.ns() / (1 << 19);

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use std::fmt::Write;
 use std::path::Path;
-use weftline_sim::config::{Config, Failures, LinkLoss, Sampled, Until};
+use weftline_sim::config::{Config, Failures, LinkLoss, ResequencingConfig, Sampled, Until};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Plan};
@@ -21,7 +21,7 @@ use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::parking_lot::ParkingLot;
 use weftline_sim::topology::star::Star;
 use weftline_sim::topology::{Link, LinkSpec, Node, NodeKind, Topology};
-use weftline_sim::units::{Rate, Time};
+use weftline_sim::units::{Bytes, Rate, Time};
 
 /// A scenario in a few numbers, so that it shrinks.
 #[derive(Debug, Clone)]
@@ -240,7 +240,11 @@ impl World {
             (measure.utilisation, measure.port_events) = (ports(7000), ports(9000));
             (measure.flow_goodput, measure.controllers) = (flows(4000), flows(3000));
             measure.group_goodput = Some(Time::from_us(11));
-            measure.pauses = true;
+            (measure.pauses, measure.reordering, measure.paths) = (true, true, true);
+        }
+        if self.transport.kind == "rdma" && self.transport.selective {
+            let (timeout, buffer) = (Time::from_us(20), Bytes(10_000));
+            config.host.resequencing = Some(ResequencingConfig { timeout, buffer });
         }
         config.topology = topology;
         config
@@ -376,6 +380,8 @@ fn switch() -> impl Strategy<Value = Switch> {
         "kind = \"conga\", gap = \"1us\", header = \"50B\", bits = 8",
         "kind = \"hula\", probe_interval = \"3us\", gap = \"1us\"",
         "kind = \"hula\", probe_interval = \"2us\", gap = \"500ns\", suppress = false, refresh_on_best = false",
+        "kind = \"clove\", gap = \"1us\", relay_interval = \"5us\", congested_for = \"20us\", hide_marks = true",
+        "kind = \"clove\", gap = \"1us\", relay_interval = \"1us\", feedback = \"int\", time_constant = \"10us\", header = \"8B\"",
         "kind = \"mp-hula\", probe_interval = \"5us\", gap = \"1us\", hardware_estimator = true, hysteresis = 9",
     ]);
     // Small enough to drop, fast enough for runs of microseconds.

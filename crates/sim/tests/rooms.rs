@@ -73,8 +73,8 @@ const CRATES: &[(&str, &str, &str)] = &[
     (
         "python",
         "weftline-pint weftline-results weftline-sim",
-        // Topologies: what a collector of digests knows of the network.
-        "config congestion measure parameters scenario simulation telemetry topology units",
+        // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
+        "config congestion measure parameters queue scenario simulation telemetry topology units",
     ),
 ];
 

@@ -99,7 +99,7 @@ fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none
 
 #[test]
 fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies() {
-    let mut config = dumbbell(&[("transport.retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
+    let mut config = dumbbell(&[("transport.syn_retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
     config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::ALL });
     config.until = Until::At(Time::from_ms(200_000));
     let (kept, outcome) = run(config);
@@ -109,9 +109,93 @@ fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies()
 }
 
 #[test]
-fn a_lost_tail_waits_for_the_timeout() {
+fn under_ns3_a_receiver_repeats_its_answer_to_a_syn_while_nothing_else_comes() {
+    let answers = |reactions: &str, kinds: u32| {
+        let sets = [("transport.profile", "ns3-3.35"), ("transport.reactions", reactions)];
+        let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
+        config.failures.loss = Some(LinkLoss { share: 1.0, kinds });
+        config.until = Until::At(Time::from_ms(8_000));
+        sum_of(&run(config).1, |port| port.packets_lost)
+    };
+    // Two SYNs, at 0 and 3 s, are answered; the answer to the first is due once more at 3 s.
+    let syn_ack = LinkLoss::control(2);
+    assert_eq!((answers("rfc", syn_ack), answers("ns3-3.35", syn_ack)), (2, 3));
+    // Of the third packet of the handshake alone, nothing is noticed: the data say as much.
+    assert_eq!(answers("ns3-3.35", LinkLoss::control(3)), 1);
+}
+
+#[test]
+fn a_connection_that_hears_nothing_dies_after_its_retries_and_stays_unfinished() {
+    let sets = [("transport.retries", "3"), ("transport.rto_min", "1s"), ("transport.initial_window", "1")];
+    let mut config = dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]);
+    config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::DATA });
+    config.until = Until::At(Time::from_ms(200_000));
+    let (kept, outcome) = run(config);
+    // The segment, a probe of new data (which the window of one segment does not hold back), and what three timeouts send again.
+    let record = &kept.flows[0];
+    assert_eq!((record.finish, record.packets_sent, record.packets_retransmitted), (None, 5, 3));
+    assert_eq!(sum_of(&outcome, |port| port.packets_lost), 5);
+}
+
+#[test]
+fn a_receiver_that_reads_slowly_closes_its_window_and_opens_it_as_it_reads() {
+    // Four segments fill the buffer; a byte is read every microsecond. Updates come when 1, 2 and 4 KB are read.
+    let sets = [("transport.receive_buffer", "4000B"), ("transport.app_read_rate", "8Mbps")];
+    let fct = tenths(dumbbell(&sets, vec![flow(0, 4, 10_000, Time::ZERO)]))[0];
+    let (way, ack) = (84 + 84 + 840 + 100_000, 100_048);
+    // The first segment comes; a millisecond later an update lets the fifth out, one more the sixth, and two more the next two.
+    let first = 2 * ack + 4 + way;
+    let fifth = first + 10_000 + ack + way;
+    // Each of these finds the one before it read: the sixth has room for the ninth, the seventh for the tenth.
+    let seventh = fifth + 30_000;
+    assert_eq!(fct, seventh + ack + way + ack);
+}
+
+#[test]
+fn a_close_costs_three_packets_and_changes_no_completion_time() {
+    let with = |fin: &str| {
+        let mut config = dumbbell(&[("transport.fin", fin)], vec![flow(0, 4, 10_000, Time::ZERO)]);
+        config.until = Until::At(Time::from_ms(1000));
+        let (kept, outcome) = run(config);
+        (
+            completion_times(&kept),
+            sum_of(&outcome, |port| port.packets_sent),
+            sum_of(&outcome, |port| port.bytes_sent),
+        )
+    };
+    let (closed, open) = (with("true"), with("false"));
+    assert_eq!(closed.0, open.0);
+    // Over three links, 50 bytes each.
+    assert_eq!((closed.1 - open.1, closed.2 - open.2), (9, 450));
+}
+
+#[test]
+fn a_lost_tail_is_probed_for_after_two_round_trips() {
+    // The queue of the bottleneck holds one packet: of three the third is lost, and is alone when the others are acknowledged.
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe_ack_delay", "0us"),
+    ];
+    let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
+    assert_eq!(kept.flows[0].packets_retransmitted, 1);
+    // Samples in tenths of a microsecond: the handshake, both acknowledgements. SRTT = 7/8 SRTT + 1/8 sample.
+    let (way, ack) = (84 + 84 + 840 + 100_000u64, 100_048u64);
+    let samples = [2 * ack, way + ack, way + 840 - 84 + ack].map(|tenths| tenths * 100_000);
+    let smoothed = samples.into_iter().reduce(|smoothed, sample| (7 * smoothed + sample) / 8).unwrap();
+    let second_ack = (2 * ack + 4 + way + 840 + ack) * 100_000;
+    let end = second_ack + 2 * smoothed + (way + ack) * 100_000;
+    assert_eq!(kept.flows[0].finish.unwrap(), Time(end));
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timeout_without_a_probe() {
     // Of the first window all are lost but what the handshake needs: the queue of the bottleneck holds one packet.
-    let sets = [("switch.queue", "{ kind = \"fifo\", packets = 1 }"), ("transport.initial_window", "3")];
+    let sets = [
+        ("switch.queue", "{ kind = \"fifo\", packets = 1 }"),
+        ("transport.initial_window", "3"),
+        ("transport.loss_probe", "false"),
+    ];
     let (kept, _) = run(dumbbell(&sets, vec![flow(0, 4, 3_000, Time::ZERO)]));
     // The third of three finds one on the link and one that waits. The first two are acknowledged, the last 84 us later than
     // alone; SRTT after them is within the 200 ms that the timeout adds to it.
@@ -242,6 +326,73 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
 }
 
 #[test]
+fn bbr_of_version_3_goes_through_its_states_and_keeps_the_path_full() {
+    // RTT 40.1 ms: 477 segments in flight fill it, so that a probe comes after 63 rounds or 2 to 3 s, and ProbeRTT every 5 s.
+    let config = long_flow("bbr3", 25, &[("topology.bottleneck_link.delay", "18ms")]);
+    let of = |metric| watched(config.clone(), Time::from_ms(5), metric);
+    let (mode, cwnd, bandwidth) = (of("mode"), of("cwnd_bytes"), of("max_bw_bps"));
+    let mut changes: Vec<(f64, f64)> = mode.clone();
+    changes.dedup_by_key(|change| change.1);
+    let names = ["Startup", "Drain", "DOWN", "CRUISE", "REFILL", "UP", "ProbeRTT"];
+    let order: Vec<&str> = changes.iter().map(|change| names[change.1 as usize]).collect();
+    assert_eq!(order[..7], ["Startup", "Drain", "CRUISE", "REFILL", "UP", "DOWN", "CRUISE"], "{order:?}");
+    // From one UP to the next 2 to 3 s, unless ProbeRTT begins the wait anew.
+    let entries = |name: &str| -> Vec<f64> {
+        changes.iter().filter(|change| names[change.1 as usize] == name).map(|change| change.0).collect()
+    };
+    let ups = entries("UP");
+    assert!(ups.windows(2).all(|two| (2.0..6.0).contains(&(two[1] - two[0]))), "{ups:?}");
+    let probes = entries("ProbeRTT");
+    assert!((3..=5).contains(&probes.len()), "{probes:?}");
+    assert!(probes.windows(2).all(|two| (5.0..6.0).contains(&(two[1] - two[0]))), "{probes:?}");
+    // Half of the path for 200 ms and what it takes to get there.
+    let in_probe: Vec<f64> = (0..cwnd.len()).filter(|&at| mode[at].1 == 6.0).map(|at| cwnd[at].1).collect();
+    assert!(in_probe.iter().all(|bytes| (*bytes / 238.7e3 - 1.0).abs() < 0.02), "{in_probe:?}");
+    assert!((40..60).contains(&(in_probe.len() / probes.len())), "{}", in_probe.len());
+    let late = bandwidth.iter().filter(|sample| sample.0 > 1.0);
+    assert!(late.clone().all(|sample| (sample.1 / 95.238e6 - 1.0).abs() < 0.01));
+}
+
+#[test]
+fn bbr_of_version_3_is_bounded_by_what_a_short_queue_loses() {
+    // 60 packets may wait where 477 are in flight: version 1 keeps a queue that loses, version 3 stays below it.
+    let run_of = |controller: &str| {
+        let sets = [
+            ("topology.bottleneck_link.delay", "18ms"),
+            ("switch.queue", "{ kind = \"fifo\", packets = 60 }"),
+        ];
+        let mut config = long_flow(controller, 30, &sets);
+        config.measure.flow_goodput = Some(Sampled { what: vec![0], every: Time::from_ms(1000) });
+        let (kept, outcome) = run_in(1, config);
+        let rates: Vec<f64> =
+            kept.samples.iter().filter(|s| s.time > Time::from_ms(5_000)).map(|s| s.value).collect();
+        let lost = sum_of(&outcome, |port| port.packets_dropped) as f64 / kept.flows[0].packets_sent as f64;
+        (rates.iter().sum::<f64>() / rates.len() as f64 / 95.238e6, lost)
+    };
+    let ((old, old_lost), (new, new_lost)) = (run_of("bbr"), run_of("bbr3"));
+    println!("of the link: v1 {old:.3}, v3 {new:.3}; lost: v1 {old_lost:.4}, v3 {new_lost:.4}");
+    assert!(new > 0.85 && new_lost < 0.01, "{new} {new_lost}");
+    assert!(old_lost > 2.0 * new_lost, "{old_lost} {new_lost}");
+}
+
+#[test]
+fn cubic_on_a_short_path_grows_as_fast_as_reno_would_with_its_factor() {
+    // RFC 9438 §4.3: W_est = W_max beta + 3 (1 - beta) / (1 + beta) t / RTT, which is above the cubic on a short path.
+    let sets =
+        [("topology.bottleneck_link.rate", "20Mbps"), ("switch.queue", "{ kind = \"fifo\", packets = 40 }")];
+    let cwnd = watched(long_flow("cubic", 30, &sets), Time::from_ms(20), "cwnd_bytes");
+    let mut slopes = Vec::new();
+    for epoch in cwnd.windows(60).filter(|epoch| epoch.windows(2).all(|two| two[1].1 >= two[0].1)) {
+        slopes.push((epoch[40].1 - epoch[10].1) / 1000.0 / (epoch[40].0 - epoch[10].0));
+    }
+    assert!(slopes.len() > 20, "{}", slopes.len());
+    // In round trips of 20.6 ms and what waits, up to 40 packets of 0.42 ms: between 0.53 per 37 ms and per 21 ms.
+    let (least, most) = (0.53 / 0.0375, 0.53 / 0.0205);
+    let mean = slopes.iter().sum::<f64>() / slopes.len() as f64;
+    assert!((least..most).contains(&mean), "{mean} segments a second, expected {least} to {most}");
+}
+
+#[test]
 fn dctcp_keeps_the_queue_at_its_mark() {
     let sets = [("switch.ecn", "{ kmin = \"30KB\", kmax = \"30KB\", pmax = 1.0 }")];
     let config = long_flow("dctcp", 20, &sets);
@@ -271,6 +422,7 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     complains(&[("transport.send_buffer", "1KB")], "expected two segments, 2KB, to 1073741.823KB");
     complains(&[("transport.rto_min", "0us")], "expected a time from 1us");
     complains(&[("transport.app_rate", "0bps")], "would never end");
+    complains(&[("transport.app_read_rate", "0bps")], "reads nothing would never end");
     complains(&[("transport.profile", "ns3")], "unknown value \"ns3\"");
     complains(&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA");
     let rdma = DUMBBELL.replace("newreno", "cubic");

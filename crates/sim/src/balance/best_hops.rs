@@ -49,6 +49,11 @@ impl BestHops {
         BestHops { k, rules, hops: vec![NOTHING; destinations * k], used: vec![0; destinations] }
     }
 
+    /// Nothing was ever heard of a destination.
+    pub fn is_new(&self, destination: u32) -> bool {
+        self.hops[destination as usize * self.k].port == NOTHING.port
+    }
+
     /// A probe of a destination came by a port: the path through it is that busy. The best hop after it.
     pub fn hear(&mut self, destination: u32, port: u32, utilisation: u8, now: u64) -> Hop {
         self.forget(destination, now);

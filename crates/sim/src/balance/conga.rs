@@ -171,6 +171,10 @@ impl Conga {
         }
     }
 
+    pub fn neighbours(&self) -> &[Neighbour] {
+        &self.neighbours
+    }
+
     /// Bytes of headers that left by its ports.
     pub fn header_bytes(&self) -> u64 {
         self.header_bytes

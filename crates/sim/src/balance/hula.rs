@@ -20,6 +20,8 @@ use super::best_hops::{BestHops, HopRules};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::FlowletTable;
+use super::steering::{Passing, Steering};
+use super::subflows::SubflowMark;
 use super::{LoadBalancer, Place, Ports, salted};
 use crate::config::HulaConfig;
 use crate::engine::random::RandomStream;
@@ -46,6 +48,11 @@ pub struct Hula {
     /// When its first probes leave.
     first: Time,
     probes: u64,
+    /// What it does with subflows; none: nothing.
+    steering: Option<Box<Steering>>,
+    /// ToRs that it has never heard of, itself apart; when it heard of the last new one.
+    unmet: usize,
+    met_last: Time,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -81,6 +88,14 @@ impl Hula {
             said: vec![Said { at: NEVER, port: 0, utilisation: 0 }; tors],
             first: if config.staggered { Time(phase()) } else { Time::ZERO },
             probes: 0,
+            steering: (config.ranks > 1 && config.subflows.multipath).then(|| {
+                let tier = u32::from(at.tier.saturating_sub(1));
+                let lasts = config.failure_time.0;
+                let k = u32::from(config.ranks);
+                Box::new(Steering::new(&config.subflows, k, tier, at.tor.is_some(), lasts))
+            }),
+            unmet: tors - usize::from(at.tor.is_some()).min(tors),
+            met_last: Time::ZERO,
             config,
         }
     }
@@ -93,6 +108,11 @@ impl Hula {
     /// From the probes that leave now to the next.
     pub fn interval(&self) -> Time {
         self.config.interval
+    }
+
+    /// Class in which probes queue.
+    pub fn probe_class(&self) -> u8 {
+        self.config.probe_class
     }
 
     /// Bytes of a probe.
@@ -114,10 +134,54 @@ impl Hula {
         &self.neighbours
     }
 
-    /// A packet leaves by a port.
+    /// A packet leaves by a port; `carried` is what it carries between ToRs.
     #[inline]
-    pub fn departs(&mut self, port: u32, bytes: u32, now: Time) {
+    pub fn departs(&mut self, port: u32, bytes: u32, carried: u64, now: Time) {
         self.links[port as usize].add(&self.law, bytes, now.0);
+        if let Some(steering) = &mut self.steering {
+            steering.count(carried);
+        }
+    }
+
+    /// It tells subflows apart.
+    pub fn marks(&self) -> bool {
+        self.steering.is_some()
+    }
+
+    /// Bytes of marks that left by its ports.
+    pub fn mark_bytes(&self) -> u64 {
+        self.steering.as_ref().map_or(0, |steering| steering.mark_bytes())
+    }
+
+    /// A packet for a host comes in by a port: at the first ToR it is marked, at the last the mark is taken out. By how much it
+    /// grows, or shrinks.
+    pub fn passes(&mut self, packet: &Passing, dst: u32, port: u32, carried: &mut u64, now: Time) -> i32 {
+        let from_host = self.neighbours[port as usize].side == Side::Host;
+        let (Some(steering), Some(own)) = (&mut self.steering, self.own) else { return 0 };
+        let here = self.fabric.tor_of[dst as usize] == own;
+        if from_host {
+            let (word, more) = steering.enters(packet, !here, now.0);
+            *carried = word;
+            return more;
+        }
+        if !here {
+            return 0;
+        }
+        let less = steering.exits(packet, *carried, now.0);
+        *carried = 0;
+        less
+    }
+
+    /// The hop of a subflow's new flowlet: of those that are alive, the one of its rank.
+    fn ranked(&self, mark: SubflowMark, tor: u32, candidates: &[u32], now: u64) -> Option<usize> {
+        let steering = self.steering.as_ref()?;
+        let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
+        let (mut live, mut ways, mut count) = ([0; 16], [0; 16], 0);
+        for (port, way) in self.hops.live(tor, now).filter_map(|hop| Some((hop.port, place(hop.port)?))) {
+            (live[count], ways[count]) = (port, way);
+            count += 1;
+        }
+        (count > 0).then(|| ways[steering.choose(mark, &live[..count], now)])
     }
 
     /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
@@ -128,6 +192,10 @@ impl Hula {
             return None;
         }
         let link = self.links[port as usize].utilisation(&self.law, now, ports.rate(port).0);
+        if self.hops.is_new(tor) {
+            self.unmet = self.unmet.saturating_sub(1);
+            self.met_last = ports.now();
+        }
         let best = self.hops.hear(tor, port, said.max(link), now);
         if self.own.is_some() {
             return None;
@@ -163,10 +231,20 @@ impl Hula {
         (self.probes, self.probes * u64::from(self.config.probe_size))
     }
 
+    /// When it had heard of every ToR; none: it has not yet.
+    pub fn knows_all(&self) -> Option<Time> {
+        (self.unmet == 0).then_some(self.met_last)
+    }
+
     /// A probe came by the port within the time of failure.
     fn is_alive(&self, port: u32, now: u64) -> bool {
         let heard = self.heard[port as usize];
         heard != NEVER && now - heard <= self.config.failure_time.0
+    }
+
+    /// A flowlet may stay on the port.
+    fn keeps(&self, port: u32, now: u64) -> bool {
+        !self.config.release || self.is_alive(port, now)
     }
 
     /// Where nothing is known: a hash chooses among the ports that are alive, or among all.
@@ -186,14 +264,22 @@ impl LoadBalancer for Hula {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let now = ports.now().0;
         let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
+        let mark = if self.steering.is_some() { ports.mark() } else { None };
         let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
-        if let Some(at) = flowlet.port.filter(|&port| self.is_alive(port, now)).and_then(place) {
-            return at;
+        let kept = flowlet.port.filter(|&port| self.keeps(port, now)).and_then(place);
+        let at = kept.unwrap_or_else(|| {
+            let tor = self.fabric.tor_of[packet.dst as usize];
+            let best = match mark {
+                Some(mark) => self.ranked(mark, tor, candidates, now),
+                None => self.hops.live(tor, now).find_map(|hop| place(hop.port)),
+            };
+            let at = best.unwrap_or_else(|| self.unprobed(packet.hash, candidates, now));
+            self.flowlets.put(flowlet, candidates[at], now);
+            at
+        });
+        if let (Some(mark), Some(steering)) = (mark, &mut self.steering) {
+            steering.uses(mark, candidates[at], now);
         }
-        let tor = self.fabric.tor_of[packet.dst as usize];
-        let best = self.hops.live(tor, now).find_map(|hop| place(hop.port));
-        let at = best.unwrap_or_else(|| self.unprobed(packet.hash, candidates, now));
-        self.flowlets.put(flowlet, candidates[at], now);
         at
     }
 }

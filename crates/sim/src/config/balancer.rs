@@ -24,6 +24,8 @@ pub enum BalancerConfig {
     Hula(HulaConfig),
     /// The uplink that the leaf at the other end says is the least congested.
     Conga(CongaConfig),
+    /// The sending host chooses the hash that switches go by.
+    Clove(CloveConfig),
 }
 
 /// A table of flowlets.
@@ -46,10 +48,14 @@ pub struct HulaConfig {
     /// From one round of probes of a ToR to the next, and bytes of a probe.
     pub interval: Time,
     pub probe_size: u16,
+    /// Class in which probes queue; 0: before all traffic, and never refused for want of room.
+    pub probe_class: u8,
     /// Over which the load of a link is averaged.
     pub time_constant: Time,
     /// What was not heard of for longer counts as failed.
     pub failure_time: Time,
+    /// Flowlets leave a port that has failed at once, not at their next gap.
+    pub release: bool,
     pub flowlets: FlowletConfig,
     /// Next hops kept for each ToR; 1: HULA.
     pub ranks: u8,
@@ -63,6 +69,47 @@ pub struct HulaConfig {
     pub hardware: bool,
     /// ToRs begin at random moments of the first interval.
     pub staggered: bool,
+    /// What becomes of subflows; with more than one rank.
+    pub subflows: SubflowConfig,
+}
+
+/// How MP-HULA tells the subflows of a connection apart, and parts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubflowConfig {
+    /// Some flows of the run are multipath: ToRs look for them.
+    pub multipath: bool,
+    pub rank: RankChoice,
+    /// A connection's first subflow takes a rank by its hash, not the best.
+    pub hashed_start: bool,
+    /// Subflows of a connection pass over ports that others of them use.
+    pub disjoint: bool,
+    /// Bytes of connection and subflow in packets between ToRs.
+    pub mark: u16,
+    /// Subflows that a ToR remembers, and how long a silent one.
+    pub known: u32,
+    pub idle: Time,
+}
+
+impl Default for SubflowConfig {
+    fn default() -> SubflowConfig {
+        SubflowConfig {
+            multipath: false,
+            rank: RankChoice::Digits,
+            hashed_start: false,
+            disjoint: false,
+            mark: 9,
+            known: 1 << 16,
+            idle: Time::from_ms(60_000),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankChoice {
+    /// Subflow s has rank s mod k at every tier.
+    RoundRobin,
+    /// At tier t it has digit t of s in base k.
+    Digits,
 }
 
 impl BalancerConfig {
@@ -87,4 +134,37 @@ pub struct CongaConfig {
     pub header: u16,
     /// The network may have three tiers (CONGA').
     pub three_tier: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloveConfig {
+    /// What hosts tell each other of the paths.
+    pub feedback: CloveFeedback,
+    pub flowlets: FlowletConfig,
+    /// Paths that a host knows to another, at most.
+    pub paths: u8,
+    /// A path is told of once in this time at most.
+    pub relay_interval: Time,
+    /// ECN: a path that was told of as congested counts as such for so long.
+    pub congested_for: Time,
+    /// ECN: share of its weight that a congested path gives away, in 1/1024.
+    pub cut: u32,
+    /// ECN: transports hear of marks only while all paths are congested.
+    pub hide_marks: bool,
+    /// INT: over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// INT: what was not heard of for longer counts as idle.
+    pub ageing: Time,
+    /// Bytes that a packet is longer by.
+    pub header: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloveFeedback {
+    /// Nothing: every flowlet takes a random path (Edge-Flowlet).
+    None,
+    /// Marks of switches (CLOVE-ECN).
+    Ecn,
+    /// The busiest link of each path (CLOVE-INT).
+    Int,
 }

@@ -82,6 +82,10 @@ pub struct FqCodelConfig {
     pub batch: u32,
     /// Of the hash.
     pub salt: u64,
+    /// A new queue that is empty passes through the old ones even if there are none.
+    pub always_old: bool,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -128,6 +132,17 @@ pub struct AfqConfig {
     pub sketch_slots: u32,
 }
 
+/// How Cebinae's filter multiplies a rate by a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Products {
+    /// As it is, rounded down to a byte.
+    Exact,
+    /// By tables of logarithms: both rounded down to powers of two.
+    Tables,
+    /// In floating point and seconds, cut to a byte.
+    Double,
+}
+
 /// Shares are parts of 10^9; see `queue::cebinae`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CebinaeConfig {
@@ -151,10 +166,15 @@ pub struct CebinaeConfig {
     pub cache_header: u32,
     /// Flows are told apart by their hosts only.
     pub by_hosts: bool,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
     /// The filter lets everything into the head while the port is not saturated.
     pub only_saturated: bool,
+    /// What is not judged waits in a queue of its own.
+    pub default_queue: bool,
     /// A packet is judged with itself counted.
     pub counts_itself: bool,
+    pub products: Products,
     /// Flows are judged by the mean of two windows.
     pub smooth: bool,
     /// Windows for which a port counts as saturated after it was.

@@ -30,8 +30,14 @@ pub struct TcpConfig {
     pub unpaced: u32,
     /// The window grows only while it is what limits the sender, and begins anew after idling.
     pub window_validation: bool,
-    /// Timeouts in a row, or SYNs, after which a connection dies.
+    /// A short segment waits while something is unacknowledged.
+    pub nagle: bool,
+    /// A flow's end sends the three packets that close a connection.
+    pub fin: bool,
+    /// Timeouts in a row after which a connection dies, or window probes without an answer.
     pub retries: u32,
+    /// SYNs that are repeated before it does.
+    pub syn_retries: u32,
     pub application: ApplicationConfig,
 }
 
@@ -49,10 +55,18 @@ pub struct AckConfig {
     pub every: u32,
     /// At the latest so long after one.
     pub delay: Time,
+    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero: it is.
+    pub stamp_clock: Time,
+    /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
+    pub remembers: u32,
+    /// What has come twice is reported (D-SACK).
+    pub duplicates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryConfig {
+    /// Loss detection by time; none: by the count of later segments.
+    pub rack: Option<RackConfig>,
     pub window: RecoveryWindow,
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
@@ -62,6 +76,25 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+    pub reactions: Reactions,
+}
+
+/// What an acknowledgement and a timeout do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reactions {
+    /// As the RFCs say.
+    Rfc,
+    /// As in ns-3.35.
+    Ns3,
+}
+
+/// Loss detection by time (RFC 8985).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackConfig {
+    /// With tail loss probes.
+    pub probes: bool,
+    /// The longest that a peer holds back the acknowledgement of a single segment.
+    pub ack_delay: Time,
 }
 
 /// The window during fast recovery.
@@ -161,4 +194,6 @@ pub struct ApplicationConfig {
     pub rate: Option<Rate>,
     /// Bytes of one write under a rate.
     pub message: u32,
+    /// Payload that the receiving application reads per time; none: at once.
+    pub read_rate: Option<Rate>,
 }

@@ -42,7 +42,7 @@ pub struct Sample {
     pub time: Time,
     pub entity: Entity,
     /// With its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`, `alpha`, `u`,
-    /// `ecn_marks`, `drops`, `pause`.
+    /// `ecn_marks`, `drops`, `pause`, `drops_filter`, `rate_top_bps`.
     pub metric: &'static str,
     pub value: f64,
 }
@@ -176,11 +176,17 @@ pub struct Outcome {
     /// Probes that load balancers sent, and their bytes.
     pub probes: u64,
     pub probe_bytes: u64,
+    /// When every switch had heard of every rack; none where one has not, or nobody probes.
+    pub probes_settled: Option<Time>,
     /// Bytes of what packets carried for load balancers, on every link that they crossed.
     pub balancer_header_bytes: u64,
     /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
     pub flowlets: u64,
     pub flowlets_moved: u64,
+    /// When a packet was last lost on a link or had nowhere to go.
+    pub last_loss: Option<Time>,
+    /// What came to the hosts, where they put it in order or it was asked for.
+    pub receiving: Option<Receiving>,
     /// 64-bit hash of all completed flows and counters: equal bits, equal number.
     pub fingerprint: u64,
     /// (node, port of the node, totals), in order.
@@ -189,8 +195,48 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
+    /// (node, port of the node, packets by why they were dropped) of the ports whose buffer is their own, in order.
+    pub drops: Vec<(u32, u32, DropCauses)>,
     /// (node, port of the node, what happened there) of the ports under Cebinae, in order.
     pub cebinae: Vec<(u32, u32, CebinaeTotals)>,
+}
+
+/// What came to the hosts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Receiving {
+    /// Data packets, and those of them that one sent later had overtaken: as they came, and as the transports saw them.
+    pub packets: u64,
+    pub reordered: u64,
+    pub reordered_behind: u64,
+    /// Packets held back to be put in order, those whose predecessors were given up waiting for, and the most payload
+    /// that one host held.
+    pub held: u64,
+    pub expired: u64,
+    pub most_held: u64,
+    /// Flows whose packets passed two switches or more, and the distinct paths of each, added up; zero where paths were not
+    /// asked for.
+    pub flows: u64,
+    pub paths: u64,
+}
+
+/// Packets that a queue discipline dropped, by why it did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DropCauses {
+    /// There was no room.
+    pub buffer: u64,
+    /// To tell their senders to slow down (CoDel, RED, DualPI2).
+    pub early: u64,
+    /// Their group had used up its share (Cebinae).
+    pub filter: u64,
+    /// Their turn would have come after the last round that there is (AFQ).
+    pub horizon: u64,
+}
+
+impl DropCauses {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, u64); 4] {
+        [("buffer", self.buffer), ("early", self.early), ("filter", self.filter), ("horizon", self.horizon)]
+    }
 }
 
 /// What Cebinae decided at a port.
@@ -226,13 +272,17 @@ impl Outcome {
             bytes_switched: 0,
             probes: 0,
             probe_bytes: 0,
+            probes_settled: None,
             balancer_header_bytes: 0,
             flowlets: 0,
             flowlets_moved: 0,
+            last_loss: None,
+            receiving: None,
             fingerprint: 0,
             ports: Vec::new(),
             queues: Vec::new(),
             jobs: Vec::new(),
+            drops: Vec::new(),
             cebinae: Vec::new(),
         }
     }

@@ -1,5 +1,5 @@
-//! What packets carry for load balancers between their first and their last switch, one word each: beside the packets, by
-//! their index, so that others do not pay for it.
+//! What packets carry for load balancers between their first and their last switch, or for measures of their way, one word each:
+//! beside the packets, by their index, so that others do not pay for it.
 
 use crate::packet::PacketId;
 

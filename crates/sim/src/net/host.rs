@@ -1,6 +1,14 @@
-//! A host: NIC ports, and the transports that they pull packets from.
+//! A host: NIC ports, and the transports that they pull packets from; between them, where something is asked for there, its edge.
+
+mod edge;
+mod paths;
+mod receiving;
+
+pub use edge::{Edge, EdgeTotals};
+pub use receiving::TRAIL_SHIFT;
 
 use super::PortId;
+use super::agenda::Action;
 use super::partition::Partition;
 use super::port::Port;
 use crate::engine::prefetch::prefetch_lines;
@@ -22,6 +30,8 @@ pub struct Host {
     pub transports: Vec<TransportState>,
     /// The transport that is asked first for the next packet: the one behind the one that gave the last.
     pub turn: usize,
+    /// What packets pass between transports and links; none: nothing.
+    pub edge: Option<Box<Edge>>,
 }
 
 impl Host {
@@ -45,9 +55,50 @@ impl Host {
         if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume) {
             return self.obey(port, id, cx);
         }
-        cx.transport = packet.transport;
-        if let Some(port) = self.transports[usize::from(packet.transport)].receive(id, cx) {
+        if self.edge.is_some() {
+            return self.receive_at_edge(port, id, cx);
+        }
+        self.deliver(id, cx);
+    }
+
+    /// A transport gets a packet.
+    #[inline(always)]
+    fn deliver(&mut self, id: PacketId, cx: &mut HostContext) {
+        let transport = cx.net.packets[id].transport;
+        cx.transport = transport;
+        if let Some(port) = self.transports[usize::from(transport)].receive(id, cx) {
             self.kick(port, cx);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_at_edge(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
+        let at = (self.node, port - self.first_port);
+        if let Some(edge) = &mut self.edge {
+            edge.comes(cx.net, cx.map, id, at);
+        }
+        self.deliver_ready(cx);
+    }
+
+    /// The transports get what the edge has for them.
+    fn deliver_ready(&mut self, cx: &mut HostContext) {
+        let Some(edge) = &mut self.edge else { return };
+        let ready = edge.ready();
+        if let Some(at) = edge.alarm() {
+            let timer = Action::Timer { host: self.index, token: 0, transport: edge::TIMER };
+            cx.net.schedule(self.index, at, timer);
+        }
+        ready.iter().for_each(|&id| self.deliver(id, cx));
+        if let Some(edge) = &mut self.edge {
+            edge.give_back(ready);
+        }
+    }
+
+    /// No packet of a flow that a transport received here can come any more.
+    pub fn forget(&mut self, flow: FlowId, transport: u8) {
+        self.transports[usize::from(transport)].forget(flow);
+        if let Some(edge) = &mut self.edge {
+            edge.forget(flow);
         }
     }
 
@@ -70,8 +121,12 @@ impl Host {
         }
     }
 
-    /// A timer of one of the transports.
+    /// A timer of one of the transports, or of the edge.
     pub fn timer(&mut self, transport: u8, token: u32, cx: &mut HostContext) {
+        if transport == edge::TIMER {
+            self.edge.iter_mut().for_each(|edge| edge.timer(cx.net));
+            return self.deliver_ready(cx);
+        }
         cx.transport = transport;
         if let Some(port) = self.transports[usize::from(transport)].on_timer(token, cx) {
             self.kick(port, cx);
@@ -107,6 +162,9 @@ impl Host {
                 None => self.pull(port_id, cx),
             };
             let Some(id) = next else { return };
+            if let Some(edge) = &mut self.edge {
+                edge.leaves(cx.net, cx.map, id, (self.node, port_id - self.first_port));
+            }
             cx.net.transmit(port_id, id, false);
         }
         self.look_ahead(port_id, cx);
@@ -169,6 +227,9 @@ impl Host {
         for transport in 0..self.transports.len() {
             cx.transport = transport as u8;
             self.transports[transport].finish(cx);
+        }
+        if let Some(edge) = &mut self.edge {
+            edge.finish(cx.net);
         }
     }
 }

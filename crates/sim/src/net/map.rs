@@ -9,6 +9,8 @@ use crate::units::Rate;
 #[derive(Clone)]
 pub struct Map {
     pub routes: Routes,
+    /// Another one for other routes.
+    pub version: u32,
     /// Of each node, the number of its first port; one more at the end.
     pub first_port: Vec<u32>,
     pub sides: Vec<Side>,

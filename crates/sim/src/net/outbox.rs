@@ -22,6 +22,8 @@ pub struct Outbox {
     records: Vec<IntRecord>,
     /// What they carry for load balancers: of each, once one of them carries something.
     headers: Vec<u64>,
+    /// Where they have been, likewise.
+    trails: Vec<u64>,
 }
 
 impl Default for Outbox {
@@ -32,6 +34,7 @@ impl Default for Outbox {
             first: Time::MAX,
             records: Vec::new(),
             headers: Vec::new(),
+            trails: Vec::new(),
         }
     }
 }
@@ -60,6 +63,12 @@ impl Outbox {
         self.headers.push(header);
     }
 
+    /// Where the packet that was taken in last has been.
+    pub fn post_trail(&mut self, trail: u64) {
+        self.trails.resize(self.packets.len() - 1, 0);
+        self.trails.push(trail);
+    }
+
     /// When the first of its packets arrives.
     pub fn first_arrival(&self) -> Option<Time> {
         (!self.is_empty()).then_some(self.first)
@@ -69,11 +78,11 @@ impl Outbox {
     #[inline(always)]
     pub fn empty_into(
         &mut self,
-        (packets, stacks, headers): (&mut PacketSlab, &mut IntStacks, &mut Headers),
+        (packets, stacks, headers, trails): (&mut PacketSlab, &mut IntStacks, &mut Headers, &mut Headers),
         mut deliver: impl FnMut(u32, Event),
     ) {
         let mut records = &self.records[..];
-        let mut words = self.headers.iter();
+        let (mut words, mut ways) = (self.headers.iter(), self.trails.iter());
         for (packet, arrival) in self.packets.iter().zip(&self.arrivals) {
             let mut arrived = *packet;
             if arrived.telemetry != NONE {
@@ -83,12 +92,16 @@ impl Outbox {
             if let Some(&word) = words.next() {
                 headers.set(id, word);
             }
+            if let Some(&trail) = ways.next() {
+                trails.set(id, trail);
+            }
             deliver(packet.next, arrival.with_packet(id));
         }
         self.packets.clear();
         self.arrivals.clear();
         self.records.clear();
         self.headers.clear();
+        self.trails.clear();
         self.first = Time::MAX;
     }
 }

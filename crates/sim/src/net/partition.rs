@@ -18,11 +18,17 @@ use crate::workload::FlowId;
 pub struct Partition {
     pub now: Time,
     pub compat: Compat,
+    /// Every transmission has an event at its end, whether or not more waits.
+    always_departs: bool,
     /// Its number among the partitions.
     pub number: u16,
     pub packets: PacketSlab,
     pub stacks: IntStacks,
     pub headers: Headers,
+    /// Where they have been, if that is measured.
+    pub trails: Headers,
+    /// When a packet was lost or stranded last.
+    pub last_loss: Option<Time>,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     /// Of each port, its node among those of the partition.
@@ -50,6 +56,7 @@ pub struct PartitionPlan {
     pub partitions: usize,
     pub ports: Vec<Port>,
     pub compat: Compat,
+    pub always_departs: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
@@ -72,10 +79,13 @@ impl Partition {
         Partition {
             now: Time::ZERO,
             compat: plan.compat,
+            always_departs: plan.always_departs,
             number: plan.number,
             packets: PacketSlab::new(),
             stacks,
             headers: Headers::default(),
+            trails: Headers::default(),
+            last_loss: None,
             totals: vec![PortTotals::default(); plan.ports.len()],
             owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
@@ -147,7 +157,7 @@ impl Partition {
 
     /// Takes in what another partition sent here.
     pub fn take_in(&mut self, outbox: &mut Outbox) {
-        let into = (&mut self.packets, &mut self.stacks, &mut self.headers);
+        let into = (&mut self.packets, &mut self.stacks, &mut self.headers, &mut self.trails);
         match &mut self.agenda {
             Agenda::Windows(windows) => outbox.empty_into(into, |node, event| windows.push(node, event)),
             agenda => outbox.empty_into(into, |node, event| agenda.push(node, event)),
@@ -161,7 +171,7 @@ impl Partition {
         debug_assert!(port.is_idle(self.now) && port.up);
         let at = port.launch(&mut self.packets[id], self.now, self.compat);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
-        if more || self.compat == Compat::HpccNs3 {
+        if more || self.always_departs {
             self.expect_departure(port_id);
         }
         self.arrive(there, node, at, peer, id);
@@ -183,6 +193,9 @@ impl Partition {
         outbox.post(at, node, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
             outbox.post_header(self.headers.get(id));
+        }
+        if !self.trails.is_empty() {
+            outbox.post_trail(self.trails.get(id));
         }
         self.discard(id);
     }
@@ -245,6 +258,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
 
@@ -254,6 +268,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_lost += 1;
         totals.bytes_lost += u64::from(self.packets[id].size);
+        self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
 

@@ -59,11 +59,13 @@ pub struct Line {
     pub cuts_through: u16,
     /// Switches forward without waiting for the tail ([`Forwarding::IdealCutThrough`]).
     pub ideal: bool,
+    /// Transmission times are cut to whole nanoseconds.
+    pub whole_ns: bool,
 }
 
 impl Line {
     pub fn new(rate: Rate, delay: Time, cuts_through: u16) -> Line {
-        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through, ideal: false };
+        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through, ideal: false, whole_ns: false };
         line.set_rate(rate);
         line
     }
@@ -71,6 +73,13 @@ impl Line {
     /// The same line in a network whose switches forward like this.
     pub fn between(self, forwarding: Forwarding) -> Line {
         Line { ideal: matches!(forwarding, Forwarding::IdealCutThrough { .. }), ..self }
+    }
+
+    /// The same line in a run whose transmission times are whole nanoseconds.
+    pub fn in_whole_ns(self, whole_ns: bool) -> Line {
+        let mut line = Line { whole_ns, ..self };
+        line.set_rate(self.rate);
+        line
     }
 
     /// The same line towards a node that forwards after so many bytes.
@@ -81,13 +90,15 @@ impl Line {
     pub fn set_rate(&mut self, rate: Rate) {
         const PICOBITS: u64 = 8_000_000_000_000;
         self.rate = rate;
-        self.ps_per_byte = if PICOBITS % rate.0 == 0 { PICOBITS / rate.0 } else { 0 };
+        let whole = PICOBITS % rate.0 == 0 && (!self.whole_ns || PICOBITS / rate.0 % 1000 == 0);
+        self.ps_per_byte = if whole { PICOBITS / rate.0 } else { 0 };
     }
 
     #[inline(always)]
     pub fn transmission_time(&self, bytes: u64, compat: Compat) -> Time {
         match compat {
             Compat::None if self.ps_per_byte != 0 => Time(bytes * self.ps_per_byte),
+            Compat::None if self.whole_ns => cut_transmission_time(bytes, self.rate),
             Compat::None => self.rate.transmission_time(bytes),
             Compat::HpccNs3 => truncated_transmission_time(bytes, self.rate),
         }
@@ -171,6 +182,15 @@ fn kbps(rate: Rate) -> u32 {
     u32::try_from(rate.0 / 1000).unwrap_or(u32::MAX)
 }
 
+/// Transmission time cut to whole nanoseconds, as ns-3.35 has it.
+pub fn cut_transmission_time(bytes: u64, rate: Rate) -> Time {
+    const NANOBITS: u64 = 8_000_000_000;
+    match bytes.checked_mul(NANOBITS) {
+        Some(bits) => Time::from_ns(bits / rate.0),
+        None => Time::from_ns(rate.transmission_time(bytes).ns()),
+    }
+}
+
 /// Transmission time as the HPCC authors' simulator has it: bytes * 8 / rate as a double of seconds, turned into
 /// 64.64 fixed point and truncated to whole nanoseconds.
 pub fn truncated_transmission_time(bytes: u64, rate: Rate) -> Time {
@@ -183,6 +203,17 @@ pub fn truncated_transmission_time(bytes: u64, rate: Rate) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nanoseconds_are_cut_and_whole_ones_stay() {
+        let ns = |bytes| cut_transmission_time(bytes, Rate::from_gbps(10)).0 / 1000;
+        // 1195.2, 43.2, 49.6 and 56 ns.
+        assert_eq!([1494, 54, 62, 70].map(ns), [1195, 43, 49, 56]);
+        let line = Line::new(Rate::from_gbps(10), Time::ZERO, 0).in_whole_ns(true);
+        assert_eq!(line.transmission_time(62, Compat::None), Time::from_ns(49));
+        let slow = Line::new(Rate::from_mbps(100), Time::ZERO, 0).in_whole_ns(true);
+        assert_eq!(slow.transmission_time(1494, Compat::None), Time::from_ns(119_520));
+    }
 
     #[test]
     fn truncated_times_are_those_of_the_authors_fixed_point() {

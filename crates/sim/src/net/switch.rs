@@ -36,12 +36,18 @@ pub struct Switch {
     pub cuts_through: u16,
     /// They are held back until their tails can follow without a gap.
     pub waits_for_tails: bool,
-    /// They are, or the balancer writes into them.
+    /// Packets keep a trail of their way.
+    pub traces: bool,
+    /// One of these, or the balancer writes into packets.
     pub looks_closer: bool,
+    /// The balancer reads and marks packets before it chooses.
+    pub marks: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
     /// The balancer is told of every packet that leaves.
     pub watched: bool,
+    /// A bit for each of the first 64 local ports of which it need not be told.
+    pub untold: u64,
     /// What finds its port idle may leave at once. Not where every transmission ends with an event, as it then begins with a
     /// queued packet, nor where a balancer watches, which is looked after apart.
     pub lets_pass: bool,
@@ -79,17 +85,23 @@ impl Switch {
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline(always)]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        if self.marks {
+            self.mark(net, port, id);
+        }
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
             NextHops::One(port) => port,
             NextHops::Many(ports) => {
-                let seen = OwnPorts { net, first: self.first_port };
+                let seen = OwnPorts { net, first: self.first_port, packet: id };
                 ports[self.balancer.choose(packet, ports, &seen)]
             }
             NextHops::None => return net.strand_packet(port, id),
         };
         let out = self.first_port + out_local;
         if self.looks_closer {
+            if self.traces {
+                self.leave_trail(net, out_local, id);
+            }
             if self.balancer.writes_headers() {
                 self.write_header(net, port, out, id);
             }
@@ -123,7 +135,8 @@ impl Switch {
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
         let port = &mut net.ports[out as usize];
-        let passes = (port.is_idle(net.now) & port.up & self.lets_pass)
+        let passes = (port.is_idle(net.now) & port.up)
+            && (self.lets_pass || self.is_untold(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
@@ -136,6 +149,13 @@ impl Switch {
         if marks {
             net.totals[out as usize].ecn_marks += 1;
         }
+    }
+
+    /// The balancer has no use for what leaves by this port.
+    #[inline(always)]
+    fn is_untold(&self, port: PortId) -> bool {
+        let local = port - self.first_port;
+        local < 64 && self.untold >> local & 1 == 1
     }
 
     /// Takes a packet into the buffer and into the queue of port `out`.
@@ -234,7 +254,7 @@ impl Switch {
         if resumes && !same_port {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
-        if self.watched {
+        if self.watched && !self.is_untold(port_id) {
             self.tell_balancer(net, port_id, id);
         }
         let more = !net.ports[port_id as usize].queue.is_empty();

@@ -10,7 +10,7 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{Bench, Discipline, List, Queued};
+use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::AfqConfig;
 use crate::engine::random::mix64;
 
@@ -58,8 +58,11 @@ impl Discipline for Afq {
         let bid = self.bid(packet.key);
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
-        if round - self.round >= rounds || cx.is_full_for(packet.size) {
-            return cx.drop(packet);
+        if round - self.round >= rounds {
+            return cx.drop(packet, Cause::Horizon);
+        }
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet, Cause::Buffer);
         }
         self.raise(packet.key, bid + u64::from(packet.size));
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
@@ -124,6 +127,35 @@ mod tests {
             // All of a round, and what lies over its end, before the others have theirs.
             assert!(apart <= 3000 + 2 * 1500, "{bytes:?}");
         }
+    }
+
+    /// Three rounds of 3000 B by hand. Flow 0 bids at 0, 1500, 3000, ...: rounds 0, 0, 1, 1, 2, 2, and the seventh packet is beyond the
+    /// last. Flow 1, of 2000 B, bids at 0, 2000, 4000, 6000: rounds 0, 0, 1, 2. A round is sent whole before the next, each queue in
+    /// the order in which packets came.
+    #[test]
+    fn bids_fall_into_rounds_as_worked_out_by_hand() {
+        let mut port = afq(3, 3000);
+        let mut dropped = Vec::new();
+        for name in 0..7 {
+            dropped.extend(port.offer(Time::ZERO, 0, name, 1500));
+        }
+        for name in 10..14 {
+            dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
+        }
+        assert_eq!((dropped, port.queue.drops()), (vec![6], [0, 0, 0, 1]));
+        let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
+        assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
+    }
+
+    /// With one counter for all, flows are charged for each other: the sketch never counts too little (count-min), so they get less
+    /// room, not more.
+    #[test]
+    fn flows_that_share_every_counter_are_charged_for_each_other() {
+        let config = AfqConfig { rounds: 4, round_bytes: 1500, sketch_rows: 2, sketch_slots: 1 };
+        let mut port = Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000));
+        let dropped: Vec<u64> =
+            (0..6).flat_map(|name| port.offer(Time::ZERO, name as u32 % 2, name, 1500)).collect();
+        assert_eq!(dropped, [4, 5]);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
-use super::managed::{Bench, Discipline, List, Queued};
+use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::Dualpi2Config;
 use crate::units::Time;
 
@@ -124,7 +124,7 @@ impl Dualpi2 {
         let probability = if self.overloaded() {
             let classic = self.classic_probability();
             if recurs(&mut self.low_sum, classic) {
-                cx.drop(packet);
+                cx.drop(packet, Cause::Early);
                 return None;
             }
             coupled
@@ -143,7 +143,7 @@ impl Dualpi2 {
         if recurs(&mut self.classic_sum, probability)
             && (self.overloaded() || !(self.config.ecn && cx.mark(&packet)))
         {
-            cx.drop(packet);
+            cx.drop(packet, Cause::Early);
             return None;
         }
         Some(packet)
@@ -154,7 +154,7 @@ impl Discipline for Dualpi2 {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         self.keep_time(cx);
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet);
+            return cx.drop(packet, Cause::Buffer);
         }
         let list = if self.is_low(&packet) { &mut self.low } else { &mut self.classic };
         cx.waiting.push(list, packet);
@@ -223,6 +223,64 @@ mod tests {
         let before = pi.base;
         pi.update(0.015);
         assert_eq!(pi.base, before);
+    }
+
+    /// RFC 9332, Appendix A.1: Tupdate = min(target, RTT_max / 3), alpha = 0.1 Tupdate / RTT_max^2, beta = 0.3 / RTT_max for a target
+    /// of 15 ms and round trips of at most 100 ms.
+    #[test]
+    fn the_default_gains_are_those_of_the_formulas() {
+        let (target, longest) = (0.015f64, 0.1f64);
+        let update = target.min(longest / 3.0);
+        let defaults = config();
+        assert_eq!(defaults.update.as_seconds(), update);
+        assert!((defaults.alpha - 0.1 * update / (longest * longest)).abs() < 1e-12);
+        assert!((defaults.beta - 0.3 / longest).abs() < 1e-12);
+    }
+
+    /// p' := p' + alpha (C - target) + beta (C - C before), by hand over four updates with C = 20, 40, 30, 0 ms:
+    /// 0.15 * 0.005 + 3 * 0.020 = 0.06075; + 0.15 * 0.025 + 3 * 0.020 = 0.1245; + 0.15 * 0.015 - 3 * 0.010 = 0.09675;
+    /// + 0.15 * -0.015 - 3 * 0.030 = 0.0045.
+    #[test]
+    fn the_base_probability_follows_four_updates_by_hand_and_never_leaves_its_range() {
+        let mut pi = Dualpi2::new(&config());
+        for (waited, expected) in [(0.020, 0.06075), (0.040, 0.1245), (0.030, 0.09675), (0.0, 0.0045)] {
+            pi.update(waited);
+            assert!((pi.base - expected).abs() < 1e-12, "{waited}: {}", pi.base);
+        }
+        pi.update(0.0);
+        assert!((pi.base - 0.00225).abs() < 1e-12);
+        (0..10).for_each(|_| pi.update(0.0));
+        assert_eq!(pi.base, 0.0);
+        (0..10).for_each(|_| pi.update(1000.0));
+        assert_eq!((pi.base, pi.classic_probability(), pi.coupled_probability()), (1.0, 1.0, 1.0));
+    }
+
+    /// Overload begins where k p' reaches 1, that is p_C = 1 / k^2 = 1/4: from there low-latency packets are dropped with p_C too, and
+    /// classic ones are dropped though they could be marked (RFC 9332, Appendix A.2).
+    #[test]
+    fn at_overload_both_queues_drop_and_below_it_only_mark() {
+        let served = |base: f64, class: u8| {
+            let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..config() };
+            let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config), 100_000), Rate(100_000_000));
+            port.dualpi2().base = base;
+            (0..1000).for_each(|name| {
+                port.offer_packet(Time::ZERO, Packet { seq: name, size: 1500, class, ..Packet::default() });
+            });
+            let (mut dropped, mut marked) = (0, 0);
+            loop {
+                let (packet, lost) = port.serve(Time::ZERO);
+                dropped += lost.len();
+                let Some(packet) = packet else { return (dropped, marked) };
+                marked += usize::from(packet.flags & flag::MARKED != 0);
+            }
+        };
+        // p' = 3/8: p_C = 9/64, p_CL = 3/4. A count that is added up has to exceed one: ceil(n p) - 1 signals.
+        assert_eq!(served(0.375, 1), (0, 140));
+        assert_eq!(served(0.375, 2), (0, 749));
+        // p' = 1/2: p_C = 1/4, p_CL = 1. The low-latency queue adds both to one count: 1/4, 2/4, 3/4 and 1 let a packet live, marked,
+        // then one in four is dropped.
+        assert_eq!(served(0.5, 1), (249, 0));
+        assert_eq!(served(0.5, 2), (249, 751));
     }
 
     #[test]

@@ -8,11 +8,12 @@
 //! the fixed-point arithmetic of Linux and ns-3; with `ecn = false` they are exactly what ns-3.35 installs where nothing is
 //! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
 //! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
-//! collide, as often.
-//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, and CoDel's.
+//! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
+//! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
 
 use super::codel::{Codel, Law};
-use super::managed::{Bench, Discipline, List, Queued};
+use super::five_tuple::FiveTuples;
+use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
 use crate::engine::random::mix64;
 use rustc_hash::FxHashMap;
@@ -24,6 +25,9 @@ pub struct FqCodel {
     quantum: i64,
     batch: u32,
     salt: u64,
+    /// An empty new queue passes through the old ones even if there are none.
+    always_old: bool,
+    tuples: Option<FiveTuples>,
     /// 0: as many as flows.
     hashed: u64,
     /// Where a flow's queue is, if each has its own.
@@ -50,6 +54,8 @@ impl FqCodel {
             quantum: i64::from(config.quantum),
             batch: config.batch,
             salt: mix64(config.salt),
+            always_old: config.always_old,
+            tuples: FiveTuples::of(config.ns3_senders),
             hashed: u64::from(config.queues),
             places: FxHashMap::default(),
             queues: vec![FlowQueue::default(); config.queues as usize],
@@ -58,7 +64,16 @@ impl FqCodel {
         }
     }
 
-    fn place_of(&mut self, key: u64) -> u32 {
+    fn place_of(&mut self, packet: &Queued, cx: &Bench) -> u32 {
+        match self.tuples {
+            Some(tuples) if self.hashed > 0 => {
+                (u64::from(cx.five_tuple(packet, tuples, 0)) % self.hashed) as u32
+            }
+            _ => self.place_of_key(packet.key),
+        }
+    }
+
+    fn place_of_key(&mut self, key: u64) -> u32 {
         if self.hashed > 0 {
             return (mix64(key ^ self.salt) % self.hashed) as u32;
         }
@@ -82,7 +97,7 @@ impl FqCodel {
         while let Some(packet) = cx.waiting.pop(list) {
             bytes += u64::from(packet.size);
             packets += 1;
-            cx.drop(packet);
+            cx.drop(packet, Cause::Buffer);
             if packets >= self.batch || bytes >= half {
                 break;
             }
@@ -108,7 +123,7 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
-        let place = self.place_of(packet.key);
+        let place = self.place_of(&packet, cx);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
         if !queue.active {
@@ -134,7 +149,7 @@ impl Discipline for FqCodel {
                 self.old.pop_front();
             }
             // A new queue that is empty passes through the old ones, so that it cannot come back as new at once.
-            if is_new && !self.old.is_empty() {
+            if is_new && (self.always_old || !self.old.is_empty()) {
                 self.old.push_back(place);
             } else {
                 queue.active = false;
@@ -159,7 +174,15 @@ mod tests {
     fn fq(queues: u32, packets: u32) -> Port {
         let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
         let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig { codel, queues, quantum: 1500, batch: 64, salt: 0 };
+        let config = FqCodelConfig {
+            codel,
+            queues,
+            quantum: 1500,
+            batch: 64,
+            salt: 0,
+            ns3_senders: 0,
+            always_old: false,
+        };
         Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
     }
 
@@ -219,13 +242,15 @@ mod tests {
             quantum: 1500,
             batch: 64,
             salt: 0,
+            ns3_senders: 0,
+            always_old: false,
         };
         let mut used = std::collections::BTreeMap::new();
         let mut port = FqCodel::new(&config);
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);
-            *used.entry(port.place_of(key)).or_insert(0u32) += 1;
+            *used.entry(port.place_of_key(key)).or_insert(0u32) += 1;
         }
         // 1024 (1 - e^-1.002) = 648 of the queues have a flow, give or take 16.
         assert!((600..700).contains(&used.len()), "{}", used.len());

@@ -176,6 +176,9 @@ fn codel(p: &mut Parameters, ecn: bool, arithmetic: &'static str) -> CodelConfig
     CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
 }
 
+const RETIREMENTS: &[(&str, &str)] =
+    &[("behind", "if there are old ones (RFC 8290, Linux)"), ("always", "always (ns-3.35)")];
+
 fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
     let codel = codel(p, true, "fixed-point");
     let help = "queues that flows are hashed into; 0: one for every flow, without collisions";
@@ -183,7 +186,17 @@ fn fq_codel(p: &mut Parameters) -> FqCodelConfig {
     let quantum = quantum(p);
     let batch = p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
     let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
-    FqCodelConfig { codel, queues, quantum, batch, salt }
+    let ns3_senders = ns3_senders(p);
+    let help = "when a new queue that is empty passes through the old ones";
+    let always_old = p.choice("retire", "behind", RETIREMENTS, help) == "always";
+    FqCodelConfig { codel, queues, quantum, batch, salt, ns3_senders, always_old }
+}
+
+/// `ns3_senders`: how flows are hashed.
+pub fn ns3_senders(p: &mut Parameters) -> u32 {
+    let help = "flows are hashed as in the runs of Cebinae's authors, of a dumbbell with so many senders: by Murmur3 over the \
+                five-tuple as ns-3 does, one flow between two hosts; 0: by a hash of our own";
+    p.integer("ns3_senders", 0, (0, 1 << 24), help) as u32
 }
 
 fn quantum(p: &mut Parameters) -> u32 {

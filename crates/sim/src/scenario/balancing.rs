@@ -32,6 +32,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
             }
         }
         BalancerConfig::Conga(conga) => conga_serves(section, network, conga.three_tier),
+        BalancerConfig::Clove(_) => clove_serves(section, network),
         BalancerConfig::Ecmp { .. }
         | BalancerConfig::Spray
         | BalancerConfig::RoundRobin
@@ -43,6 +44,18 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
     }
 }
 
+/// A mark has four bits for the subflow.
+pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
+    let marks = matches!(scenario.switch.balancer, BalancerConfig::Hula(hula) if hula.ranks > 1);
+    let most =
+        scenario.transports.iter().filter_map(|transport| transport.mptcp()).map(|m| m.subflows).max()?;
+    (marks && most > 16).then(|| {
+        format!(
+            "transport.subflows: {most}, and mp-hula's mark tells 16 apart: the 17th is taken for the first again. Set subflows = 16"
+        )
+    })
+}
+
 /// Flowlets, and the cells of a flow, are known by the hash that packets carry: senders that give every packet another one leave
 /// nothing to balance.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
@@ -50,6 +63,7 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
         BalancerConfig::LetFlow(_)
         | BalancerConfig::Presto { .. }
         | BalancerConfig::Hula(_)
+        | BalancerConfig::Clove(_)
         | BalancerConfig::Conga(_) => true,
         BalancerConfig::Ecmp { .. }
         | BalancerConfig::Spray
@@ -67,6 +81,21 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
     Some(format!(
         "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"
     ))
+}
+
+/// CLOVE's hosts choose among the ways behind one link.
+fn clove_serves(section: &mut Section, network: &Network) {
+    let topology = &network.topology;
+    let ports = topology.ports();
+    let several = topology.hosts().into_iter().find(|&host| ports[host as usize].len() > 1);
+    if let Some(host) = several {
+        let message = format!(
+            "\"clove\" is for hosts with one link, and {} has {}: what it hears of a path does not say by which link",
+            topology.nodes[host as usize].name,
+            ports[host as usize].len()
+        );
+        section.complain("balancer.kind", message);
+    }
 }
 
 /// CONGA's leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
@@ -208,7 +237,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_be_meant_are_refused() {
-        for kind in ["letflow", "conga", "hula", "mp-hula"] {
+        for kind in ["letflow", "conga", "clove", "hula", "mp-hula"] {
             let wrong = problem(LEAVES, &format!("kind = \"{kind}\", gap = \"0s\""));
             assert!(
                 wrong.contains("switch.balancer.gap: 0s would make a flowlet of every packet"),
@@ -253,6 +282,38 @@ mod tests {
     }
 
     #[test]
+    fn clove_is_refused_where_hosts_have_several_links() {
+        let node = |name: &str, kind: &str| format!("[[node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+        let link = |a: &str, b: &str| {
+            format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"100Gbps\"\ndelay = \"1us\"\n")
+        };
+        let nodes = [("h0", "host"), ("h1", "host"), ("a", "switch"), ("b", "switch")];
+        let links = [("h0", "a"), ("h0", "b"), ("h1", "a"), ("a", "b")];
+        let text =
+            nodes.map(|(name, kind)| node(name, kind)).concat() + &links.map(|(a, b)| link(a, b)).concat();
+        let path = std::env::temp_dir().join(format!("weftline-clove-{}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let wrong = problem(&format!("kind = \"file\"\nfile = \"{}\"", path.display()), "kind = \"clove\"");
+        std::fs::remove_file(&path).unwrap();
+        assert!(wrong.contains("\"clove\" is for hosts with one link, and h0 has 2"), "{wrong}");
+    }
+
+    #[test]
+    fn packets_are_put_in_order_only_for_transports_that_ask_for_bytes_in_order() {
+        let text = "[topology]\nkind = \"leaf-spine\"\n[transport]\nkind = \"phost\"\n[host]\nresequencing = { enabled = \
+                    true }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let load = |sets: &[(String, String)]| {
+            let scenario = Scenario::load(text, "s.toml", Path::new("."), sets, None, Hooks::default());
+            scenario.err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(load(&[]).contains("phost counts packets and takes them in any order"), "{}", load(&[]));
+        assert_eq!(load(&[("transport.kind".into(), "tcp".into())]), "");
+        let never =
+            [("transport.kind".into(), "tcp".into()), ("host.resequencing.timeout".into(), "0s".into())];
+        assert!(load(&never).contains("0s holds nothing"), "{}", load(&never));
+    }
+
+    #[test]
     fn a_transport_that_labels_every_packet_is_warned_of() {
         let text = "[topology]\nkind = \"leaf-spine\"\n[switch]\nbalancer = { kind = \"letflow\" }\n[transport]\nkind = \
                     \"phost\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
@@ -267,7 +328,7 @@ mod tests {
 
     #[test]
     fn networks_without_a_choice_need_no_reason() {
-        for kind in ["hula", "mp-hula", "conga", "letflow", "drill", "presto"] {
+        for kind in ["hula", "mp-hula", "conga", "clove", "letflow", "drill", "presto"] {
             assert_eq!(problem("kind = \"star\"", &format!("kind = \"{kind}\"")), "");
         }
     }

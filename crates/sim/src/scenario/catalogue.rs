@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use super::section::Section;
-use super::{failures, measure, network, run, switch, telemetry, transport};
+use super::{failures, host, measure, network, run, switch, telemetry, transport};
 use crate::config::Compat;
 use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
@@ -110,6 +110,9 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("failures.event", None, |section| {
             failures::event(section, None);
+        }));
+        all.push(keys("host", None, |section| {
+            host::read(section, &[]);
         }));
         all.push(keys("measure", None, measure::declare));
         all

@@ -8,8 +8,8 @@ use super::estimate::Estimate;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{
-    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, PfabricConfig, PhostConfig,
-    QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, MptcpConfig, PfabricConfig,
+    PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -110,6 +110,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
         TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
         TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
+        TransportConfig::Mptcp(mptcp) => mptcp_facts(scenario, mptcp),
     }
 }
 
@@ -155,6 +156,13 @@ fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
         "receive_buffer_bytes": tcp.receive_buffer,
         "rto_ns": tcp.rto.least.as_ns(),
     })
+}
+
+fn mptcp_facts(scenario: &Scenario, mptcp: &MptcpConfig) -> Value {
+    let mut facts = tcp_facts(scenario, &mptcp.tcp);
+    facts["transport"] = json!("mptcp");
+    facts["subflows"] = json!(mptcp.subflows);
+    facts
 }
 
 fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
@@ -380,6 +388,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .into_iter()
         .chain(busy_arbiter(scenario))
         .chain(super::balancing::sprayed(scenario))
+        .chain(super::balancing::wrapped_subflows(scenario))
         .collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));

@@ -182,7 +182,7 @@ fn cache_factor(bytes: f64) -> f64 {
 /// Samples of histograms, and rows of series.
 fn samples(measure: &MeasureConfig, end: Time) -> (f64, f64) {
     let often = |count: usize, every: Time| count as f64 * end.0 as f64 / every.0.max(1) as f64;
-    let ports = [&measure.queue_series, &measure.utilisation, &measure.port_events];
+    let ports = [&measure.queue_series, &measure.utilisation, &measure.port_events, &measure.disciplines];
     let mut rows: f64 = ports.into_iter().flatten().map(|m| often(m.what.len(), m.every)).sum();
     rows += [&measure.flow_goodput, &measure.controllers]
         .into_iter()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use super::metrics::METRICS;
-use super::{switch, telemetry, transport};
+use super::{origins, switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, unknown};
 use crate::topology;
@@ -79,8 +79,14 @@ fn scheme(name: &str) -> Option<Value> {
         "switch.queue" => crate::queue::source(name),
         section => source_of(section),
     };
-    let source = doc.map_or_else(published, |doc| doc.source);
-    Some(entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default()))
+    let origin = origins::of(scheme.name);
+    let source = doc.map(|doc| doc.source).or_else(|| origin.map(|o| o.source).filter(|s| !s.is_empty()));
+    let source = source.unwrap_or_else(published);
+    let mut found = entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default());
+    if let (None, Some(origin)) = (doc, origin) {
+        found["validation"] = json!(origin.validation);
+    }
+    Some(found)
 }
 
 fn sizes(name: &str) -> Option<Value> {
@@ -257,6 +263,28 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_the_nearest() {
         assert_eq!(explain("hpc").unwrap_err(), "nothing is called \"hpc\": did you mean \"hpcc\"?");
+    }
+
+    #[test]
+    fn every_scheme_that_is_listed_says_where_it_is_from_and_how_it_was_checked() {
+        let listed = super::super::catalogue::names();
+        let names = listed.as_object().unwrap().values().flat_map(|kind| kind.as_array().unwrap());
+        for name in names.map(|entry| entry["name"].as_str().unwrap()) {
+            if matches!(name, "none" | "auto") {
+                continue;
+            }
+            let found = explain(name).unwrap();
+            for key in ["source", "validation"] {
+                assert_ne!(found[key], "", "{name}: no {key}; add it to scenario/origins.rs");
+            }
+        }
+    }
+
+    #[test]
+    fn every_origin_is_of_a_scheme_that_there_is() {
+        for origin in origins::ORIGINS {
+            assert!(schemes().any(|scheme| scheme.name == origin.name), "{}", origin.name);
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
         queue_histogram: ports(section, "queue_histogram", Time::from_us(1), network),
         utilisation: ports(section, "utilisation", every, network),
         port_events: ports(section, "port_events", every, network),
+        disciplines: ports(section, "disciplines", every, network),
         ..MeasureConfig::default()
     };
     goodput(section, &mut measure);
@@ -43,9 +44,20 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
     } else {
         section.child("controllers");
     }
+    flags(section, &mut measure);
+    measure
+}
+
+/// What is switched on and has no more to say.
+fn flags(section: &mut Section, measure: &mut MeasureConfig) {
     let help = "every PFC pause and resume as a row";
     measure.pauses = section.parameters().flag("pauses", false, help);
-    measure
+    let help = "data packets that come behind one of their flow that was sent later are counted";
+    measure.reordering = section.parameters().flag("reordering", false, help);
+    let help = "the paths that the packets of each flow come by are counted";
+    measure.paths = section.parameters().flag("paths", false, help);
+    let help = "when a multipath flow ends: its subflows, what each carried, what was sent on two, the most that waited for a hole";
+    measure.subflows = section.parameters().flag("subflows", false, help);
 }
 
 fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
@@ -191,7 +203,7 @@ fn range(value: &Value) -> Option<RangeInclusive<u32>> {
 /// Declares every key of `[measure]`, for the list of keys.
 pub fn declare(section: &mut Section) {
     ideal(section, Compat::None);
-    for key in ["queues", "queue_histogram", "utilisation", "port_events"] {
+    for key in ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"] {
         let every = if key == "queue_histogram" { Time::from_us(1) } else { Time::from_us(10) };
         let mut table = section.child(key);
         read_ports(&mut table, every, None);
@@ -206,5 +218,5 @@ pub fn declare(section: &mut Section) {
     flows(&mut table);
     interval(&mut table, Time::from_us(10));
     section.absorb("controllers", table);
-    section.parameters().flag("pauses", false, "every PFC pause and resume as a row");
+    flags(section, &mut MeasureConfig::default());
 }

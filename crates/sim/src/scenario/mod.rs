@@ -13,9 +13,11 @@ mod estimate;
 mod explain;
 mod fabric;
 mod failures;
+mod host;
 mod measure;
 mod metrics;
 mod network;
+mod origins;
 mod problem;
 mod replay;
 mod resolve;
@@ -41,7 +43,8 @@ pub use run::{MOST_THREADS, memory_limit};
 pub use schema::schema;
 
 use crate::config::{
-    Compat, Config, Failures, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
+    Compat, Config, Failures, HostConfig, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig,
+    Until,
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
@@ -74,6 +77,7 @@ pub struct Scenario {
     resolved: String,
     network: Network,
     switch: SwitchConfig,
+    host: HostConfig,
     transports: Vec<TransportConfig>,
     telemetry: TelemetryConfig,
     traffic: Traffic,
@@ -81,6 +85,7 @@ pub struct Scenario {
     until: Until,
     measure: MeasureConfig,
     compat: Compat,
+    ns3_time: bool,
 }
 
 impl Scenario {
@@ -130,6 +135,7 @@ impl Scenario {
             seed: self.seed,
             topology: self.network.topology.clone(),
             switch: self.switch.clone(),
+            host: self.host,
             transports: self.transports.clone(),
             telemetry: self.telemetry.clone(),
             traffic: Traffic { sources, groups: self.traffic.groups.clone() },
@@ -137,6 +143,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             compat: self.compat,
+            ns3_time: self.ns3_time,
         })
     }
 
@@ -160,7 +167,7 @@ impl Scenario {
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
-    let compat = within(root, "compat", run::read_compat);
+    let (compat, ns3_time) = within(root, "compat", run::read_compat);
     let network = within(root, "topology", |section| network::read(section, base_dir, compat));
     let net = network.as_ref();
 
@@ -201,6 +208,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         check::paths_can_be_assigned(section, net, &config, &transports);
         config
     });
+    let host = within(root, "host", |section| host::read(section, &transports));
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
     let measure = within(root, "measure", |section| measure::read(section, net, compat));
     let traffic = workloads.finish(
@@ -225,6 +233,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         resolved: String::new(),
         network,
         switch,
+        host,
         transports,
         telemetry,
         traffic,
@@ -232,6 +241,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         until: run.until,
         measure,
         compat,
+        ns3_time,
     })
 }
 
@@ -305,6 +315,7 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
             Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
         }
         TransportConfig::Tcp(tcp) => Some(tcp.rto.least.max(tcp.rto.syn)),
+        TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.least.max(mptcp.tcp.rto.syn).max(mptcp.rejoin)),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))
@@ -317,6 +328,7 @@ fn in_order(mut resolved: Vec<(String, Value)>) -> Vec<(String, Value)> {
         "seed",
         "topology",
         "switch",
+        "host",
         "transport",
         "telemetry",
         "workload",

@@ -8,17 +8,22 @@ use crate::units::{Bytes, Time};
 pub const COMPAT: &[(&str, &str)] = &[
     ("none", "picoseconds, order by entity, salted ECMP"),
     ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
+    (
+        "ns3-3.35",
+        "time and order of ns-3.35: transmissions cut to nanoseconds, ties by insertion; on one thread",
+    ),
 ];
 
 /// The most threads that can be asked for.
 pub const MOST_THREADS: usize = 1024;
 
-/// `[compat] like`.
-pub fn read_compat(section: &mut Section) -> Compat {
+/// `[compat] like`: the mode, and whether time goes as in ns-3.35.
+pub fn read_compat(section: &mut Section) -> (Compat, bool) {
     let help = "whose rules of time, order and hashing hold; leave out for the real thing";
     match section.parameters().choice("like", "none", COMPAT, help) {
-        "hpcc-ns3" => Compat::HpccNs3,
-        _ => Compat::None,
+        "hpcc-ns3" => (Compat::HpccNs3, false),
+        "ns3-3.35" => (Compat::None, true),
+        _ => (Compat::None, false),
     }
 }
 

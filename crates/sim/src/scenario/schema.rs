@@ -12,12 +12,13 @@ pub fn schema() -> Value {
     let mut topology = by_kind("topology", true);
     add_everywhere(&mut topology, "override", list_of(object(&keys_of("topology.override"))));
     let mut workload = by_kind("workload", true);
-    add_everywhere(&mut workload, "transport", json!({ "$ref": "#/$defs/transport" }));
+    add_everywhere(&mut workload, "transport", json!({ "$ref": "#/$defs/workload_transport" }));
     let mut failures = object(&keys_of("failures"));
     add(&mut failures, "event", list_of(object(&keys_of("failures.event"))));
     for (key, value) in [
         ("topology", topology),
         ("switch", switch()),
+        ("host", object(&keys_of("host"))),
         ("transport", json!({ "$ref": "#/$defs/transport" })),
         ("telemetry", object(&keys_of("telemetry"))),
         ("workload", list_of(workload)),
@@ -31,7 +32,7 @@ pub fn schema() -> Value {
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("weftline scenario");
     root["required"] = json!(["topology", "workload"]);
-    root["$defs"] = json!({ "transport": transport });
+    root["$defs"] = json!({ "workload_transport": of_workload(&transport), "transport": transport });
     root
 }
 
@@ -70,6 +71,17 @@ fn transport() -> Value {
         }
         if of_kind == "tcp" {
             add(kind, "controller", by_kind(TCP_CONTROLLER, false));
+        }
+    }
+    schema
+}
+
+/// A workload's own transport: its kind may be that of `[transport]`, unsaid.
+fn of_workload(transport: &Value) -> Value {
+    let mut schema = transport.clone();
+    for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
+        if let Some(keys) = kind.as_object_mut() {
+            keys.remove("required");
         }
     }
     schema

@@ -136,7 +136,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
              ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
              base_rtt, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
-             workload, telemetry, failures, switch, run, measure)",
+             workload, telemetry, failures, switch, host, run, measure)",
             "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
         ]
     );
@@ -596,8 +596,8 @@ fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
         load(&format!("[topology]\nkind = \"{kind}\"\n[[workload]]\nkind = \"permutation\"\n"));
     }
     for (kind, _) in crate::workload::KINDS.iter().filter(|(kind, _)| !["flows", "trace"].contains(kind)) {
-        // Poisson arrivals have no end of their own.
-        let duration = if *kind == "poisson" { "100us" } else { "auto" };
+        // Arrivals at random times have no end of their own.
+        let duration = if ["poisson", "request-response"].contains(kind) { "100us" } else { "auto" };
         load_with(STAR, &[("workload.0.kind", kind), ("workload.0.duration", duration)])
             .unwrap_or_else(|error| panic!("{kind}: {error}"));
     }

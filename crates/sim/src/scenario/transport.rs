@@ -5,13 +5,13 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
-use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TransportConfig};
+use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::window::{self, WindowConfig};
 use crate::congestion::{self, ControllerConfig};
 use crate::parameters::{Declared, Kind, Nothing, Parameters, Source, Value, describe};
 use crate::topology::Topology;
-use crate::transport::{fastpass, pfabric, phost, tcp as tcp_transport};
+use crate::transport::{fastpass, mptcp as mptcp_transport, pfabric, phost, tcp as tcp_transport};
 use crate::units::{Bytes, Rate, Time};
 
 pub use crate::transport::KINDS as TRANSPORTS;
@@ -70,6 +70,7 @@ fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option
         "pfabric" => pfabric(section, cx),
         "fastpass" => fastpass(section, cx),
         "tcp" => tcp(section, cx),
+        "mptcp" => mptcp(section, cx),
         _ => rdma(section, cx),
     }
 }
@@ -114,24 +115,41 @@ fn fastpass(section: &mut Section, cx: &TransportContext) -> Option<TransportCon
     Some(TransportConfig::Fastpass(config))
 }
 
-/// The controller of a flow over TCP that does not say.
+/// The controller of a flow over TCP that does not say, and over multipath TCP (RFC 6356).
 pub const DEFAULT_WINDOW: &str = "cubic";
+const DEFAULT_COUPLED: &str = "lia";
 
 fn tcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     only_rdma_has_compat(section, cx);
     let profile = tcp_transport::profile(&mut section.parameters());
     let mut table = section.scheme("controller");
-    let controller = window_controller(&mut table, profile);
+    let controller = window_controller(&mut table, profile, "tcp");
     section.absorb("controller", table);
     let known = controller.is_some();
-    let fallback =
-        || WindowConfig::read(DEFAULT_WINDOW, &mut Parameters::new(&mut Nothing::default()), profile);
-    let config = tcp_transport::read(&mut section.parameters(), profile, controller.or_else(fallback)?);
+    let wire = tcp_transport::Wire::of(profile);
+    let controller = controller.or_else(|| fallback_window(profile))?;
+    let config = tcp_transport::read(&mut section.parameters(), profile, controller, wire);
     known.then(|| TransportConfig::Tcp(Box::new(config)))
 }
 
+/// Stands for a controller that is wrong, so that the other keys are looked at too.
+fn fallback_window(profile: window::Profile) -> Option<WindowConfig> {
+    WindowConfig::read(DEFAULT_WINDOW, &mut Parameters::new(&mut Nothing::default()), profile)
+}
+
+fn mptcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
+    only_rdma_has_compat(section, cx);
+    let mut table = section.scheme("controller");
+    let controller = window_controller(&mut table, window::Profile::Rfc, "mptcp");
+    section.absorb("controller", table);
+    let known = controller.is_some();
+    let controller = controller.or_else(|| fallback_window(window::Profile::Rfc))?;
+    let config = mptcp_transport::read(&mut section.parameters(), controller);
+    known.then(|| TransportConfig::Mptcp(Box::new(config)))
+}
+
 /// A controller that steers a window. Those that steer a rate need what TCP's acknowledgements do not bring.
-fn window_controller(table: &mut Section, profile: window::Profile) -> Option<WindowConfig> {
+fn window_controller(table: &mut Section, profile: window::Profile, transport: &str) -> Option<WindowConfig> {
     let is = |kinds: &[(&str, &str)], name: &str| kinds.iter().any(|kind| kind.0 == name);
     if let Some(Value::Text(name)) = table.peek("kind") {
         let bare = name.strip_prefix("python:");
@@ -146,8 +164,18 @@ fn window_controller(table: &mut Section, profile: window::Profile) -> Option<Wi
             return None;
         }
     }
-    let kind = table.kind("controller", Some(DEFAULT_WINDOW), window::KINDS, "congestion controller")?;
-    WindowConfig::read(kind, &mut table.parameters(), profile)
+    let default = if transport == "mptcp" { DEFAULT_COUPLED } else { DEFAULT_WINDOW };
+    let kind = table.kind("controller", Some(default), window::KINDS, "congestion controller")?;
+    let controller = WindowConfig::read(kind, &mut table.parameters(), profile)?;
+    if controller.couples() && transport == "tcp" {
+        let message = format!(
+            "\"{kind}\" couples the subflows of a multipath connection, and a TCP connection has one path: set transport.kind = \
+             \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
+        );
+        table.complain("kind", message);
+        return None;
+    }
+    Some(controller)
 }
 
 fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
@@ -349,12 +377,17 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             balancer: "label",
             ..SwitchDefaults::RDMA
         },
-        Some(TransportConfig::Tcp(tcp)) => SwitchDefaults {
-            marks: tcp.ecn != EcnEcho::Off,
-            ecn: if tcp.ecn == EcnEcho::Exact { EcnDefaults::Step } else { EcnDefaults::Ramp },
-            lossless: false,
-            ..SwitchDefaults::RDMA
-        },
+        Some(TransportConfig::Mptcp(mptcp)) => tcp_switch_defaults(&mptcp.tcp),
+        Some(TransportConfig::Tcp(tcp)) => tcp_switch_defaults(tcp),
         _ => SwitchDefaults::RDMA,
+    }
+}
+
+fn tcp_switch_defaults(tcp: &TcpConfig) -> SwitchDefaults {
+    SwitchDefaults {
+        marks: tcp.ecn != EcnEcho::Off,
+        ecn: if tcp.ecn == EcnEcho::Exact { EcnDefaults::Step } else { EcnDefaults::Ramp },
+        lossless: false,
+        ..SwitchDefaults::RDMA
     }
 }

@@ -3,17 +3,23 @@
 use super::Simulation;
 use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{CebinaeTotals, Ending, Outcome, PortTotals};
+use crate::measure::{CebinaeTotals, DropCauses, Ending, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
+use crate::net::host::EdgeTotals;
 use crate::queue::{CLASSES, QueueDiscipline};
+use crate::units::Time;
+
+/// (node, port of the node, something of the port)
+type OfPort<T> = (u32, u32, T);
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
-        let cebinae = self.cebinae_totals();
+        let (drops, cebinae) = self.discipline_totals();
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
+        let edges = self.edge_totals();
         let mut outcome = Outcome {
             ending,
             end: self.now,
@@ -28,13 +34,29 @@ impl Simulation {
             bytes_switched: sum(Region::bytes_switched),
             probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
             probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
-            balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum()),
-            flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum()),
-            flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum()),
+            probes_settled: self.probes_settled(),
+            balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum())
+                + edges.header_bytes,
+            flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum())
+                + edges.flowlets,
+            flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum())
+                + edges.flowlets_moved,
+            last_loss: self.regions.iter().filter_map(|region| region.net.last_loss).max(),
+            receiving: (edges.packets > 0).then_some(Receiving {
+                packets: edges.packets,
+                reordered: edges.reordered,
+                reordered_behind: edges.reordered_behind,
+                held: edges.held,
+                expired: edges.expired,
+                most_held: edges.most_held,
+                flows: edges.flows,
+                paths: edges.paths,
+            }),
             fingerprint: 0,
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
+            drops,
             cebinae,
         };
         outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
@@ -44,13 +66,30 @@ impl Simulation {
         outcome
     }
 
-    /// What Cebinae decided until now, in the order of the nodes and their ports.
-    fn cebinae_totals(&mut self) -> Vec<(u32, u32, CebinaeTotals)> {
-        let mut all = Vec::new();
+    /// When every switch had heard of every rack.
+    fn probes_settled(&self) -> Option<Time> {
+        let switches = self.regions.iter().flat_map(|region| region.switches.iter());
+        let known: Option<Vec<Time>> = switches.filter_map(|switch| switch.balancer.knows_all()).collect();
+        known?.into_iter().max()
+    }
+
+    /// What the edges of all hosts came to.
+    fn edge_totals(&self) -> EdgeTotals {
+        let mut totals = EdgeTotals::default();
+        let hosts = self.regions.iter().flat_map(|region| region.hosts.iter());
+        hosts.filter_map(|host| host.edge.as_ref()).for_each(|edge| edge.add_to(&mut totals));
+        totals
+    }
+
+    /// What disciplines dropped and Cebinae decided until now, in the order of the nodes and their ports.
+    fn discipline_totals(&mut self) -> (Vec<OfPort<DropCauses>>, Vec<OfPort<CebinaeTotals>>) {
+        let (mut drops, mut all) = (Vec::new(), Vec::new());
         for (number, side) in self.map.sides.iter().enumerate() {
             let local = number as u32 - self.map.first_port[side.node as usize];
             let (region, id) = self.places.of_port(side.node, local);
             let Some(managed) = self.regions[region].net.ports[id as usize].queue.managed() else { continue };
+            let [buffer, early, filter, horizon] = managed.drops();
+            drops.push((side.node, local, DropCauses { buffer, early, filter, horizon }));
             let Some(tally) = managed.cebinae(self.now) else { continue };
             let totals = CebinaeTotals {
                 windows: tally.windows,
@@ -64,7 +103,7 @@ impl Simulation {
             };
             all.push((side.node, local, totals));
         }
-        all
+        (drops, all)
     }
 
     /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less

@@ -12,14 +12,17 @@ use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
 use crate::balance::{Balancer, Fabric, Place};
-use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
+use crate::config::{
+    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
+    TransportConfig,
+};
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
-use crate::net::host::Host;
+use crate::net::host::{Edge, Host};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
@@ -28,7 +31,8 @@ use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
-    FastpassSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings, TransportSettings,
+    FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
+    TransportSettings,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -37,6 +41,7 @@ use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
 use crate::transport::TransportState;
 use crate::transport::fastpass::{Fastpass, Racks};
+use crate::transport::mptcp::Mptcp;
 use crate::transport::pfabric::Pfabric;
 use crate::transport::phost::Phost;
 use crate::transport::rdma::Rdma;
@@ -161,6 +166,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
+        subflows: config.measure.subflows,
     }
 }
 
@@ -203,6 +209,10 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
             TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
         }
+        TransportConfig::Mptcp(mptcp) => {
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), config.compat);
+            TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
+        }
     }
 }
 
@@ -244,12 +254,14 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding),
+                line: Line::new(spec.rate, spec.delay, cuts_through)
+                    .between(forwarding)
+                    .in_whole_ns(config.ns3_time),
             });
         }
     }
     let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
-    Map { routes, first_port, sides }
+    Map { routes, version: 0, first_port, sides }
 }
 
 /// Bytes after which a switch forwards; 0: all.
@@ -322,6 +334,7 @@ impl Builder<'_> {
                     rows: self.map.rows_of_host(node),
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
+                    edge: Edge::new(self.config, self.map.routes.host_at(node).unwrap_or(0)),
                 }),
             }
         }
@@ -337,6 +350,7 @@ impl Builder<'_> {
             partitions: self.split.parts,
             ports,
             compat: self.config.compat,
+            always_departs: self.config.compat == Compat::HpccNs3 || self.config.ns3_time,
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -375,6 +389,7 @@ impl Builder<'_> {
                 TransportState::Fastpass(Box::new(state))
             }
             Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
+            Some(TransportConfig::Mptcp(_)) => TransportState::Mptcp(Box::new(Mptcp::new(ports))),
             _ => TransportState::Rdma(Rdma::new(ports)),
         };
         self.kinds.iter().map(state).collect()
@@ -407,7 +422,7 @@ impl Builder<'_> {
 
     /// How the region orders its work.
     fn agenda(&self, number: u16) -> AgendaKind {
-        if self.config.compat == Compat::HpccNs3 {
+        if self.config.compat == Compat::HpccNs3 || self.config.ns3_time {
             return AgendaKind::Insertion;
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
@@ -453,6 +468,18 @@ fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
+/// The balancer, which knows whether there are subflows to look for.
+fn balancer_of(config: &Config) -> BalancerConfig {
+    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
+    match config.switch.balancer {
+        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
+            subflows: SubflowConfig { multipath, ..hula.subflows },
+            ..hula
+        }),
+        other => other,
+    }
+}
+
 fn switch(
     config: &Config,
     node: u32,
@@ -472,7 +499,7 @@ fn switch(
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
     let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(settings.balancer, config.compat, config.seed, place);
+    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
     Switch {
         node,
         row,
@@ -480,7 +507,9 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        looks_closer: waits_for_tails || balancer.writes_headers(),
+        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
+        traces: config.measure.paths,
+        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -491,7 +520,8 @@ fn switch(
             packet,
         ),
         watched: balancer.watches(),
-        lets_pass: config.compat == Compat::None && !balancer.watches(),
+        untold: if config.compat == Compat::None { balancer.untold() } else { 0 },
+        lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
         balancer,
         markers: own
             .iter()

@@ -152,7 +152,8 @@ impl Simulation {
         };
         let routes = Routes::compute(topology, &|link| routed.carries(topology, link as usize), order);
         let first_port = self.map.first_port.clone();
-        self.hand_out(Map { routes, first_port, sides: self.map.sides.clone() });
+        let version = self.map.version + 1;
+        self.hand_out(Map { routes, version, first_port, sides: self.map.sides.clone() });
         // Flows that found no way out may have one now.
         for region in &mut self.regions {
             for port in 0..region.net.ports.len() as u32 {

@@ -66,6 +66,11 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
             "the mode like \"hpcc-ns3\" breaks ties in one order for the whole network, so it runs on one thread",
         ));
     }
+    if config.ns3_time {
+        return one(Some(
+            "the mode like \"ns3-3.35\" breaks ties in one order for the whole network, so it runs on one thread",
+        ));
+    }
     let external =
         |transport: &TransportConfig| matches!(transport.controller(), Some(ControllerConfig::External(_)));
     if config.transports.iter().any(external) {

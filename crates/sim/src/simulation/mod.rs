@@ -29,7 +29,6 @@ use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
 use crate::settings::Settings;
-use crate::transport::Transport;
 use crate::units::Time;
 use crate::workload::merge::MOST_FLOWS;
 use balance::Windows;
@@ -256,7 +255,7 @@ impl Simulation {
             for (flow, receiver, transport) in std::mem::take(&mut self.regions[from].net.delivered_once) {
                 let (region, index) = self.places.of_host(receiver);
                 let host = &mut self.regions[region].hosts[index as usize];
-                host.transports[usize::from(transport)].forget(flow);
+                host.forget(flow, transport);
             }
         }
     }

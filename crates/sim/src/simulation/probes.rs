@@ -8,7 +8,7 @@ use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample};
 use crate::net::PortId;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
-use crate::queue::QueueDiscipline;
+use crate::queue::{Cause, QueueDiscipline, Tally};
 use crate::transport::Transport;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -50,6 +50,8 @@ enum Measure {
     GroupGoodput(Vec<u64>),
     FlowGoodput(Vec<u64>),
     Controllers(Vec<FlowId>),
+    /// With what had happened at the last look.
+    Disciplines(Vec<(NamedPort, [u64; 4], Tally)>),
     /// With the totals at the last look.
     PortEvents(Vec<(NamedPort, PortTotals)>),
 }
@@ -112,6 +114,10 @@ impl Probes {
         if let Some(m) = &measure.port_events {
             let ports = named(&m.what).into_iter().map(|p| (p, PortTotals::default())).collect();
             add(m.every, Measure::PortEvents(ports));
+        }
+        if let Some(m) = &measure.disciplines {
+            let ports = named(&m.what).into_iter().map(|p| (p, [0; 4], Tally::default())).collect();
+            add(m.every, Measure::Disciplines(ports));
         }
         // The last of a time, so that the other measures see the end of the run.
         let end_at = match until {
@@ -226,6 +232,7 @@ impl Simulation {
                 }
             }
             Measure::Controllers(flows) => self.view_controllers(flows),
+            Measure::Disciplines(ports) => self.view_disciplines(ports),
             Measure::PortEvents(ports) => {
                 for (port, before) in ports {
                     let totals = port.partition(regions).totals[port.id as usize];
@@ -264,6 +271,30 @@ impl Simulation {
             return None;
         }
         (now.saturating_sub(*since) >= stall).then_some(Ending::Stalled)
+    }
+
+    /// Packets dropped since the last look, by cause; of Cebinae what it decided, over the windows that ended since then. Ports
+    /// whose buffer is not their own say nothing.
+    fn view_disciplines(&mut self, ports: &mut [(NamedPort, [u64; 4], Tally)]) {
+        for (port, drops_before, before) in ports {
+            let region = &mut self.regions[port.region].net;
+            let Some(managed) = region.ports[port.id as usize].queue.managed() else { continue };
+            let (drops, tally, rates) = (managed.drops(), managed.cebinae(self.now), managed.group_rates());
+            let mut values = Vec::new();
+            for (cause, metric) in Cause::METRICS {
+                let new = drops[cause as usize] - drops_before[cause as usize];
+                values.push((metric, new as f64));
+            }
+            *drops_before = drops;
+            if let (Some(tally), Some([top, bottom])) = (tally, rates) {
+                values.extend(tally.since(before));
+                values.extend([("rate_top_bps", top as f64), ("rate_bottom_bps", bottom as f64)]);
+                *before = tally;
+            }
+            let entity = port.entity();
+            let sample = |(metric, value)| Sample { time: self.now, entity, metric, value };
+            self.samples.extend(values.into_iter().map(sample));
+        }
     }
 
     fn view_controllers(&mut self, flows: &[FlowId]) {

@@ -24,6 +24,7 @@ pub mod hpcc_fat_tree;
 pub mod hpcc_text;
 pub mod leaf_spine;
 pub mod parking_lot;
+pub mod pods;
 pub mod star;
 pub mod toml_file;
 

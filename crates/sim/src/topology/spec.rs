@@ -8,6 +8,7 @@ use super::file::FileSpec;
 use super::hpcc_fat_tree::HpccFatTree;
 use super::leaf_spine::LeafSpine;
 use super::parking_lot::ParkingLot;
+use super::pods::Pods;
 use super::star::Star;
 use super::{Topology, TopologyError};
 use crate::parameters::Parameters;
@@ -20,6 +21,10 @@ pub const KINDS: &[(&str, &str)] = &[
     ("leaf-spine", "every leaf linked to every spine; optional oversubscription"),
     ("fat-tree", "k-ary fat tree (Al-Fares et al., SIGCOMM 2008)"),
     ("hpcc-fat-tree", "three-tier FatTree of the HPCC paper, 320 hosts (Li et al., SIGCOMM 2019)"),
+    (
+        "pods",
+        "pods of leaves and aggregation switches, every one of these linked to every core (HULA's network), 64 hosts",
+    ),
     ("file", "weftline TOML, Topology Zoo GML or GraphML, HPCC text"),
 ];
 
@@ -32,6 +37,7 @@ pub enum TopologySpec {
     LeafSpine(LeafSpine),
     FatTree(FatTree),
     HpccFatTree(HpccFatTree),
+    Pods(Pods),
     File(FileSpec),
 }
 
@@ -45,6 +51,7 @@ impl TopologySpec {
             "leaf-spine" => TopologySpec::LeafSpine(LeafSpine::read(p)),
             "fat-tree" => TopologySpec::FatTree(FatTree::read(p)),
             "hpcc-fat-tree" => TopologySpec::HpccFatTree(HpccFatTree::read(p)),
+            "pods" => TopologySpec::Pods(Pods::read(p)),
             "file" => TopologySpec::File(FileSpec::read(p)),
             _ => return None,
         })
@@ -59,6 +66,7 @@ impl TopologySpec {
             TopologySpec::LeafSpine(spec) => spec.build(),
             TopologySpec::FatTree(spec) => spec.build(),
             TopologySpec::HpccFatTree(spec) => spec.build(),
+            TopologySpec::Pods(spec) => spec.build(),
             TopologySpec::File(spec) => return spec.build(base_dir),
         };
         Ok((built?, Vec::new()))

@@ -5,6 +5,7 @@
 //! [`HostContext`].
 
 pub mod fastpass;
+pub mod mptcp;
 pub mod pfabric;
 pub mod phost;
 pub mod rdma;
@@ -163,6 +164,7 @@ pub enum TransportState {
     Pfabric(Box<pfabric::Pfabric>),
     Fastpass(Box<fastpass::Fastpass>),
     Tcp(Box<tcp::Tcp>),
+    Mptcp(Box<mptcp::Mptcp>),
 }
 
 /// Where a transport was published; none where its settings have a source of their own.
@@ -179,6 +181,10 @@ pub fn source(kind: &str) -> Option<&'static str> {
         "tcp" => Some(
             "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
              results of Cebinae (SIGCOMM 2022)",
+        ),
+        "mptcp" => Some(
+            "RFC 8684 and RFC 6824, with RFC 6356; Raiciu et al., \"How hard can it be? Designing and implementing a deployable \
+             multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
         ),
         _ => None,
     }
@@ -203,6 +209,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "tcp",
         "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
     ),
+    (
+        "mptcp",
+        "a byte stream over several TCP subflows, coupled (LIA, OLIA, BALIA) or not, with reinjection (RFC 8684)",
+    ),
 ];
 
 macro_rules! each {
@@ -213,6 +223,7 @@ macro_rules! each {
             TransportState::Pfabric($t) => $call,
             TransportState::Fastpass($t) => $call,
             TransportState::Tcp($t) => $call,
+            TransportState::Mptcp($t) => $call,
         }
     };
 }

@@ -15,6 +15,7 @@ pub mod load;
 pub mod merge;
 pub mod permutation;
 pub mod poisson;
+pub mod request_response;
 pub mod sizes;
 pub mod spec;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::flows::FlowsSpec;
 use super::incast::IncastSpec;
 use super::permutation::PermutationSpec;
 use super::poisson::PoissonSpec;
+use super::request_response::RequestResponseSpec;
 use super::trace::{TraceRow, TraceSpec};
 use super::{FlowSource, FlowSpec};
 use crate::engine::random::RandomStream;
@@ -25,6 +26,10 @@ pub const KINDS: &[(&str, &str)] = &[
     ("incast", "many hosts send to one at the same time: once, periodically, or at random times"),
     ("bulk", "flows between pairs of hosts that send until the run ends"),
     ("closed-loop", "clients that ask servers, and ask again when the answer has come"),
+    (
+        "request-response",
+        "requests at random times over persistent connections, and their responses, to a stated load",
+    ),
     ("collective", "ring or tree all-reduce, or all-to-all, with job completion times"),
     ("flows", "flows listed in the scenario"),
     ("trace", "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator"),
@@ -57,6 +62,7 @@ pub enum Pattern {
     Incast(IncastSpec),
     Bulk(BulkSpec),
     ClosedLoop(ClosedLoopSpec),
+    RequestResponse(RequestResponseSpec),
     Collective(CollectiveSpec),
     Flows(FlowsSpec),
     Trace(TraceSpec),
@@ -169,6 +175,7 @@ impl WorkloadSpec {
             "incast" => Pattern::Incast(IncastSpec::read(p)),
             "bulk" => Pattern::Bulk(BulkSpec::read(p)),
             "closed-loop" => Pattern::ClosedLoop(ClosedLoopSpec::read(p)),
+            "request-response" => Pattern::RequestResponse(RequestResponseSpec::read(p)),
             "collective" => Pattern::Collective(CollectiveSpec::read(p)),
             "flows" => Pattern::Flows(FlowsSpec::read(p)),
             _ => Pattern::Trace(TraceSpec::read(p)),
@@ -183,7 +190,9 @@ impl WorkloadSpec {
         if deadlines.mean.is_some() && matches!(pattern, Pattern::Flows(_) | Pattern::Trace(_)) {
             p.complain("deadline_mean", format!("give each flow its own: a {name} workload lists its flows"));
         }
-        if deadlines.mean.is_some() && matches!(pattern, Pattern::ClosedLoop(_) | Pattern::Collective(_)) {
+        let waits =
+            matches!(pattern, Pattern::ClosedLoop(_) | Pattern::RequestResponse(_) | Pattern::Collective(_));
+        if deadlines.mean.is_some() && waits {
             p.complain("deadline_mean", format!("flows of a {name} workload wait for others: no deadlines"));
         }
         let group = group.unwrap_or_else(|| name.to_string());
@@ -205,6 +214,7 @@ impl WorkloadSpec {
             Pattern::Incast(spec) => spec.source(cx, window),
             Pattern::Bulk(spec) => spec.source(cx, window),
             Pattern::ClosedLoop(spec) => spec.source(cx, window),
+            Pattern::RequestResponse(spec) => spec.source(cx, window),
             Pattern::Collective(spec) => spec.source(cx, window),
             Pattern::Flows(spec) => spec.source(cx, window),
             Pattern::Trace(spec) => spec.source(cx, window),
@@ -233,6 +243,7 @@ mod tests {
             ("incast", vec![("arrivals", text("poisson")), ("senders", Value::Integer(5)), count]),
             ("bulk", vec![("hosts", text("0-3")), ("to", text("4-7")), ("jitter", text("1us"))]),
             ("closed-loop", vec![("requests", Value::Integer(4))]),
+            ("request-response", vec![("duration", text("100us"))]),
             ("collective", vec![("operation", text("tree-all-reduce")), ("repeat", Value::Integer(2))]),
             ("flows", vec![("flows", Value::List(vec![flow]))]),
         ]

@@ -150,6 +150,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
     Config {
         seed,
         topology,
+        host: HostConfig::default(),
         switch: SwitchConfig {
             buffer,
             forwarding: Forwarding::StoreAndForward,
@@ -177,6 +178,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
         until: Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(200) },
         measure: MeasureConfig { ideal: IdealFct::Hpcc, ..MeasureConfig::default() },
         compat: Compat::HpccNs3,
+        ns3_time: false,
     }
 }
 

@@ -6,6 +6,8 @@ fn config(ranks: u8) -> HulaConfig {
     HulaConfig {
         interval: Time::from_us(200),
         probe_size: 64,
+        probe_class: 0,
+        release: true,
         time_constant: Time::from_us(400),
         failure_time: Time::from_us(600),
         flowlets: FlowletConfig { gap: Time::from_us(100), slots: 1 << 16 },
@@ -15,6 +17,7 @@ fn config(ranks: u8) -> HulaConfig {
         hysteresis: 0,
         hardware: false,
         staggered: true,
+        subflows: Default::default(),
     }
 }
 
@@ -43,7 +46,7 @@ fn port_of(hula: &mut Hula, flow: u32, ports: &Still) -> u32 {
 fn a_probe_takes_on_the_load_of_the_link_that_data_would_leave_by() {
     let mut hula = switch(None, config(1));
     // 625 000 B within tau, on 100 Gb/s: an eighth of 5 MB.
-    hula.departs(2, 625_000, Time::from_us(10));
+    hula.departs(2, 625_000, 0, Time::from_us(10));
     let ports = at(10);
     assert_eq!(hula.hear(2, 5, 2, true, &ports), Some(32));
     assert_eq!(hula.hear(2, 200, 2, true, &ports), Some(200), "the busier of the two counts, bad news too");

@@ -15,12 +15,8 @@ use super::super::SubflowMark;
 use super::options::{Join, MptcpOption, find};
 use super::tokens::{Version, token};
 
-/// A TCP connection by its ends, whoever sends: the one that opened it first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FlowKey {
-    pub client: (u32, u16),
-    pub server: (u32, u16),
-}
+/// A TCP connection by its ends, whoever sends: a number of its addresses and ports that no other has.
+pub type FlowKey = u64;
 
 /// What of a TCP header counts here.
 #[derive(Debug, Clone, Copy)]
@@ -171,7 +167,7 @@ mod tests {
     const ID: u64 = 0xe9d6_2dff_e7c7_6f1d;
 
     fn flow(port: u16) -> FlowKey {
-        FlowKey { client: (1, port), server: (2, 80) }
+        u64::from(port)
     }
 
     fn third_ack(tables: &mut Connections, port: u16, keys: [u64; 2], now: u64) -> Option<SubflowMark> {

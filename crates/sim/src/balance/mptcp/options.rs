@@ -1,4 +1,4 @@
-//! Finding the MPTCP option of connection set-up among the options of a TCP header.
+//! The MPTCP options of connection set-up: writing them, and finding them among the options of a TCP header.
 //!
 //! Options are at most 40 bytes: kinds 0 (end) and 1 (padding) of one byte, all others with their length in the second. MPTCP is
 //! kind 30; the high half of its third byte says which option it is.
@@ -30,11 +30,54 @@ pub enum Join {
         token: u32,
         nonce: u32,
     },
+    /// `proof`: the first half of it ([`super::short`]).
     SynAck {
         address: u8,
+        proof: u64,
         nonce: u32,
     },
-    Ack,
+    Ack {
+        proof: [u32; 5],
+    },
+}
+
+/// The longest option of set-up.
+pub const LONGEST: usize = 24;
+
+impl MptcpOption {
+    /// Bytes of the option, padding to a whole word included, and how many they are. Options of no set-up have none.
+    pub fn write(&self) -> ([u8; LONGEST], usize) {
+        let mut bytes = [0; LONGEST];
+        let mut length = 4;
+        let mut put = |more: &[u8]| {
+            bytes[length..length + more.len()].copy_from_slice(more);
+            length += more.len();
+        };
+        let (subtype, low, flags) = match *self {
+            MptcpOption::Capable { version, sender, receiver } => {
+                [sender, receiver].iter().flatten().for_each(|key| put(&key.to_be_bytes()));
+                // Keys by HMAC-SHA1 or -SHA256, no checksums (RFC 8684 §3.1).
+                (0, version, 0x01)
+            }
+            MptcpOption::Join(Join::Syn { address, token, nonce }) => {
+                put(&token.to_be_bytes());
+                put(&nonce.to_be_bytes());
+                (1, 0, address)
+            }
+            MptcpOption::Join(Join::SynAck { address, proof, nonce }) => {
+                put(&proof.to_be_bytes());
+                put(&nonce.to_be_bytes());
+                (1, 0, address)
+            }
+            MptcpOption::Join(Join::Ack { proof }) => {
+                proof.iter().for_each(|word| put(&word.to_be_bytes()));
+                (1, 0, 0)
+            }
+            MptcpOption::Other(_) => return (bytes, 0),
+        };
+        bytes[..4].copy_from_slice(&[MPTCP, length as u8, subtype << 4 | low, flags]);
+        (bytes, length)
+    }
 }
 
 /// The first MPTCP option among these bytes; none: there is none, or what is there is cut off or of no known form.
@@ -67,8 +110,13 @@ fn read(option: &[u8]) -> Option<MptcpOption> {
             Some(MptcpOption::Capable { version: low, sender: key(4), receiver: key(12) })
         }
         (1, 12) => Some(MptcpOption::Join(Join::Syn { address: address?, token: word(4)?, nonce: word(8)? })),
-        (1, 16) => Some(MptcpOption::Join(Join::SynAck { address: address?, nonce: word(12)? })),
-        (1, 24) => Some(MptcpOption::Join(Join::Ack)),
+        (1, 16) => {
+            Some(MptcpOption::Join(Join::SynAck { address: address?, proof: key(4)?, nonce: word(12)? }))
+        }
+        (1, 24) => {
+            let proof = [word(4)?, word(8)?, word(12)?, word(16)?, word(20)?];
+            Some(MptcpOption::Join(Join::Ack { proof }))
+        }
         (0 | 1, _) => None,
         (other, _) => Some(MptcpOption::Other(other)),
     }
@@ -101,6 +149,24 @@ mod tests {
             Some(MptcpOption::Other(2)),
             "a data sequence option"
         );
+    }
+
+    #[test]
+    fn what_was_written_is_found_again() {
+        let capable = |version, sender, receiver| MptcpOption::Capable { version, sender, receiver };
+        let all = [
+            (capable(1, None, None), 4),
+            (capable(0, Some(7), None), 12),
+            (capable(1, Some(7), Some(u64::MAX)), 20),
+            (MptcpOption::Join(Join::Syn { address: 3, token: 0xe9d6_2dff, nonce: 5 }), 12),
+            (MptcpOption::Join(Join::SynAck { address: 3, proof: 1 << 60 | 9, nonce: 5 }), 16),
+            (MptcpOption::Join(Join::Ack { proof: [1, 2, 3, 4, u32::MAX] }), 24),
+        ];
+        for (option, expected) in all {
+            let (bytes, length) = option.write();
+            assert_eq!(length, expected, "{option:?}");
+            assert_eq!(find(&bytes[..length]), Some(option));
+        }
     }
 
     #[test]

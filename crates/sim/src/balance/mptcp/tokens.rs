@@ -1,9 +1,12 @@
-//! Tokens and initial data sequence numbers: what follows from the key of one end of a connection.
+//! What follows from the keys of the two ends of a connection: tokens, initial data sequence numbers, and the codes by which a
+//! host that joins a subflow proves that it knows both keys.
 //!
 //! The token is the first 32 bits of a hash of the key, the initial data sequence number its last 64: of SHA-1 in version 0, of
-//! SHA-256 in version 1. A key is 64 bits, so one block of either hash is all.
+//! SHA-256 in version 1. The code is the HMAC of two nonces under the two keys, the prover's first, cut to 160 bits.
 //!
-//! Source: RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2; FIPS 180-4 for the hashes.
+//! Source: RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2; FIPS 180-4 for the hashes, RFC 2104 for HMAC.
+
+use super::hashes::{SHA1, SHA256, last_block, sha1, sha256};
 
 /// Of MPTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,177 +15,100 @@ pub enum Version {
     V1,
 }
 
+impl Version {
+    /// The number that MP_CAPABLE has.
+    pub fn number(self) -> u8 {
+        match self {
+            Version::V0 => 0,
+            Version::V1 => 1,
+        }
+    }
+}
+
 /// The token of whoever has this key.
 pub fn token(version: Version, key: u64) -> u32 {
     match version {
-        Version::V0 => sha1(key)[0],
-        Version::V1 => sha256(key)[0],
+        Version::V0 => sha1(SHA1, &last_block(&halves(key), 8))[0],
+        Version::V1 => sha256(SHA256, &last_block(&halves(key), 8))[0],
     }
 }
 
 /// The initial data sequence number of whoever has this key.
 pub fn initial_sequence(version: Version, key: u64) -> u64 {
+    let block = last_block(&halves(key), 8);
     let (high, low) = match version {
         Version::V0 => {
-            let hash = sha1(key);
+            let hash = sha1(SHA1, &block);
             (hash[3], hash[4])
         }
         Version::V1 => {
-            let hash = sha256(key);
+            let hash = sha256(SHA256, &block);
             (hash[6], hash[7])
         }
     };
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The one block of a message of 8 bytes: the message, a bit, and its length in bits.
-fn block(key: u64) -> [u32; 16] {
-    let mut block = [0; 16];
-    block[..3].copy_from_slice(&[(key >> 32) as u32, key as u32, 1 << 31]);
-    block[15] = 64;
-    block
+/// The code of the end whose key and nonce stand first.
+pub fn proof(version: Version, keys: [u64; 2], nonces: [u32; 2]) -> [u32; 5] {
+    let (first, second) = (halves(keys[0]), halves(keys[1]));
+    let pad = |byte: u32| {
+        let mut block = [byte; 16];
+        for (word, key) in block.iter_mut().zip(first.into_iter().chain(second)) {
+            *word ^= key;
+        }
+        block
+    };
+    let (inner, outer) = (pad(0x3636_3636), pad(0x5c5c_5c5c));
+    // A padded key of 64 bytes, then the nonces; then the same with what came out.
+    match version {
+        Version::V0 => {
+            let hash = sha1(sha1(SHA1, &inner), &last_block(&nonces, 72));
+            sha1(sha1(SHA1, &outer), &last_block(&hash, 84))
+        }
+        Version::V1 => {
+            let hash = sha256(sha256(SHA256, &inner), &last_block(&nonces, 72));
+            let hash = sha256(sha256(SHA256, &outer), &last_block(&hash, 96));
+            std::array::from_fn(|at| hash[at])
+        }
+    }
 }
 
-fn sha1(key: u64) -> [u32; 5] {
-    const START: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
-    let mut words = [0u32; 80];
-    words[..16].copy_from_slice(&block(key));
-    for at in 16..80 {
-        words[at] = (words[at - 3] ^ words[at - 8] ^ words[at - 14] ^ words[at - 16]).rotate_left(1);
-    }
-    let [mut a, mut b, mut c, mut d, mut e] = START;
-    for (round, word) in words.into_iter().enumerate() {
-        let (mixed, constant) = match round / 20 {
-            0 => (b & c | !b & d, 0x5a82_7999u32),
-            1 => (b ^ c ^ d, 0x6ed9_eba1),
-            2 => (b & c | b & d | c & d, 0x8f1b_bcdc),
-            _ => (b ^ c ^ d, 0xca62_c1d6),
-        };
-        let next =
-            a.rotate_left(5).wrapping_add(mixed).wrapping_add(e).wrapping_add(constant).wrapping_add(word);
-        (a, b, c, d, e) = (next, a, b.rotate_left(30), c, d);
-    }
-    let end = [a, b, c, d, e];
-    std::array::from_fn(|at| START[at].wrapping_add(end[at]))
+/// The first 64 bits of a code, which the answer to a join has.
+pub fn short(proof: [u32; 5]) -> u64 {
+    u64::from(proof[0]) << 32 | u64::from(proof[1])
 }
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
-const ROUNDS: [u32; 64] = [
-    0x428a_2f98,
-    0x7137_4491,
-    0xb5c0_fbcf,
-    0xe9b5_dba5,
-    0x3956_c25b,
-    0x59f1_11f1,
-    0x923f_82a4,
-    0xab1c_5ed5,
-    0xd807_aa98,
-    0x1283_5b01,
-    0x2431_85be,
-    0x550c_7dc3,
-    0x72be_5d74,
-    0x80de_b1fe,
-    0x9bdc_06a7,
-    0xc19b_f174,
-    0xe49b_69c1,
-    0xefbe_4786,
-    0x0fc1_9dc6,
-    0x240c_a1cc,
-    0x2de9_2c6f,
-    0x4a74_84aa,
-    0x5cb0_a9dc,
-    0x76f9_88da,
-    0x983e_5152,
-    0xa831_c66d,
-    0xb003_27c8,
-    0xbf59_7fc7,
-    0xc6e0_0bf3,
-    0xd5a7_9147,
-    0x06ca_6351,
-    0x1429_2967,
-    0x27b7_0a85,
-    0x2e1b_2138,
-    0x4d2c_6dfc,
-    0x5338_0d13,
-    0x650a_7354,
-    0x766a_0abb,
-    0x81c2_c92e,
-    0x9272_2c85,
-    0xa2bf_e8a1,
-    0xa81a_664b,
-    0xc24b_8b70,
-    0xc76c_51a3,
-    0xd192_e819,
-    0xd699_0624,
-    0xf40e_3585,
-    0x106a_a070,
-    0x19a4_c116,
-    0x1e37_6c08,
-    0x2748_774c,
-    0x34b0_bcb5,
-    0x391c_0cb3,
-    0x4ed8_aa4a,
-    0x5b9c_ca4f,
-    0x682e_6ff3,
-    0x748f_82ee,
-    0x78a5_636f,
-    0x84c8_7814,
-    0x8cc7_0208,
-    0x90be_fffa,
-    0xa450_6ceb,
-    0xbef9_a3f7,
-    0xc671_78f2,
-];
-
-fn sha256(key: u64) -> [u32; 8] {
-    const START: [u32; 8] = [
-        0x6a09_e667,
-        0xbb67_ae85,
-        0x3c6e_f372,
-        0xa54f_f53a,
-        0x510e_527f,
-        0x9b05_688c,
-        0x1f83_d9ab,
-        0x5be0_cd19,
-    ];
-    let mut words = [0u32; 64];
-    words[..16].copy_from_slice(&block(key));
-    for at in 16..64 {
-        let (early, late) = (words[at - 15], words[at - 2]);
-        let first = early.rotate_right(7) ^ early.rotate_right(18) ^ (early >> 3);
-        let second = late.rotate_right(17) ^ late.rotate_right(19) ^ (late >> 10);
-        words[at] = words[at - 16].wrapping_add(first).wrapping_add(words[at - 7]).wrapping_add(second);
-    }
-    let mut s = START;
-    for (word, constant) in words.into_iter().zip(ROUNDS) {
-        let choice = s[4] & s[5] ^ !s[4] & s[6];
-        let majority = s[0] & s[1] ^ s[0] & s[2] ^ s[1] & s[2];
-        let low = s[4].rotate_right(6) ^ s[4].rotate_right(11) ^ s[4].rotate_right(25);
-        let high = s[0].rotate_right(2) ^ s[0].rotate_right(13) ^ s[0].rotate_right(22);
-        let first = s[7].wrapping_add(low).wrapping_add(choice).wrapping_add(constant).wrapping_add(word);
-        s = [
-            first.wrapping_add(high.wrapping_add(majority)),
-            s[0],
-            s[1],
-            s[2],
-            s[3].wrapping_add(first),
-            s[4],
-            s[5],
-            s[6],
-        ];
-    }
-    std::array::from_fn(|at| START[at].wrapping_add(s[at]))
+fn halves(key: u64) -> [u32; 2] {
+    [(key >> 32) as u32, key as u32]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
+
     #[test]
     fn tokens_are_those_of_a_live_handshake() {
         // Keys and tokens of a Linux handshake of version 1, and what version 0 makes of the second key.
-        assert_eq!(token(Version::V1, 0xc6e4_dbd3_8c69_e6ed), 0xe9d6_2dff);
-        assert_eq!(token(Version::V1, 0xeffb_bbc6_6711_9fcb), 0xe7c7_6f1d);
-        assert_eq!(token(Version::V0, 0xeffb_bbc6_6711_9fcb), 0x8955_fe03);
+        assert_eq!(token(Version::V1, KEYS[0]), 0xe9d6_2dff);
+        assert_eq!(token(Version::V1, KEYS[1]), 0xe7c7_6f1d);
+        assert_eq!(token(Version::V0, KEYS[1]), 0x8955_fe03);
+    }
+
+    #[test]
+    fn proofs_are_those_of_another_implementation_of_hmac() {
+        // Python's hmac, over the bytes of the nonces under the bytes of the keys.
+        let nonces = [0x0123_4567, 0x89ab_cdef];
+        assert_eq!(
+            proof(Version::V1, KEYS, nonces),
+            [0x75e1_a7ee, 0x3d5e_ba8a, 0xf95d_cf0c, 0x521c_c440, 0xd60c_27a9]
+        );
+        assert_eq!(
+            proof(Version::V0, KEYS, nonces),
+            [0x8384_46e6, 0xde8e_b01b, 0x443d_6322, 0xea14_2c75, 0x264d_1d99]
+        );
+        assert_eq!(short(proof(Version::V1, KEYS, nonces)), 0x75e1_a7ee_3d5e_ba8a);
     }
 }

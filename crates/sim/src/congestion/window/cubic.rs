@@ -136,15 +136,16 @@ impl Cubic {
         if self.w_max <= segments {
             (self.k, self.origin) = (0.0, segments);
         } else {
-            self.k = ((self.w_max - segments) / self.p.c).cbrt();
+            self.k = ((self.w_max - segments) / self.p.c).powf(1.0 / 3.0);
             self.origin = self.w_max;
         }
     }
 
     /// Where the cubic is at a time since the epoch began, in segments.
     fn target(&self, seconds: f64) -> f64 {
-        let distance = self.p.c * (seconds - self.k).powi(3);
-        self.origin + if self.p.whole_segments { distance.trunc() } else { distance }
+        let ahead = seconds - self.k;
+        let distance = self.p.c * ahead.abs().powf(3.0);
+        self.origin + if self.p.whole_segments { distance.trunc() } else { distance }.copysign(ahead)
     }
 
     /// Segments to be acknowledged for one more in the window.

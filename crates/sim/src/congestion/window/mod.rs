@@ -8,7 +8,9 @@
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`].
 
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
+pub mod coupled;
 pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
@@ -16,11 +18,14 @@ pub mod newreno;
 pub mod vegas;
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 pub mod situations;
 
 use super::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use coupled::{Subflow, balia, lia, olia};
 
 /// The threshold of a flow that has not met congestion.
 pub const NO_THRESHOLD: u64 = u64::MAX;
@@ -95,6 +100,30 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The sender had nothing more to send when it sent the packet.
     pub app_limited: bool,
+    /// ns-3.35: the last rate that was taken, which an invalid sample leaves in force; bits per second. And whether there was
+    /// anything to take a sample of.
+    pub kept: Rate,
+    pub valid: bool,
+    /// Bytes in flight when the packet was sent, itself included.
+    pub in_flight: u64,
+    /// Bytes that were found to be lost since then.
+    pub lost: u64,
+}
+
+/// A segment that has just been found to be lost.
+#[derive(Debug, Clone, Copy)]
+pub struct LostSegment {
+    pub now: Time,
+    pub first: u64,
+    pub bytes: u64,
+    /// Bytes in flight when it was sent, itself included.
+    pub in_flight: u64,
+    /// Bytes that were found to be lost since then, its own included.
+    pub lost_since: u64,
+    /// The sender had nothing more to send when it sent it.
+    pub app_limited: bool,
+    /// Bytes delivered since the flow began.
+    pub delivered_ever: u64,
 }
 
 impl RateSample {
@@ -126,6 +155,8 @@ pub struct Acked {
     pub acknowledged: u64,
     /// Next byte that has never been sent.
     pub next: u64,
+    /// The byte after the segment sent last: `next`, unless the transport takes one sent again for the last (ns-3.35).
+    pub cursor: u64,
     /// A round-trip time, as the profile gives it: the sample, or the smoothed time.
     pub rtt: Option<Time>,
     /// The least of these so far; [`Time::MAX`] before the first.
@@ -164,7 +195,13 @@ pub struct Change {
     pub to: State,
     /// Next byte that has never been sent.
     pub next: u64,
+    /// The byte after the segment sent last, as in [`Acked`].
+    pub cursor: u64,
     pub in_flight: u64,
+    /// Bytes that the acknowledgement at work says have arrived.
+    pub delivered: u64,
+    /// The round-trip time as controllers see it.
+    pub rtt: Option<Time>,
 }
 
 /// What is fixed for a flow when it starts.
@@ -184,6 +221,8 @@ pub struct WindowContext {
 pub trait WindowController {
     /// The connection is established.
     fn on_start(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// A segment is found to be lost; only with [`WindowController::needs_rate`].
+    fn on_lost(&mut self, _lost: &LostSegment, _window: &CongestionWindow) {}
     /// Every acknowledgement, in every state, before anything else.
     fn on_feedback(&mut self, _ack: &Acked, _window: &mut CongestionWindow) {}
     /// An acknowledgement that moves on while the window may grow (open, or after a timeout); with
@@ -202,6 +241,13 @@ pub trait WindowController {
     }
     /// A packet leaves, with nothing else in flight before it, after idling.
     fn on_restart(&mut self, _now: Time, _window: &mut CongestionWindow) {}
+    /// The subflows of the multipath connection that this law's flow, `own` among them, belongs to, as they are before the next
+    /// acknowledgement. Only for laws that couple them ([`WindowParameters::COUPLES`]).
+    fn couple(&mut self, _subflows: &[Subflow], _own: usize) {}
+    /// Bytes between the last two losses, or since the last one, for those who couple by it.
+    fn between_losses(&self) -> u64 {
+        0
+    }
     /// Internals worth watching, as (name with unit, value).
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
@@ -210,6 +256,8 @@ pub trait WindowController {
 pub trait WindowParameters: Sized {
     type State: WindowController;
     const DOC: SchemeDoc;
+    /// It couples the subflows of a multipath connection, and is for these only.
+    const COUPLES: bool = false;
     fn read(p: &mut Parameters, profile: Profile) -> Self;
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
@@ -250,6 +298,13 @@ macro_rules! registry {
                 }
             }
 
+            /// It couples the subflows of a multipath connection.
+            pub fn couples(&self) -> bool {
+                match self {
+                    $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::COUPLES,)*
+                }
+            }
+
             /// The law of a new flow.
             pub fn start(&self, flow: &WindowContext) -> WindowLaw {
                 match self {
@@ -270,17 +325,24 @@ macro_rules! registry {
 }
 
 registry! {
+    Balia = balia::BaliaParameters;
     Bbr = bbr::BbrParameters;
+    Bbr3 = bbr3::Bbr3Parameters;
     Bic = bic::BicParameters;
     Cubic = cubic::CubicParameters;
     Dctcp = dctcp::DctcpParameters;
+    Lia = lia::LiaParameters;
     NewReno = newreno::NewRenoParameters;
+    Olia = olia::OliaParameters;
     Vegas = vegas::VegasParameters;
 }
 
 impl WindowController for WindowLaw {
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
         each!(self, law => law.on_start(now, window))
+    }
+    fn on_lost(&mut self, lost: &LostSegment, window: &CongestionWindow) {
+        each!(self, law => law.on_lost(lost, window))
     }
     #[inline]
     fn on_feedback(&mut self, ack: &Acked, window: &mut CongestionWindow) {
@@ -305,6 +367,12 @@ impl WindowController for WindowLaw {
     }
     fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         each!(self, law => law.on_restart(now, window))
+    }
+    fn couple(&mut self, subflows: &[Subflow], own: usize) {
+        each!(self, law => law.couple(subflows, own))
+    }
+    fn between_losses(&self) -> u64 {
+        each!(self, law => law.between_losses())
     }
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         each!(self, law => law.internals(out))

@@ -84,10 +84,14 @@ impl Reno {
     }
 
     pub fn grow(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        if window.in_slow_start() {
-            return self.growth.slow_start(ack, window);
+        if !window.in_slow_start() {
+            return self.avoid(ack, window);
         }
-        self.avoid(ack, window);
+        self.growth.slow_start(ack, window);
+        // By acknowledgements, further segments of one that reaches the threshold count in avoidance.
+        if !self.growth.by_bytes && ack.segments > 1 && !window.in_slow_start() {
+            self.avoid(ack, window);
+        }
     }
 
     /// Congestion avoidance.

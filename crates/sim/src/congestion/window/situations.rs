@@ -1,5 +1,8 @@
 //! Situations in which window controllers are tested alone: a path of one bottleneck, segment by segment, in which the law
-//! is all that there is to see. Tables have one line for every few round trips: window and threshold in segments, RTT.
+//! is all that there is to see. Tables have one line for every few round trips: window and threshold in segments, RTT. All laws side by
+//! side, a situation at a time, are in `golden.rs`.
+//!
+//! A law that paces fills the path as its rate lets it: what it sends in a round trip beyond what the link takes in that time waits.
 
 use super::*;
 use crate::parameters::Nothing;
@@ -40,6 +43,7 @@ pub fn acked(segment: u64) -> Acked {
         in_flight: 9 * MSS,
         acknowledged: segment * MSS,
         next: (segment + 10) * MSS,
+        cursor: (segment + 10) * MSS,
         rtt: Some(Time::from_ms(20)),
         min_rtt: Time::from_ms(20),
         rate: RateSample::default(),
@@ -51,7 +55,7 @@ pub fn acked(segment: u64) -> Acked {
 
 /// What happens to a flow on its way.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Event {
+pub enum Event {
     /// Segments are lost in the round of this number; more than one, as bursts are.
     Lost(u64),
     /// All that is out is lost: the timeout expires.
@@ -68,20 +72,45 @@ enum Event {
 const BUFFER: u64 = 60;
 
 /// A link of one segment a millisecond, 20 ms from end to end and back.
-struct Path {
+pub struct Path {
     base: Time,
     now: Time,
     sent: u64,
     /// Segments that wait, as the last round left them.
     queue: u64,
+    /// A law that steers recovery is in it, until the round trip after the loss is over.
+    recovering: bool,
     events: Vec<Event>,
 }
 
 impl Path {
+    fn new(events: &[Event]) -> Path {
+        Path {
+            base: Time::from_ms(20),
+            now: Time::ZERO,
+            sent: 0,
+            queue: 0,
+            recovering: false,
+            events: events.to_vec(),
+        }
+    }
+
+    /// The window in segments after each of so many round trips.
+    pub fn windows(law: &mut dyn WindowController, rounds: u64, events: &[Event]) -> Vec<u64> {
+        let mut path = Path::new(events);
+        let mut w = window();
+        law.on_start(Time::ZERO, &mut w);
+        let mut windows = Vec::new();
+        for round in 1..=rounds {
+            path.round(law, &mut w, round);
+            windows.push(w.cwnd / MSS);
+        }
+        windows
+    }
+
     /// Round trips of the law: a window goes out, the link takes a millisecond for each segment, each is acknowledged.
     fn table(law: &mut dyn WindowController, rounds: u64, every: u64, events: &[Event]) -> String {
-        let mut path =
-            Path { base: Time::from_ms(20), now: Time::ZERO, sent: 0, queue: 0, events: events.to_vec() };
+        let mut path = Path::new(events);
         let mut w = window();
         law.on_start(Time::ZERO, &mut w);
         let mut table = "\n    ms  cwnd ssthresh    rtt\n".to_string();
@@ -98,6 +127,16 @@ impl Path {
     }
 
     fn round(&mut self, law: &mut dyn WindowController, w: &mut CongestionWindow, round: u64) -> Time {
+        let recovering = self.recovering;
+        let rtt = self.act(law, w, round);
+        if recovering {
+            self.recovering = false;
+            self.change(law, w, State::Recovery, State::Open);
+        }
+        rtt
+    }
+
+    fn act(&mut self, law: &mut dyn WindowController, w: &mut CongestionWindow, round: u64) -> Time {
         for event in self.events.clone() {
             match event {
                 Event::Longer(at, by) if at == round => self.base += by,
@@ -108,13 +147,37 @@ impl Path {
         }
         let limited =
             self.events.iter().any(|e| matches!(e, Event::AppLimited(a, b) if (*a..=*b).contains(&round)));
-        let segments = if limited { (w.cwnd / MSS / 4).max(1) } else { (w.cwnd / MSS).max(1) };
+        let segments = self.in_flight(w);
+        let segments = if limited { (segments / 4).max(1) } else { segments };
         let kmin =
             self.events.iter().find_map(|e| if let Event::MarksAbove(k) = e { Some(*k) } else { None });
         let per_ms = self.base.0 / 1_000_000_000;
         if segments > per_ms + BUFFER {
             return self.recover(law, w);
         }
+        self.acknowledge(law, w, segments, (limited, 0), kmin)
+    }
+
+    /// Segments in flight: the window, or what pacing makes of the last round trip.
+    fn in_flight(&self, w: &CongestionWindow) -> u64 {
+        let (window, path) = ((w.cwnd / MSS).max(1), self.base.0 / 1_000_000_000);
+        let Some(rate) = w.pacing else { return window };
+        let last = self.base + Time::from_ms(self.queue);
+        let (sent, taken) = (rate.bytes_in(last).0 / MSS + self.queue, last.0 / 1_000_000_000);
+        let paced = if sent > taken { path + sent - taken } else { rate.bytes_in(self.base).0 / MSS };
+        window.min(paced.max(1))
+    }
+
+    /// A round trip of so many segments that arrive, while the application may limit the sender, and so many others are lost.
+    fn acknowledge(
+        &mut self,
+        law: &mut dyn WindowController,
+        w: &mut CongestionWindow,
+        segments: u64,
+        (limited, lost): (bool, u64),
+        kmin: Option<u64>,
+    ) -> Time {
+        let per_ms = self.base.0 / 1_000_000_000;
         let (start, first) = (self.now, self.sent);
         self.sent += segments;
         let queue = segments.saturating_sub(per_ms);
@@ -132,15 +195,21 @@ impl Path {
                 rtt: Some(self.base + Time::from_ms(waits)),
                 min_rtt: self.base,
                 next: (self.sent + segment) * MSS,
+                cursor: (self.sent + segment) * MSS,
                 prior_in_flight: segments * MSS,
                 in_flight: segments * MSS,
                 window_limited: !limited,
                 marked,
+                state: if self.recovering { State::Recovery } else { State::Open },
+                lost: if segment == 1 { lost * MSS } else { 0 },
                 rate: RateSample {
                     delivered: segments.min(per_ms) * MSS,
                     interval: self.base,
                     prior_delivered: first * MSS,
                     app_limited: limited,
+                    in_flight: (segments + lost) * MSS,
+                    lost: lost * MSS,
+                    ..RateSample::default()
                 },
                 ..acked(first + segment)
             };
@@ -149,8 +218,11 @@ impl Path {
                 cut = true;
                 let mark = Congestion { now: self.now, in_flight: segments * MSS, by: Signal::Mark };
                 w.ssthresh = law.on_congestion(&mark, w);
-                w.cwnd = w.ssthresh;
-            } else if !cut {
+                if !law.steers_recovery() {
+                    w.cwnd = w.ssthresh;
+                }
+            }
+            if !cut || law.steers_recovery() {
                 law.on_ack(&ack, w);
             }
         }
@@ -158,12 +230,24 @@ impl Path {
     }
 
     fn change(&self, law: &mut dyn WindowController, w: &mut CongestionWindow, from: State, to: State) {
-        let change = Change { now: self.now, from, to, next: self.sent * MSS, in_flight: w.cwnd };
+        let change = Change {
+            now: self.now,
+            from,
+            to,
+            next: self.sent * MSS,
+            cursor: self.sent * MSS,
+            in_flight: w.cwnd.min(self.base.0 / 1_000_000_000 * MSS + BUFFER * MSS),
+            delivered: 0,
+            rtt: None,
+        };
         law.on_state(&change, w);
     }
 
     /// One round trip of fast recovery.
     fn recover(&mut self, law: &mut dyn WindowController, w: &mut CongestionWindow) -> Time {
+        if law.steers_recovery() {
+            return self.lose(law, w);
+        }
         self.change(law, w, State::Open, State::Recovery);
         let congestion = Congestion { now: self.now, in_flight: w.cwnd, by: Signal::Loss };
         w.ssthresh = law.on_congestion(&congestion, w);
@@ -174,7 +258,31 @@ impl Path {
         self.base
     }
 
+    /// The same of a law that steers it: what does not fit is lost, or a segment; the others arrive.
+    fn lose(&mut self, law: &mut dyn WindowController, w: &mut CongestionWindow) -> Time {
+        let segments = self.in_flight(w);
+        let lost = segments.saturating_sub(self.base.0 / 1_000_000_000 + BUFFER).max(1);
+        if !self.recovering {
+            self.recovering = true;
+            self.change(law, w, State::Open, State::Recovery);
+        }
+        for number in 1..=lost {
+            let lost = LostSegment {
+                now: self.now,
+                first: (self.sent + 2 * number) * MSS,
+                bytes: MSS,
+                in_flight: segments * MSS,
+                lost_since: number * MSS,
+                app_limited: false,
+                delivered_ever: self.sent * MSS,
+            };
+            law.on_lost(&lost, w);
+        }
+        self.acknowledge(law, w, (segments - lost).max(1), (false, lost), None)
+    }
+
     fn time_out(&mut self, law: &mut dyn WindowController, w: &mut CongestionWindow) -> Time {
+        self.recovering = false;
         let congestion = Congestion { now: self.now, in_flight: w.cwnd, by: Signal::Timeout };
         w.ssthresh = law.on_congestion(&congestion, w);
         w.cwnd = MSS;
@@ -186,7 +294,7 @@ impl Path {
     }
 }
 
-fn law(kind: &str) -> WindowLaw {
+pub fn law(kind: &str) -> WindowLaw {
     let config = WindowConfig::read(kind, &mut Parameters::new(&mut Nothing::default()), Profile::Rfc);
     config.expect("a known law").start(&flow())
 }

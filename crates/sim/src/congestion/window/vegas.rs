@@ -46,6 +46,8 @@ pub struct VegasParameters {
     pub beta: u64,
     pub gamma: u64,
     pub halves: bool,
+    /// Segments below which a decision does not go.
+    pub least: u64,
     pub growth: Growth,
 }
 
@@ -63,7 +65,16 @@ impl WindowParameters for VegasParameters {
             p.complain("beta", format!("expected at least alpha ({alpha}), found {beta}"));
         }
         let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
-        VegasParameters { alpha, beta, gamma, halves: loss == "half", growth: Growth::read(p, profile) }
+        let help = "segments below which a decision does not bring the window (Linux: 2; ns3-3.35: 1)";
+        let least = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
+        VegasParameters {
+            alpha,
+            beta,
+            gamma,
+            halves: loss == "half",
+            least,
+            growth: Growth::read(p, profile),
+        }
     }
 
     fn start(&self, _flow: &WindowContext) -> Vegas {
@@ -113,13 +124,13 @@ impl Vegas {
         self.diff = segments - fits.min(segments);
         if window.in_slow_start() {
             if self.diff > self.p.gamma {
-                window.cwnd = segments.min(fits + 1).max(2) * window.mss;
+                window.cwnd = segments.min(fits + 1).max(self.p.least) * window.mss;
                 window.ssthresh = Vegas::lowered(window);
             } else {
                 self.reno.slow_start(ack, window);
             }
         } else if self.diff > self.p.beta {
-            window.cwnd = (segments - 1).max(2) * window.mss;
+            window.cwnd = (segments - 1).max(self.p.least) * window.mss;
             window.ssthresh = Vegas::lowered(window);
         } else if self.diff < self.p.alpha {
             window.cwnd = (segments + 1) * window.mss;
@@ -147,7 +158,7 @@ impl WindowController for Vegas {
             }
             return;
         }
-        self.round_end = ack.next;
+        self.round_end = ack.cursor;
         if self.samples < FEWEST_SAMPLES {
             self.reno.grow(ack, window);
         } else if ack.window_limited {
@@ -167,7 +178,7 @@ impl WindowController for Vegas {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         self.active = change.to == State::Open;
         if self.active {
-            self.round_end = change.next;
+            self.round_end = change.cursor;
             self.samples = 0;
             self.least = Time::MAX;
         }

@@ -196,10 +196,7 @@ impl Calendar {
     /// Puts an event among those of the slot at work: there is room where those were that have happened.
     fn insert(&mut self, event: Waiting) {
         if self.at == 0 {
-            self.at = self.order.len();
-            self.order.resize(2 * self.at, LAST);
-            self.order.rotate_right(self.at);
-            self.end += self.at;
+            self.make_room();
         }
         let from = self.at;
         let far = (from + NEAR).min(self.end);
@@ -215,6 +212,18 @@ impl Calendar {
         }
         self.order[to - 1] = event;
         self.at = from - 1;
+    }
+
+    /// Moves what is to happen further back, so that there is room before it.
+    #[cold]
+    fn make_room(&mut self) {
+        let waiting = self.end + 1;
+        let room = waiting.max(NEAR);
+        if self.order.len() < waiting + room {
+            self.order.resize(2 * (waiting + room), LAST);
+        }
+        self.order.copy_within(..waiting, room);
+        (self.at, self.end) = (room, self.end + room);
     }
 
     /// Takes out the next event if it comes before `limit`, with its node where events are ordered by that. Limits do not go

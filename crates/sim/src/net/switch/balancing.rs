@@ -2,15 +2,18 @@
 //! switches whose balancer asks for it come here.
 
 use super::{Switch, departs};
-use crate::balance::{Balancer, Hula, Ports, Side};
+use crate::balance::{Balancer, Hula, Passing, Ports, Side, SubflowMark, mark_of};
 use crate::config::Compat;
+use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
+use crate::net::host::TRAIL_SHIFT;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
+use crate::transport::mptcp;
 use crate::units::{Rate, Time};
 
 impl Switch {
@@ -60,6 +63,38 @@ impl Switch {
         net.headers.set(id, header);
     }
 
+    /// A ToR reads what set-up of MPTCP connections passes, marks the packets of its hosts, and takes marks out of those for them.
+    #[inline(never)]
+    pub(super) fn mark(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
+        let Balancer::Hula(hula) = &mut self.balancer else { return };
+        let packet = &net.packets[id];
+        let control = packet.kind == PacketKind::Control;
+        let carries = control && packet.telemetry != NONE;
+        let options = carries.then(|| mptcp::option_bytes(&net.stacks.numbers(packet.telemetry)));
+        let (_, subflow) = mptcp::subflow_of(packet);
+        let passing = Passing {
+            flow: u64::from(packet.flow) << 8 | u64::from(subflow),
+            reset: control && matches!(packet.code(), mptcp::code::RESET | mptcp::code::GIVEN_UP),
+            syn: control && packet.code() == mptcp::code::SYN,
+            options: options.as_ref().map(|bytes| &bytes[..]).or(control.then_some(&[])),
+        };
+        let mut carried = net.headers.get(id);
+        let more = hula.passes(&passing, packet.dst, port - self.first_port, &mut carried, net.now);
+        net.headers.set(id, carried);
+        let packet = &mut net.packets[id];
+        packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
+    }
+
+    /// A packet's trail: one switch more, and which way it took there.
+    #[inline(never)]
+    pub(super) fn leave_trail(&self, net: &mut Partition, out: u32, id: PacketId) {
+        let trail = net.trails.get(id);
+        let (passed, path) = ((trail >> TRAIL_SHIFT) + 1, trail & ((1 << TRAIL_SHIFT) - 1));
+        let here = u64::from(self.node) << 32 | u64::from(out);
+        let path = mix64(path ^ mix64(here)) & ((1 << TRAIL_SHIFT) - 1);
+        net.trails.set(id, passed.min(255) << TRAIL_SHIFT | path);
+    }
+
     /// When its timer comes up first; none: it has none.
     pub fn first_timer(&self) -> Option<Time> {
         match &self.balancer {
@@ -88,7 +123,7 @@ impl Switch {
         let local = port - self.first_port;
         let Balancer::Hula(hula) = &mut self.balancer else { return };
         let allowed = leads_to(routes, self.row, hula.host_on(tor), local);
-        let seen = OwnPorts { net, first: self.first_port };
+        let seen = OwnPorts { net, first: self.first_port, packet: NONE };
         let Some(utilisation) = hula.hear(tor, said, local, allowed, &seen) else { return };
         self.send_probes(net, routes, tor, utilisation, |hula, to| hula.passes_on(local, to));
     }
@@ -121,10 +156,18 @@ impl Switch {
                 size: hula.probe_size(),
                 src: tor,
                 aux: u32::from(utilisation),
+                class: hula.probe_class(),
+                wire_class: hula.probe_class(),
+                ingress: local as u16,
                 telemetry: NONE,
                 ..Packet::default()
             };
+            let class = probe.class;
             let id = net.packets.insert(probe);
+            if class > 0 {
+                self.queue(net, port, id);
+                continue;
+            }
             // Class 0: before all others; only a queue with a buffer of its own refuses it.
             let queue = &mut net.ports[port as usize].queue;
             if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
@@ -148,6 +191,8 @@ fn leads_to(routes: &Routes, row: Row, host: u32, port: u32) -> bool {
 pub(super) struct OwnPorts<'a> {
     pub net: &'a Partition,
     pub first: PortId,
+    /// The packet to be sent; [`NONE`]: none.
+    pub packet: PacketId,
 }
 
 impl OwnPorts<'_> {
@@ -167,5 +212,8 @@ impl Ports for OwnPorts<'_> {
     }
     fn rate(&self, port: u32) -> Rate {
         self.port(port).line.rate
+    }
+    fn mark(&self) -> Option<SubflowMark> {
+        mark_of(self.net.headers.get(self.packet))
     }
 }

@@ -4,12 +4,21 @@
 //! free; one that finds none is not counted in this window. The alternatives: the newcomer takes over the last stage's slot,
 //! and exact counts.
 //!
-//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code. Differs from the source: a hash of our own (theirs is Murmur3
-//! over the five-tuple), so other flows collide, as often.
+//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code. Differs from the source: a hash of our own, so other flows collide,
+//! as often; whoever adds bytes may give other hashes: theirs are Murmur3 over the five-tuple ([`crate::queue::five_tuple`]) with
+//! the perturbations 0 and 2022.
 
 use crate::config::CacheKind;
 use crate::engine::random::mix64;
 use rustc_hash::FxHashMap;
+
+/// Between the hashes of two stages, in the authors' code.
+pub const PERTURBATION: u32 = 2022;
+
+/// Our own hash of a flow at a stage.
+pub fn own_hash(flow: u64, stage: u32) -> u64 {
+    mix64(flow ^ mix64(u64::from(stage) + 1))
+}
 
 #[derive(Debug, Clone)]
 pub struct FlowCache {
@@ -40,7 +49,8 @@ impl FlowCache {
         FlowCache { kind, slots, stages, exact: Vec::new(), places: FxHashMap::default(), missed: 0 }
     }
 
-    pub fn add(&mut self, flow: u64, bytes: u64) {
+    /// Counts bytes of a flow, whose hash at each stage is given.
+    pub fn add(&mut self, flow: u64, bytes: u64, hash: impl Fn(u32) -> u64) {
         if bytes == 0 {
             return;
         }
@@ -55,7 +65,7 @@ impl FlowCache {
         }
         let last = self.stages.len() - 1;
         for (number, stage) in self.stages.iter_mut().enumerate() {
-            let place = (mix64(flow ^ mix64(number as u64 + 1)) % self.slots as u64) as usize;
+            let place = (hash(number as u32) % self.slots as u64) as usize;
             let slot = &mut stage[place];
             if slot.bytes == 0 || slot.flow == flow {
                 *slot = Slot { flow, bytes: slot.bytes + bytes };
@@ -70,7 +80,7 @@ impl FlowCache {
     }
 
     /// What was counted since the cache was emptied, in no order that matters.
-    pub fn counts(&self) -> impl Iterator<Item = Slot> + '_ {
+    pub fn counts(&self) -> impl Iterator<Item = Slot> + Clone + '_ {
         let staged = self.stages.iter().flatten().copied().filter(|slot| slot.bytes > 0);
         self.exact.iter().copied().chain(staged)
     }
@@ -86,6 +96,10 @@ impl FlowCache {
 mod tests {
     use super::*;
 
+    fn add(cache: &mut FlowCache, flow: u64, bytes: u64) {
+        cache.add(flow, bytes, |stage| own_hash(flow, stage));
+    }
+
     fn counted(cache: &FlowCache) -> Vec<(u64, u64)> {
         let mut counts: Vec<(u64, u64)> = cache.counts().map(|slot| (slot.flow, slot.bytes)).collect();
         counts.sort_unstable();
@@ -96,11 +110,11 @@ mod tests {
     fn with_one_slot_a_stage_the_third_flow_is_missed() {
         let mut cache = FlowCache::new(CacheKind::FirstCome, 2, 1);
         for (flow, bytes) in [(7, 10), (8, 20), (9, 30), (7, 1), (8, 2)] {
-            cache.add(flow, bytes);
+            add(&mut cache, flow, bytes);
         }
         assert_eq!((counted(&cache), cache.missed), (vec![(7, 11), (8, 22)], 1));
         cache.clear();
-        cache.add(9, 30);
+        add(&mut cache, 9, 30);
         assert_eq!(counted(&cache), [(9, 30)]);
     }
 
@@ -108,7 +122,7 @@ mod tests {
     fn a_newcomer_takes_over_the_slot_where_it_may() {
         let mut cache = FlowCache::new(CacheKind::Overwrite, 1, 1);
         for (flow, bytes) in [(7, 10), (8, 20), (8, 5)] {
-            cache.add(flow, bytes);
+            add(&mut cache, flow, bytes);
         }
         assert_eq!((counted(&cache), cache.missed), (vec![(8, 25)], 0));
     }
@@ -116,7 +130,7 @@ mod tests {
     #[test]
     fn exact_counts_miss_nobody() {
         let mut cache = FlowCache::new(CacheKind::Exact, 1, 1);
-        (0..1000u64).for_each(|packet| cache.add(packet % 100, 3));
+        (0..1000u64).for_each(|packet| add(&mut cache, packet % 100, 3));
         assert_eq!(counted(&cache), (0..100).map(|flow| (flow, 30)).collect::<Vec<_>>());
     }
 
@@ -126,7 +140,7 @@ mod tests {
     fn collisions_are_as_many_as_random_hashing_makes() {
         let missed = |stages| {
             let mut cache = FlowCache::new(CacheKind::FirstCome, stages, 2048);
-            (0..1000).for_each(|flow| cache.add(flow, 1));
+            (0..1000).for_each(|flow| add(&mut cache, flow, 1));
             cache.missed
         };
         assert!((170..250).contains(&missed(1)), "{}", missed(1));

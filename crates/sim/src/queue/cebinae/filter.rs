@@ -5,9 +5,12 @@
 //! excess of both budgets are dropped. The counter never lags behind the line `rate x time`, so idle time earns no credit;
 //! dropped packets stay counted. Rotation makes the tail the head and takes one round's budget off the counters.
 //!
-//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down.
+//! Times are whole nanoseconds, as a switch counts them; products are exact and rounded down, or computed in floating point
+//! from seconds as the authors' code does, which is a byte less where a whole number just fails to come out.
 //!
-//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation.
+//! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
+
+use crate::config::{CebinaeConfig, Products};
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,7 @@ pub struct Filter {
     tick: u64,
     /// The hardware prototype's: a packet is judged with itself counted.
     counts_itself: bool,
+    products: Products,
     /// Start of the round that the head belongs to; moved on by rotation.
     base: u64,
     /// The time that the floor line is drawn to.
@@ -58,14 +62,20 @@ pub fn bytes_in(rate: u64, ns: u64) -> u64 {
     }
 }
 
+/// Seconds as the authors' simulator gives them.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 impl Filter {
-    pub fn new(round: u64, tick: u64, counts_itself: bool, rate: u64) -> Filter {
+    pub fn new(config: &CebinaeConfig, round: u64, rate: u64) -> Filter {
         let rates = [0, rate];
         let budgets = rates.map(|rate| bytes_in(rate, round));
         Filter {
             round,
-            tick,
-            counts_itself,
+            tick: config.virtual_round.ns().max(1),
+            counts_itself: config.counts_itself,
+            products: config.products,
             base: 0,
             round_time: 0,
             head: 0,
@@ -101,19 +111,51 @@ impl Filter {
         let since = self.round_time.saturating_sub(self.base);
         let (head, tail) = (self.rates[self.head][g], self.rates[1 - self.head][g]);
         if since / self.tick < self.round / self.tick {
-            return bytes_in(head, since);
+            return self.product(head, since);
         }
-        let bits = u128::from(head) * u128::from(self.round)
-            + u128::from(tail) * u128::from(since.saturating_sub(self.round));
-        (bits / 8_000_000_000) as u64
+        let beyond = since.saturating_sub(self.round);
+        match self.products {
+            Products::Exact => {
+                let bits = u128::from(head) * u128::from(self.round) + u128::from(tail) * u128::from(beyond);
+                (bits / 8_000_000_000) as u64
+            }
+            Products::Tables => bytes_in(head, self.round) + self.product(tail, beyond),
+            Products::Double => {
+                let first = head as f64 * seconds(self.round) / 8.0;
+                (first + tail as f64 * (self.seconds_since() - seconds(self.round)) / 8.0) as u64
+            }
+        }
+    }
+
+    /// Seconds of this round so far, as the difference of two times in floating point.
+    fn seconds_since(&self) -> f64 {
+        seconds(self.round_time) - seconds(self.base)
+    }
+
+    /// What passes at a rate in so much of this round.
+    fn product(&self, rate: u64, ns: u64) -> u64 {
+        let power = |of: u64| of.checked_ilog2().map_or(0, |log| 1 << log);
+        match self.products {
+            Products::Exact => bytes_in(rate, ns),
+            Products::Tables => bytes_in(power(rate), power(ns)),
+            Products::Double => (rate as f64 * self.seconds_since() / 8.0) as u64,
+        }
+    }
+
+    /// What passes at a rate in a round, which has a table of its own in hardware.
+    fn in_round(&self, rate: u64) -> u64 {
+        match self.products {
+            Products::Double => (rate as f64 * seconds(self.round) / 8.0) as u64,
+            Products::Exact | Products::Tables => bytes_in(rate, self.round),
+        }
     }
 
     /// A new round begins: the old head becomes the tail, with fresh rates.
     pub fn rotate(&mut self, fresh: ByGroup) {
         self.rates[self.head] = fresh;
-        self.budgets[self.head] = fresh.map(|rate| bytes_in(rate, self.round));
+        self.budgets[self.head] = fresh.map(|rate| self.in_round(rate));
         for g in 0..2 {
-            self.bytes[g] = self.bytes[g].saturating_sub(bytes_in(self.last[g], self.round));
+            self.bytes[g] = self.bytes[g].saturating_sub(self.in_round(self.last[g]));
         }
         self.base += self.round;
         self.head = 1 - self.head;

@@ -10,36 +10,44 @@
 //!
 //! Source: Yu, Sonchack and Liu, "Cebinae: Scalable In-network Fairness Augmentation", SIGCOMM 2022, as the authors' ns-3.35
 //! code has it (their commit cebcbdb); options of their Tofino prototype.
-//! Differs from the source: the hash of the flow cache ([`cache`]). The prototype's products by lookup tables are not there.
+//! Differs from the source: the hash of the flow cache where `ns3_senders` is not given ([`cache`]).
 //! *Parameters*: see `weftline explain cebinae`.
 //! Validated by: the hand-worked sequence and clock below; the authors' stored control traces of three rows, replayed bit for
 //! bit (`tests.rs`).
 
+mod accuracy;
 mod agent;
 mod cache;
 mod filter;
 mod read;
 
-use super::managed::{Bench, Discipline, List, PortPlace, Queued};
+use super::five_tuple::FiveTuples;
+use super::managed::{Bench, Cause, Discipline, List, PortPlace, Queued};
 use crate::config::{CebinaeConfig, Limit};
 use crate::units::{Rate, Time};
+pub use accuracy::{CacheErrors, CacheTrial};
 use agent::{Agent, Decision, WHOLE};
-use cache::FlowCache;
 #[cfg(test)]
 use cache::Slot;
+use cache::{FlowCache, PERTURBATION, own_hash};
 use filter::{Filter, Group, Passage};
 pub use read::read;
+
+/// The queue of packets that are not judged.
+const DEFAULT: usize = 2;
 
 #[derive(Debug, Clone)]
 pub struct Cebinae {
     config: CebinaeConfig,
     round: u64,
-    queues: [List; 2],
+    /// The two rounds', and the one of packets that are not judged.
+    queues: [List; 3],
     /// The queue that is served first.
     first: usize,
     filter: Filter,
     agent: Agent,
     cache: FlowCache,
+    tuples: Option<FiveTuples>,
     /// What the agent decided last; its rates are for the next queue that becomes the tail.
     decision: Decision,
     port_bytes: u64,
@@ -72,6 +80,24 @@ pub struct Tally {
     pub missed_by_cache: u64,
 }
 
+impl Tally {
+    /// What happened since `before`, as series show it: the share of the windows in which the link was saturated, flows made top in one
+    /// of those, the share of packets that waited for the next round, packets of flows that the cache missed. Shares of nothing are
+    /// left out.
+    pub fn since(&self, before: &Tally) -> Vec<(&'static str, f64)> {
+        let (windows, saturated) = (self.windows - before.windows, self.saturated - before.saturated);
+        let (head, tail) = (self.to_head - before.to_head, self.to_tail - before.to_tail);
+        let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
+        let values = [
+            ("saturated_share", share(saturated, windows)),
+            ("top_flows", share(self.top_flows - before.top_flows, saturated)),
+            ("tail_share", share(tail, head + tail)),
+            ("cache_misses", Some((self.missed_by_cache - before.missed_by_cache) as f64)),
+        ];
+        values.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect()
+    }
+}
+
 impl Cebinae {
     pub fn new(config: &CebinaeConfig, limit: Limit, place: &PortPlace) -> Cebinae {
         let rate = place.rate.0;
@@ -82,11 +108,12 @@ impl Cebinae {
         Cebinae {
             config: *config,
             round,
-            queues: [List::default(); 2],
+            queues: [List::default(); 3],
             first: 1,
-            filter: Filter::new(round, tick, config.counts_itself, rate),
+            filter: Filter::new(config, round, rate),
             agent,
             cache: FlowCache::new(config.cache, config.cache_stages, config.cache_slots),
+            tuples: FiveTuples::of(config.ns3_senders),
             decision,
             port_bytes: 0,
             rounds: 1,
@@ -94,6 +121,11 @@ impl Cebinae {
             due: round + tick + config.deadline.ns(),
             tally: Tally::default(),
         }
+    }
+
+    /// What the groups may send in the next round, in bit/s.
+    pub fn rates(&self) -> [u64; 2] {
+        self.decision.rates
     }
 
     /// What happened until now.
@@ -167,6 +199,18 @@ impl Cebinae {
         if self.config.by_hosts { cx.hosts_of(packet) } else { u64::from(packet.flow) }
     }
 
+    /// Counts bytes of the packet's flow.
+    fn count(&mut self, packet: &Queued, bytes: u64, cx: &Bench) {
+        let flow = self.flow_of(packet, cx);
+        match self.tuples {
+            None => self.cache.add(flow, bytes, |stage| own_hash(flow, stage)),
+            Some(tuples) => {
+                let hash = |stage: u32| cx.five_tuple(packet, tuples, stage.wrapping_mul(PERTURBATION));
+                self.cache.add(flow, bytes, |stage| u64::from(hash(stage)));
+            }
+        }
+    }
+
     fn group_of(&self, packet: &Queued, cx: &Bench) -> Group {
         let top = &self.decision.top;
         let is_top = packet.data && !top.is_empty() && top.binary_search(&self.flow_of(packet, cx)).is_ok();
@@ -187,21 +231,21 @@ impl Discipline for Cebinae {
         let now = cx.now.ns();
         self.keep_time(now);
         let group = self.group_of(&packet, cx);
-        let passage = match self.config.only_saturated && !self.decision.saturated {
-            true => Passage::Head,
-            false => self.filter.pass(group, u64::from(packet.size), now),
-        };
+        let judged = !self.config.only_saturated || self.decision.saturated;
+        let passage =
+            if judged { self.filter.pass(group, u64::from(packet.size), now) } else { Passage::Head };
         let queue = match passage {
+            Passage::Head if !judged && self.config.default_queue => DEFAULT,
             Passage::Head => self.filter.head,
             Passage::Tail => 1 - self.filter.head,
             Passage::Drop => {
                 self.tally.dropped_by_filter += 1;
-                return cx.drop(packet);
+                return cx.drop(packet, Cause::Filter);
             }
         };
         if !self.has_room(queue, packet.size, cx) {
             self.tally.dropped_by_buffer += 1;
-            return cx.drop(packet);
+            return cx.drop(packet, Cause::Buffer);
         }
         match passage {
             Passage::Head => self.tally.to_head += 1,
@@ -212,18 +256,19 @@ impl Discipline for Cebinae {
 
     fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
         self.keep_time(cx.now.ns());
-        let queue = if self.queues[self.first].packets > 0 { self.first } else { 1 - self.first };
+        let order = [self.first, 1 - self.first, DEFAULT];
+        let queue = order.into_iter().find(|&queue| self.queues[queue].packets > 0)?;
         let packet = cx.waiting.pop(&mut self.queues[queue])?;
         self.port_bytes += u64::from(packet.size);
         if packet.data {
             let bytes = packet.size.saturating_sub(self.config.cache_header);
-            self.cache.add(self.flow_of(&packet, cx), u64::from(bytes));
+            self.count(&packet, u64::from(bytes), cx);
         }
         Some(packet)
     }
 
     fn forget(&mut self) {
-        self.queues = [List::default(); 2];
+        self.queues = [List::default(); 3];
     }
 
     /// Rates in force stay until the agent decides anew.
@@ -234,5 +279,7 @@ impl Discipline for Cebinae {
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

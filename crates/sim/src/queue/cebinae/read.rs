@@ -1,8 +1,9 @@
 //! Cebinae's keys.
 
 use super::WHOLE;
-use crate::config::{CacheKind, CebinaeConfig};
+use crate::config::{CacheKind, CebinaeConfig, Products};
 use crate::parameters::Parameters;
+use crate::queue::read::ns3_senders;
 use crate::units::{Bytes, Time};
 
 const BUFFERS: &[(&str, &str)] = &[("pool", "both rounds share it"), ("split", "each round has half of it")];
@@ -23,6 +24,12 @@ const FILTERS: &[(&str, &str)] = &[
 const JUDGED: &[(&str, &str)] = &[
     ("before", "a packet is judged by what its group had sent before it (the authors' ns-3 code)"),
     ("after", "by that with itself counted (the Tofino prototype)"),
+];
+
+const PRODUCTS: &[(&str, &str)] = &[
+    ("exact", "as it is, rounded down to a byte"),
+    ("double", "in floating point and seconds, cut to a byte (the authors' ns-3 code)"),
+    ("tables", "by tables of logarithms: both rounded down to powers of two (the Tofino prototype)"),
 ];
 
 pub fn read(p: &mut Parameters) -> CebinaeConfig {
@@ -58,8 +65,18 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         p.complain("cache_header", format!("{cache_header} is no header: expected at most 1000B"));
     }
     let by_hosts = p.choice("cache_key", "flow", FLOWS, "what the flow cache tells apart") == "hosts";
+    let ns3_senders = ns3_senders(p);
     let only_saturated = p.choice("filter", "always", FILTERS, "when packets are judged") == "saturated";
+    let help =
+        "what is not judged waits in a queue of its own, served after the two rounds (the Tofino prototype)";
+    let default_queue = p.flag("default_queue", false, help);
     let counts_itself = p.choice("filter_counts", "before", JUDGED, "by what packets are judged") == "after";
+    let help = "how a rate is multiplied by a time";
+    let products = match p.choice("products", "exact", PRODUCTS, help) {
+        "tables" => Products::Tables,
+        "double" => Products::Double,
+        _ => Products::Exact,
+    };
     let help = "judge flows by the mean of their last two windows (the Tofino prototype)";
     let smooth = p.flag("smooth", false, help);
     let help = "windows for which a port stays saturated after it was (the Tofino prototype: 5)";
@@ -78,8 +95,11 @@ pub fn read(p: &mut Parameters) -> CebinaeConfig {
         cache_slots,
         cache_header: cache_header.0.min(1000) as u32,
         by_hosts,
+        ns3_senders,
         only_saturated,
+        default_queue,
         counts_itself,
+        products,
         smooth,
         hold,
     }

@@ -1,12 +1,9 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
-use super::super::managed::tests::{Port, config as managed};
+use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, ManagedConfig};
-use crate::packet::Packet;
-use crate::queue::QueueDiscipline;
-use crate::units::{Bytes, Time};
-use proptest::prelude::*;
+use crate::config::{CacheKind, DisciplineConfig, Products};
+use crate::units::Time;
 
 /// Of all 25 rows but for the round.
 pub fn config(round: u64) -> CebinaeConfig {
@@ -24,17 +21,20 @@ pub fn config(round: u64) -> CebinaeConfig {
         cache_slots: 2048,
         cache_header: 0,
         by_hosts: false,
+        ns3_senders: 0,
         only_saturated: false,
+        default_queue: false,
         counts_itself: false,
+        products: Products::Exact,
         smooth: false,
         hold: 0,
     }
 }
 
-const C: u64 = 100_000_000;
-const DT: u64 = 1 << 25;
+pub const C: u64 = 100_000_000;
+pub const DT: u64 = 1 << 25;
 
-fn place(rate: u64) -> PortPlace<'static> {
+pub fn place(rate: u64) -> PortPlace<'static> {
     PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(rate) }
 }
 
@@ -42,9 +42,13 @@ fn cebinae() -> Cebinae {
     Cebinae::new(&config(DT), Limit::of_packets(250), &place(C))
 }
 
+fn filter_of(config: CebinaeConfig) -> Filter {
+    Filter::new(&config, DT, C)
+}
+
 /// Rotates so that the top group has no rate in the head and 20 Mbps in the tail.
-fn after_saturation() -> Filter {
-    let mut filter = Filter::new(DT, 1, false, C);
+pub fn after_saturation() -> Filter {
+    let mut filter = filter_of(config(DT));
     filter.rotate([20_000_000, 80_000_000]);
     filter.note_rates();
     filter
@@ -71,14 +75,14 @@ fn in_the_first_round_after_saturation_one_packet_is_sent_56_wait_and_the_others
 
 #[test]
 fn with_itself_counted_the_first_packet_waits_already() {
-    let mut filter = Filter::new(DT, 1, true, C);
+    let mut filter = filter_of(CebinaeConfig { counts_itself: true, ..config(DT) });
     filter.rotate([20_000_000, 80_000_000]);
     assert_eq!(filter.pass(Group::Top, 1492, DT + 1), Passage::Tail);
 }
 
 #[test]
 fn idle_time_earns_no_credit() {
-    let mut filter = Filter::new(DT, 1, false, C);
+    let mut filter = filter_of(config(DT));
     // Half a round of silence: the counter has followed the line, 100 Mbps for 10 ms.
     assert_eq!(filter.pass(Group::Bottom, 1492, 10_000_000), Passage::Head);
     assert_eq!(filter.bytes, [0, 125_000 + 1492]);
@@ -91,11 +95,74 @@ fn idle_time_earns_no_credit() {
 
 #[test]
 fn coarse_virtual_rounds_hold_the_time_until_the_next_begins() {
-    let mut filter = Filter::new(DT, 1 << 20, false, C);
+    let mut filter = filter_of(CebinaeConfig { virtual_round: Time::from_ns(1 << 20), ..config(DT) });
     filter.pass(Group::Bottom, 0, (1 << 20) - 1);
     assert_eq!(filter.bytes[1], 0);
     filter.pass(Group::Bottom, 0, 1 << 20);
     assert_eq!(filter.bytes[1], C * (1 << 20) / 8_000_000_000);
+}
+
+/// The prototype's tables know only powers of two: 100 Mb/s counts as 2^26 bit/s, 10 ms as 2^23 ns; a whole round's budget is exact.
+#[test]
+fn products_by_tables_round_both_factors_down_to_powers_of_two() {
+    let mut filter = filter_of(CebinaeConfig { products: Products::Tables, ..config(DT) });
+    filter.pass(Group::Bottom, 0, 10_000_000);
+    assert_eq!(filter.bytes[1], (1 << 26) * (1 << 23) / 8_000_000_000);
+    filter.pass(Group::Bottom, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[1], C * DT / 8_000_000_000 + (1 << 49) / 8_000_000_000);
+    // A group without a rate has no line; factors that are powers of two stay what they are.
+    filter.pass(Group::Top, 0, DT + 10_000_000);
+    assert_eq!(filter.bytes[0], 0);
+    let mut exact = Filter::new(&CebinaeConfig { products: Products::Tables, ..config(DT) }, DT, 1 << 26);
+    exact.pass(Group::Bottom, 0, 1 << 24);
+    assert_eq!(exact.bytes[1], (1 << 50) / 8_000_000_000);
+}
+
+#[test]
+fn packets_that_are_not_judged_wait_in_the_default_queue_behind_both_rounds() {
+    let settings = CebinaeConfig { only_saturated: true, default_queue: true, ..config(DT) };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(settings), 250), Rate(C));
+    let at = Time::from_ns;
+    // Flow 0 fills the link; nothing is judged before the first recomputation has found it so.
+    for step in 0..2 * DT / 119_360 {
+        port.offer(at(step * 119_360), 0, step, 1492);
+        port.serve(at(step * 119_360));
+    }
+    port.offer(at(2 * DT), 0, 7_000, 1492);
+    let judged = at(2 * DT + 2);
+    assert!(port.offer(judged, 1, 8_000, 1492).is_empty());
+    let order: Vec<u64> = std::iter::from_fn(|| port.serve(judged).0).map(|packet| packet.seq).collect();
+    assert_eq!(order, [8_000, 7_000]);
+}
+
+/// As the prototype is: judged only while the port is full, counter first, tables, two-tuples, 2 x 1024 slots, means of two windows,
+/// five more windows, a queue for each round and one by default; slacks of 10 %, a tax of 5 %, rounds of 2^24 ns.
+#[test]
+fn the_prototype_conserves_packets_too() {
+    let prototype = CebinaeConfig {
+        by_hosts: true,
+        only_saturated: true,
+        default_queue: true,
+        counts_itself: true,
+        products: Products::Tables,
+        smooth: true,
+        hold: 5,
+        cache_slots: 1024,
+        tax: WHOLE / 20,
+        port_slack: WHOLE / 10,
+        flow_slack: WHOLE / 10,
+        ..config(1 << 24)
+    };
+    let mut port = Port::new(managed(DisciplineConfig::Cebinae(prototype), 100), Rate(C));
+    let (mut lost, mut left) = (0, 0);
+    for name in 0..4000u64 {
+        let now = Time::from_ns(name * 60_000);
+        lost += port.offer(now, (name % 7) as u32, name, 1492).len();
+        left += usize::from(name % 2 == 0 && port.serve(now).0.is_some());
+    }
+    left += std::iter::from_fn(|| port.serve(Time::from_ns(4000 * 60_000)).0).count();
+    assert_eq!(lost + left, 4000);
+    assert!(lost > 0);
 }
 
 #[test]
@@ -172,15 +239,9 @@ fn smoothed_counts_are_means_of_two_windows() {
 /// authors count flows without the IP header of 20 bytes that their count of the port has.)
 #[test]
 fn the_authors_control_traces_come_out_bit_for_bit() {
-    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = std::env::var_os("WEFTLINE_REFERENCE")
-        .map_or_else(|| root.join("../shared/reference"), std::path::PathBuf::from);
-    if !folder.is_dir() {
-        println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
-        return;
-    }
+    let Some(folder) = reference("cebinae/control_trace") else { return };
     for (row, exponent, windows) in [("r0", 25, 2979), ("r3", 28, 371), ("r5", 26, 1489)] {
-        let file = folder.join(format!("cebinae/control_trace/{row}.csv.gz"));
+        let file = folder.join(format!("{row}.csv.gz"));
         assert_eq!(replay(&file, 1 << exponent), windows, "{row}");
     }
 }
@@ -249,131 +310,4 @@ fn split_buffers_hold_half_each() {
     let mut port = Port::new(managed(DisciplineConfig::Cebinae(split), 10), Rate(C));
     let dropped: Vec<u64> = (0..8).flat_map(|name| port.offer(Time::ZERO, 0, name, 1492)).collect();
     assert_eq!(dropped, [5, 6, 7]);
-}
-
-/// Rates of flows over links by water filling (every link of rate 1 000 000), and the link that holds each flow back.
-fn water_fill(links: usize, paths: &[Vec<usize>]) -> (Vec<u64>, Vec<usize>) {
-    let (mut rates, mut held) = (vec![0u64; paths.len()], vec![usize::MAX; paths.len()]);
-    let mut left = vec![1_000_000u64; links];
-    while held.contains(&usize::MAX) {
-        let open = |link: usize, held: &[usize]| -> Vec<usize> {
-            (0..paths.len()).filter(|&f| held[f] == usize::MAX && paths[f].contains(&link)).collect()
-        };
-        let share = |link: usize| left[link] / open(link, &held).len().max(1) as u64;
-        let used = (0..links).filter(|&link| !open(link, &held).is_empty());
-        let Some(tightest) = used.min_by_key(|&link| share(link)) else { break };
-        let rate = share(tightest);
-        for flow in open(tightest, &held) {
-            (rates[flow], held[flow]) = (rate, tightest);
-            paths[flow].iter().for_each(|&link| left[link] -= rate);
-        }
-    }
-    (rates, held)
-}
-
-/// For every link, whether it finds itself saturated and which flows it finds to be its top, from local bytes alone.
-fn verdicts(paths: &[Vec<usize>], rates: &[u64]) -> Vec<Decision> {
-    // One second on links of 8 Mbps; slack for what does not divide.
-    let strict = CebinaeConfig { port_slack: 20_000, flow_slack: 1_000, ..config(1_000_000_000) };
-    (0..5)
-        .map(|link| {
-            let mut agent = Agent::new(&strict, 8_000_000, 1_000_000_000);
-            let on = (0..paths.len()).filter(|&flow| paths[flow].contains(&link));
-            let counts: Vec<Slot> = on.map(|flow| Slot { flow: flow as u64, bytes: rates[flow] }).collect();
-            agent.decide(counts.iter().map(|slot| slot.bytes).sum(), counts.into_iter())
-        })
-        .collect()
-}
-
-proptest! {
-    /// A flow has its bottleneck where the link is full and no flow is larger (Bertsekas and Gallager). At the max-min fair
-    /// rates every flow finds one, by the links' own verdicts; one that has less than its share finds none.
-    #[test]
-    fn at_the_fixed_point_local_verdicts_agree_with_water_filling(
-        paths in prop::collection::vec(prop::collection::btree_set(0usize..5, 1..4), 2..12),
-        slow in 0usize..12,
-    ) {
-        let paths: Vec<Vec<usize>> = paths.into_iter().map(|path| path.into_iter().collect()).collect();
-        let (mut rates, held) = water_fill(5, &paths);
-        let found = verdicts(&paths, &rates);
-        for (link, decision) in found.iter().enumerate() {
-            let on: Vec<usize> = (0..paths.len()).filter(|&flow| paths[flow].contains(&link)).collect();
-            let full = on.iter().map(|&flow| rates[flow]).sum::<u64>() > 999_980;
-            prop_assert_eq!(decision.saturated, full, "link {}", link);
-            let largest = on.iter().map(|&flow| rates[flow]).max();
-            prop_assert!(decision.top.iter().all(|&flow| Some(rates[flow as usize]) == largest), "link {}", link);
-        }
-        for (flow, &link) in held.iter().enumerate() {
-            prop_assert!(found[link].top.contains(&(flow as u64)), "flow {} at link {}", flow, link);
-        }
-        let slow = slow % paths.len();
-        rates[slow] /= 2;
-        let found = verdicts(&paths, &rates);
-        prop_assert!(found.iter().all(|decision| !decision.top.contains(&(slow as u64))));
-    }
-}
-
-/// Random arrivals of several flows at a link that works; how much comes, changes.
-fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u16)>> {
-    prop::collection::vec((0u64..400_000, 0u32..4, 64u16..1500), 50..1500)
-}
-
-proptest! {
-    /// Nothing is lost or made; a flow's packets overtake each other only where its group changes; what a full buffer holds
-    /// is gone within two rounds after the last arrival.
-    #[test]
-    fn packets_are_conserved_and_drained_in_time(arrivals in traffic(), dt in 22u32..26, header in 0u16..3) {
-        let discipline = DisciplineConfig::Cebinae(config(1 << dt));
-        let limit = Limit { bytes: Bytes(C / 8 * (1 << dt) / 1_000_000_000), ..Limit::NONE };
-        let settings = ManagedConfig { limit, link_header: header, ..managed(discipline, 0) };
-        let mut port = Port::new(settings, Rate(C));
-        let (mut now, mut free, mut offered, mut left, mut lost) = (0, 0, 0usize, 0usize, 0usize);
-        let serve = |port: &mut Port, until: u64, free: &mut u64, left: &mut usize| {
-            while *free <= until {
-                let Some(packet) = port.serve(Time::from_ns(*free)).0 else { break };
-                *free += u64::from(packet.size) * 80;
-                *left += 1;
-            }
-            *free = (*free).max(until);
-        };
-        for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
-            now += gap;
-            serve(&mut port, now, &mut free, &mut left);
-            offered += 1;
-            let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
-            lost += port.offer_packet(Time::from_ns(now), packet).len();
-        }
-        // A buffer that drains in a round is empty when the next one that its packets may wait for is over.
-        serve(&mut port, now + (2 << dt), &mut free, &mut left);
-        prop_assert!(port.queue.is_empty());
-        prop_assert_eq!(offered, left + lost);
-    }
-
-    /// Within the filter a group's packets go head, then tail, then nowhere until the next rotation, and rotation makes the
-    /// tail the head: so a flow that stays in its group is never overtaken by itself.
-    #[test]
-    fn no_flow_is_reordered_across_a_rotation(steps in prop::collection::vec((0u64..900_000, 0usize..40), 20..300)) {
-        let mut filter = after_saturation();
-        let mut agent_rates = [0u64, C];
-        let (mut now, mut rotations) = (DT + 100_001, 1u64);
-        // The round in which the last packet that passed is sent.
-        let mut round = [0u64; 2];
-        for (gap, which) in steps {
-            now += gap;
-            while now >= (rotations + 1) * DT + 100_001 {
-                filter.note_rates();
-                filter.rotate(agent_rates);
-                rotations += 1;
-            }
-            agent_rates = [(which as u64 % 8) * 10_000_000, C - (which as u64 % 8) * 10_000_000];
-            let group = if which % 3 == 0 { Group::Bottom } else { Group::Top };
-            let sent = match filter.pass(group, 1492, now) {
-                Passage::Head => rotations,
-                Passage::Tail => rotations + 1,
-                Passage::Drop => continue,
-            };
-            prop_assert!(sent >= round[group as usize], "{group:?} {sent} after {round:?}");
-            round[group as usize] = sent;
-        }
-    }
 }

@@ -19,6 +19,7 @@ use crate::queue::cebinae::{Cebinae, Tally};
 use crate::queue::codel::CodelQueue;
 use crate::queue::drr::Drr;
 use crate::queue::dualpi2::Dualpi2;
+use crate::queue::five_tuple::FiveTuples;
 use crate::queue::fq_codel::FqCodel;
 use crate::queue::red::Red;
 use crate::units::{Rate, Time};
@@ -48,6 +49,29 @@ pub trait Discipline {
     fn forget(&mut self);
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
+}
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// There was no room.
+    Buffer,
+    /// To tell its sender to slow down.
+    Early,
+    /// Its group had used up its share (Cebinae).
+    Filter,
+    /// Its turn would come after the last round that there is (AFQ).
+    Horizon,
+}
+
+impl Cause {
+    /// Every cause, and what it is called in series.
+    pub const METRICS: [(Cause, &'static str); 4] = [
+        (Cause::Buffer, "drops_buffer"),
+        (Cause::Early, "drops_early"),
+        (Cause::Filter, "drops_filter"),
+        (Cause::Horizon, "drops_horizon"),
+    ];
 }
 
 /// What a discipline works with.
@@ -81,9 +105,16 @@ impl Bench<'_> {
         u64::from(packet.src) << 32 | u64::from(packet.dst)
     }
 
+    /// Hash of a packet's five-tuple.
+    pub fn five_tuple(&self, packet: &Queued, tuples: FiveTuples, perturbation: u32) -> u32 {
+        let packet = &self.packets[packet.packet];
+        tuples.hash(packet.src, packet.dst, perturbation)
+    }
+
     /// Drops a packet that is in no list.
-    pub fn drop(&mut self, packet: Queued) {
+    pub fn drop(&mut self, packet: Queued, cause: Cause) {
         self.account.subtract(packet);
+        self.account.drops[cause as usize] += 1;
         self.packets[packet.packet].next = self.account.dropped;
         self.account.dropped = packet.packet;
     }
@@ -109,6 +140,8 @@ struct Account {
     /// Dropped packets, by their `next`.
     dropped: PacketId,
     marks: u64,
+    /// Since the start, by [`Cause`].
+    drops: [u64; 4],
 }
 
 impl Account {
@@ -211,6 +244,19 @@ impl Managed {
         std::mem::take(&mut self.account.marks)
     }
 
+    /// Packets that the discipline has dropped since the start, by [`Cause`].
+    pub fn drops(&self) -> [u64; 4] {
+        self.account.drops
+    }
+
+    /// What both groups may send in the next round, in bit/s, if this is Cebinae's.
+    pub fn group_rates(&self) -> Option<[u64; 2]> {
+        match &self.discipline {
+            AnyDiscipline::Cebinae(cebinae) => Some(cebinae.rates()),
+            _ => None,
+        }
+    }
+
     /// What happened until now, if this is Cebinae's.
     pub fn cebinae(&mut self, now: Time) -> Option<Tally> {
         match &mut self.discipline {
@@ -279,10 +325,16 @@ impl QueueDiscipline for Managed {
         if paused & !1 != 0 {
             return None;
         }
+        let full = self.nic.len() >= self.nic_packets;
         let next = match self.nic.pop_front() {
             Some(packet) => Some(packet),
             None => self.leave_discipline(packets, now),
         };
+        if full && self.nic_packets > 0 {
+            // A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty.
+            let more = self.leave_discipline(packets, now);
+            self.nic.extend(more);
+        }
         self.fill_nic(packets, now);
         let packet = next?;
         self.account.subtract(packet);

@@ -37,6 +37,22 @@ impl Port {
         (next, self.dropped())
     }
 
+    /// The discipline of a port under Cebinae.
+    pub fn cebinae(&mut self) -> &mut Cebinae {
+        match &mut self.queue.discipline {
+            AnyDiscipline::Cebinae(cebinae) => cebinae,
+            other => panic!("not Cebinae: {other:?}"),
+        }
+    }
+
+    /// The discipline of a port under DualPI2.
+    pub fn dualpi2(&mut self) -> &mut Dualpi2 {
+        match &mut self.queue.discipline {
+            AnyDiscipline::Dualpi2(dualpi2) => dualpi2,
+            other => panic!("not DualPI2: {other:?}"),
+        }
+    }
+
     fn dropped(&mut self) -> Vec<u64> {
         let mut names = Vec::new();
         while let Some(id) = self.queue.take_dropped(&self.packets) {
@@ -47,6 +63,18 @@ impl Port {
         assert_eq!(self.queue.account.packets as usize, self.packets.live());
         names
     }
+}
+
+/// A file of the reference data; none, with the reason on the screen, where there are none.
+pub fn reference(name: &str) -> Option<std::path::PathBuf> {
+    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("WEFTLINE_REFERENCE")
+        .map_or_else(|| root.join("../shared/reference"), std::path::PathBuf::from);
+    if !folder.is_dir() {
+        println!("skipped: no reference data at {} (set WEFTLINE_REFERENCE)", folder.display());
+        return None;
+    }
+    Some(folder.join(name))
 }
 
 pub fn config(discipline: DisciplineConfig, packets: u32) -> ManagedConfig {

@@ -12,13 +12,16 @@
 //! ```
 //!
 //! Source: RFC 5681, RFC 6675 §5, RFC 6582 (the recovery point), RFC 6937, RFC 3168, RFC 6298 §5.
-//! Differs from the source: neither RACK nor TLP (RFC 8985) nor F-RTO (RFC 5682).
+//! With [RACK](super::rack) a segment that counts as lost begins recovery, and nothing else does (RFC 8985 §6.2).
+//! Differs from the source: no F-RTO (RFC 5682).
 
-use super::connection::{Connection, Phase};
-use super::prr::{Prr, Step};
+use super::connection::{Connection, Early, Phase};
+use super::loss_probe::LossProbe;
+use super::prr::{Bound, Prr, Step};
+use super::rack::Bounds;
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
+use crate::config::{EcnEcho, Flight, PrrBound, Reactions, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::units::Time;
 
@@ -29,6 +32,8 @@ pub struct Acknowledgement {
     pub blocks: [Block; BLOCKS],
     /// Blocks that it has.
     pub count: usize,
+    /// What has come twice (D-SACK, RFC 2883); empty: nothing.
+    pub duplicate: Block,
     pub echo: Time,
     /// Bytes that the receiver takes beyond `expected`.
     pub window: u64,
@@ -44,21 +49,28 @@ pub struct Ecn {
     pub tell: bool,
 }
 
+impl Ecn {
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+}
+
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
-        // Messages that found the buffer full before this made room are left out.
-        self.source.written(self.board.acknowledged(), now);
-        let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
-        let rates = &mut self.rates;
-        let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
-            if let Some(rates) = rates {
-                rates.arrived(number, segment, now);
-            }
-        });
-        self.receivable = self.receivable.max(ack.expected + ack.window);
-        let sampled = self.measure(&update, ack, now, config);
-        let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
+        match config.recovery.reactions {
+            Reactions::Rfc => self.acknowledge_by_rfcs(ack, now, config),
+            Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
+        }
+        if self.persist.running {
+            // The receiver is there.
+            self.timeouts = 0;
+        }
+        self.watch_window(now, config);
+    }
+
+    fn acknowledge_by_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        let (update, acked) = self.take_in(ack, now, config);
         self.law.on_feedback(&acked, &mut self.window);
         self.react(&update, &acked, now, config);
         if self.law.steers_recovery() {
@@ -66,6 +78,54 @@ impl Connection {
             self.law.on_ack(&acked, &mut self.window);
         }
         self.after(&update, now, config);
+    }
+
+    /// What an acknowledgement says of segments, round-trip times and rates.
+    pub fn take_in(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> (Update, Acked) {
+        // Messages that found the buffer full before this made room are left out.
+        self.source.written(self.board.acknowledged(), now);
+        let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
+        let (rates, rack, least) = (&mut self.rates, &mut self.rack, self.trips.least());
+        let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
+            if let Some(rates) = rates {
+                rates.arrived(number, segment, now);
+            }
+            if let Some(rack) = rack {
+                rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);
+            }
+        });
+        let more_room = ack.expected + ack.window > self.receivable;
+        self.take_window(ack.expected, ack.window);
+        let sampled = self.measure(&update, ack, now, config);
+        if let Some(rack) = &mut self.rack {
+            rack.adapt(ack.duplicate.0 < ack.duplicate.1, self.board.acknowledged(), self.board.next());
+            self.detect_losses(now, config);
+            self.answer_probe(ack, &update, more_room, now, config);
+        }
+        self.tell_losses(now);
+        let acked = self.describe(&update, ack, prior_in_flight, prior_lost, sampled, now, config);
+        (update, acked)
+    }
+
+    /// Tells the controller of segments that were found to be lost, if it wants to know.
+    fn tell_losses(&mut self, now: Time) {
+        while let Some((number, first, payload)) = self.board.next_found() {
+            let lost = self.rates.as_mut().and_then(|rates| rates.lose(number, (first, payload), now));
+            if let Some(lost) = lost {
+                self.law.on_lost(&lost, &self.window);
+            }
+        }
+    }
+
+    /// Marks what is lost by its time; whether anything is.
+    fn detect_losses(&mut self, now: Time, config: &TcpConfig) -> bool {
+        let bounds = Bounds {
+            recovering: matches!(self.state, State::Recovery | State::Loss),
+            threshold: config.recovery.dup_threshold,
+            least: self.trips.least(),
+            smoothed: self.trips.smoothed(),
+        };
+        self.rack.as_mut().is_some_and(|rack| rack.detect(&mut self.board, &bounds, now))
     }
 
     /// Takes a sample of the round-trip time; whether there was one.
@@ -110,6 +170,7 @@ impl Connection {
             in_flight: self.board.pipe(),
             acknowledged: self.board.acknowledged(),
             next: self.board.next(),
+            cursor: self.cursor,
             rtt: given,
             min_rtt: self.trips.least(),
             rate,
@@ -136,10 +197,10 @@ impl Connection {
             if self.state == State::Open {
                 self.change(State::Disorder, now);
             }
-            if self.duplicates >= config.recovery.dup_threshold || self.board.front_is_lost() {
-                self.enter_recovery(update, now, config);
-                entered = true;
-            }
+        }
+        if self.is_loss(update, config) {
+            self.enter_recovery(update, now, config);
+            entered = true;
         }
         if update.acknowledged > 0 && update.sacked == 0 {
             self.duplicates = 0;
@@ -168,12 +229,20 @@ impl Connection {
             State::Loss => {
                 if acked.acknowledged >= self.recover {
                     self.first_partial = true;
+                    self.rack.iter_mut().for_each(|rack| rack.recovered());
                     self.change(State::Open, now);
                 }
                 self.grow(acked);
             }
             State::Open => self.grow(acked),
         }
+    }
+
+    /// Fast recovery is to begin.
+    fn is_loss(&self, update: &Update, config: &TcpConfig) -> bool {
+        let beyond = self.duplicates >= config.recovery.dup_threshold || self.board.front_is_lost();
+        let lost = if self.rack.is_some() { self.board.lost() > 0 } else { update.sacked > 0 && beyond };
+        lost && !matches!(self.state, State::Loss | State::Recovery)
     }
 
     fn grow(&mut self, acked: &Acked) {
@@ -202,7 +271,10 @@ impl Connection {
             let congestion = Congestion { now, in_flight, by: Signal::Loss };
             self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         }
-        self.board.lose_front();
+        if self.rack.is_none() {
+            self.board.lose_front();
+        }
+        self.probe = LossProbe::default();
         self.prr = Prr::new(in_flight);
         self.recover_on(update, 0, config);
     }
@@ -215,14 +287,17 @@ impl Connection {
         let (pipe, ssthresh) = (self.board.pipe(), self.window.ssthresh);
         self.window.cwnd = match config.recovery.window {
             RecoveryWindow::Prr(prr) => {
-                let slow_start = match prr.bound {
-                    PrrBound::SlowStart => true,
-                    PrrBound::Conservative => false,
-                    PrrBound::Progress => update.acknowledged > 0 && lost == 0,
-                    PrrBound::Retransmitted => update.again,
+                let bound = match prr.bound {
+                    PrrBound::SlowStart => Bound::SlowStart,
+                    PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
+                    PrrBound::Retransmitted if update.again => Bound::SlowStart,
+                    PrrBound::Retransmitted => Bound::Delivered,
+                    PrrBound::Conservative | PrrBound::Progress => Bound::Conservative,
                 };
-                let step = Step { delivered: update.delivered, pipe, ssthresh, slow_start };
-                self.prr.window(&step, self.window.mss, prr.wraps)
+                let step = Step { delivered: update.delivered, pipe, ssthresh, bound };
+                let window = self.prr.window(&step, self.window.mss, prr.wraps);
+                // When what was sent again is lost again, one segment may leave (RFC 9937 §5).
+                if pipe == 0 { window.max(self.window.mss) } else { window }
             }
             RecoveryWindow::Threshold => ssthresh,
         };
@@ -231,6 +306,7 @@ impl Connection {
     fn leave_recovery(&mut self, acked: &Acked, now: Time) {
         self.duplicates = 0;
         self.first_partial = true;
+        self.rack.iter_mut().for_each(|rack| rack.recovered());
         if !self.law.steers_recovery() {
             self.window.cwnd = self.window.ssthresh;
         }
@@ -239,18 +315,23 @@ impl Connection {
     }
 
     /// An ECN echo: the window is reduced once per window of data.
-    fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
+    pub fn answer_mark(&mut self, now: Time, config: &TcpConfig) {
         let anew = self.board.acknowledged() > self.ecn.until || self.ecn.until == 0;
         if !anew || !matches!(self.state, State::Open | State::Disorder) {
             return;
         }
-        let congestion = Congestion { now, in_flight: self.flight(config), by: Signal::Mark };
+        self.ecn.tell = true;
+        self.reduce(Signal::Mark, now, config);
+    }
+
+    /// The window is reduced without anything to send again.
+    pub fn reduce(&mut self, by: Signal, now: Time, config: &TcpConfig) {
+        let congestion = Congestion { now, in_flight: self.flight(config), by };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
         if !self.law.steers_recovery() {
             self.window.cwnd = self.window.ssthresh;
         }
         self.ecn.until = self.board.next();
-        self.ecn.tell = true;
         self.change(State::Reduced, now);
     }
 
@@ -260,11 +341,13 @@ impl Connection {
             self.phase = Phase::Done;
         }
         if update.acknowledged == 0 {
+            self.arm_early(false, now, config);
             return;
         }
         self.timeouts = 0;
         if self.board.outstanding() == 0 {
             self.alarm.deadline = Time::MAX;
+            self.alarm.early = Early::None;
             return;
         }
         let partial = self.state == State::Recovery;
@@ -275,14 +358,37 @@ impl Connection {
         if partial {
             self.first_partial = false;
         }
+        self.arm_early(true, now, config);
     }
 
-    /// The timeout has expired: everything counts as lost, and the window is one segment (RFC 5681 §3.1).
+    /// One of the timeouts has expired.
     pub fn time_out(&mut self, now: Time, config: &TcpConfig) {
+        match self.alarm.early {
+            Early::Reordering(at) if at <= now => {
+                self.alarm.early = Early::None;
+                if self.detect_losses(now, config) && self.is_loss(&Update::default(), config) {
+                    self.enter_recovery(&Update::default(), now, config);
+                }
+                self.arm_early(false, now, config);
+            }
+            Early::Probe(at) if at <= now => {
+                self.alarm.early = Early::None;
+                self.want_probe(now);
+            }
+            _ => self.time_out_last(now, config),
+        }
+    }
+
+    /// The retransmission timeout has expired: everything counts as lost, with RACK what is overdue (RFC 8985 §6.3), and one segment
+    /// may be sent (RFC 5681 §3.1).
+    fn time_out_last(&mut self, now: Time, config: &TcpConfig) {
         self.timeouts += 1;
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
             return;
+        }
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.time_out_like_ns3(now, config);
         }
         self.trips.back_off(&config.rto);
         // Once for what is lost: not when the same segment is lost again.
@@ -292,8 +398,12 @@ impl Connection {
         }
         self.recover = self.board.next();
         self.duplicates = 0;
-        self.board.lose_all();
-        self.window.cwnd = self.window.mss;
+        match &mut self.rack {
+            Some(rack) => self.board.lose_overdue(|sent| rack.due_at(sent) <= now),
+            None => self.board.lose_all(),
+        }
+        (self.probe, self.alarm.early) = (LossProbe::default(), Early::None);
+        self.window.cwnd = self.board.pipe() + self.window.mss;
         self.due = now;
         self.change(State::Loss, now);
         self.alarm.deadline = now.saturating_add(self.trips.rto());

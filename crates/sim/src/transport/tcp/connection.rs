@@ -1,19 +1,24 @@
 //! A connection at its sender: handshake, what to send next, timers.
 
 use super::acknowledgement::Ecn;
+use super::loss_probe::LossProbe;
+use super::persist::Persist;
 use super::prr::Prr;
+use super::rack::Rack;
 use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
-use crate::config::{TcpConfig, TcpPacing};
+use crate::config::{Reactions, TcpConfig, TcpPacing};
 use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
 };
 use crate::measure::FlowRecord;
+use crate::net::port::cut_transmission_time;
 use crate::transport::rdma::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +48,42 @@ pub enum Next {
 pub struct Sending {
     pub first: u64,
     pub payload: u16,
+    /// The time that its timestamp tells.
+    pub sent: Time,
     /// Its sender has reduced its window for an ECN echo (CWR).
     pub reduced: bool,
 }
 
-/// The retransmission timeout: one event at a time is on its way, and looks when it comes whether it came too early.
+/// The retransmission timeout and what may come before it: one event at a time is on its way, and looks when it comes whether
+/// it came too early.
 #[derive(Debug, Clone, Copy)]
 pub struct Alarm {
-    /// When it expires; [`Time::MAX`]: not running.
+    /// When the timeout expires; [`Time::MAX`]: not running.
     pub deadline: Time,
+    pub early: Early,
     /// Of the event in force.
     pub event: Time,
+}
+
+/// A timer that runs before the retransmission timeout (RFC 8985 §8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    None,
+    /// What is suspected counts as lost then.
+    Reordering(Time),
+    /// A tail loss probe is sent then.
+    Probe(Time),
+}
+
+impl Alarm {
+    /// When it goes off first.
+    #[inline]
+    pub fn next(&self) -> Time {
+        match self.early {
+            Early::None => self.deadline,
+            Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
+        }
+    }
 }
 
 pub struct Connection {
@@ -73,17 +103,34 @@ pub struct Connection {
     pub law: WindowLaw,
     pub state: State,
     pub prr: Prr,
+    /// Loss detection by time, if that is what it is.
+    pub rack: Option<Box<Rack>>,
+    pub probe: LossProbe,
     pub rates: Option<Box<RateEstimator>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
     pub recover: u64,
+    /// [`Reactions::Ns3`].
+    pub like_ns3: bool,
+    /// [`Reactions::Ns3`]: not everything below `recover` has been acknowledged.
+    pub recovering: bool,
+    /// The byte after the segment that was sent last, which under [`Reactions::Ns3`] may be one that was sent again.
+    pub cursor: u64,
+    /// [`Reactions::Ns3`]: segments that the NIC has not sent yet.
+    pub outbox: VecDeque<Sending>,
+    /// [`Reactions::Ns3`]: what was in flight when that was asked for last, and bytes that the acknowledgement at work delivered.
+    pub noted: u64,
+    pub delivered: u64,
     /// No partial acknowledgement has come in this recovery.
     pub first_partial: bool,
     /// Bytes acknowledged beyond whole segments.
     pub carry: u64,
     /// The receiver takes bytes below.
     pub receivable: u64,
+    /// The widest window that it has told.
+    widest: u64,
+    pub persist: Persist,
     pub ecn: Ecn,
     pub alarm: Alarm,
     /// Timeouts in a row, of SYNs or of data.
@@ -103,7 +150,9 @@ impl Connection {
         let initial = mss * u64::from(config.initial_window);
         let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
         let law = config.controller.start(&context);
-        let rates = law.needs_rate().then(Box::default);
+        let like_ns3 = config.recovery.reactions == Reactions::Ns3;
+        let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(like_ns3)));
+        let notes_losses = rates.is_some() && !like_ns3;
         let application = config.application;
         Connection {
             flow,
@@ -114,21 +163,36 @@ impl Connection {
             start: now,
             ideal: Time::ZERO,
             phase: Phase::Opening,
-            board: Scoreboard::new(config.mss, config.recovery.dup_threshold),
+            board: Scoreboard::new(
+                config.mss,
+                if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
+                config.recovery.reactions,
+            )
+            .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
             trips: RoundTrips::new(&config.rto),
             window: CongestionWindow { cwnd: initial, ssthresh: NO_THRESHOLD, pacing: None, mss },
             law,
             state: State::Open,
             prr: Prr::default(),
+            rack: config.recovery.rack.map(|_| Box::new(Rack::new())),
+            probe: LossProbe::default(),
             rates,
             duplicates: 0,
             recover: 0,
+            like_ns3,
+            recovering: false,
+            cursor: 0,
+            outbox: VecDeque::new(),
+            noted: 0,
+            delivered: 0,
             first_partial: true,
             carry: 0,
             receivable: 0,
+            widest: 0,
+            persist: Persist::default(),
             ecn: Ecn::default(),
-            alarm: Alarm { deadline: Time::MAX, event: Time::MAX },
+            alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
             peak: (0, 0),
             due: Time::ZERO,
@@ -145,7 +209,7 @@ impl Connection {
     /// The answer to the SYN has come; `window`: what the receiver takes.
     pub fn establish(&mut self, echo: Time, window: u64, now: Time, config: &TcpConfig) {
         self.phase = Phase::Established;
-        self.receivable = window;
+        self.take_window(0, window);
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
@@ -156,6 +220,27 @@ impl Connection {
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
         self.law.on_start(now, &mut self.window);
+        if self.like_ns3 {
+            let change = self.describe_change(State::Open, now);
+            self.law.on_state(&change, &mut self.window);
+            self.hand_down(now, config);
+        }
+    }
+
+    /// Bytes of the congestion window that nothing in flight takes, if new data could leave at all: what one that hands data to
+    /// several connections may give to this one. Nothing while something lost waits to be sent again.
+    pub fn room(&self) -> u64 {
+        if self.phase != Phase::Established || self.board.has_lost() {
+            return 0;
+        }
+        let unsent = self.source.unsent(self.board.next());
+        self.window.cwnd.saturating_sub(self.board.pipe() + unsent)
+    }
+
+    /// The receiver takes `window` bytes beyond `expected`.
+    pub fn take_window(&mut self, expected: u64, window: u64) {
+        self.receivable = self.receivable.max(expected + window);
+        self.widest = self.widest.max(window);
     }
 
     /// What the window, the receiver and the application let go now.
@@ -163,9 +248,16 @@ impl Connection {
         if self.phase != Phase::Established {
             return Next::Nothing;
         }
+        if self.probe.wanted {
+            return self.next_probe(now, config);
+        }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
-        let room = self.window.cwnd.saturating_sub(in_flight);
+        let limit = match config.recovery.reactions {
+            Reactions::Rfc => self.window.cwnd,
+            Reactions::Ns3 => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
+        };
+        let room = limit.saturating_sub(in_flight);
         // NextSeg rule 1: what is lost.
         if self.board.has_lost() {
             return match self.board.next_lost() {
@@ -173,7 +265,7 @@ impl Connection {
                 _ => Next::Nothing,
             };
         }
-        match self.new_data(in_flight, now) {
+        match self.new_data(in_flight, now, config) {
             Next::New(payload) if u64::from(payload) <= room || in_flight == 0 => Next::New(payload),
             Next::New(_) => Next::Nothing,
             other if self.state == State::Recovery && room >= self.window.mss => {
@@ -185,9 +277,9 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
-    fn new_data(&mut self, in_flight: u64, now: Time) -> Next {
+    pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
-        let left = self.source.size() - next;
+        let left = self.source.left(next);
         if left == 0 {
             return Next::Nothing;
         }
@@ -195,23 +287,57 @@ impl Connection {
         let written = self.source.written(acknowledged, now) - next;
         let whole = left.min(self.window.mss);
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
-        if written < whole && (written == 0 || in_flight > 0) {
+        if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
             return at.map_or(Next::Nothing, Next::At);
         }
         let payload = written.min(whole);
-        match next + payload <= self.receivable {
+        let usable = self.receivable.saturating_sub(next);
+        // RFC 9293 §3.8.6.2.1: less than there is goes out alone, if it is half of the widest window, or has waited for long.
+        let little = usable > 0 && acknowledged == next && (2 * usable >= self.widest || self.persist.forced);
+        match payload <= usable {
             true => Next::New(payload as u16),
+            false if little => Next::New(usable as u16),
             false => Next::Nothing,
         }
     }
 
+    /// There is something to send, and the receiver's window has no room for it.
+    pub fn is_held(&mut self, now: Time, config: &TcpConfig) -> bool {
+        let next = self.board.next();
+        let written = self.source.written(self.board.acknowledged(), now).min(self.source.size());
+        written > next
+            && next + (written - next).min(self.window.mss) > self.receivable
+            && self.new_data(0, now, config) == Next::Nothing
+    }
+
     /// Takes the next packet to be sent.
     pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        if config.recovery.reactions == Reactions::Ns3 {
+            return self.take_like_ns3(now, config);
+        }
         let next = self.next(now, config);
-        let idle = self.board.pipe() == 0;
+        let probes = self.probe.wanted;
+        let sending = self.send(next, now, config)?;
+        self.cursor = self.board.next();
+        let new = matches!(next, Next::New(_));
+        if probes {
+            self.probe.sent(self.board.next(), !new);
+        }
+        self.arm_early(new, now, config);
+        Some(sending)
+    }
+
+    /// Sends a segment.
+    pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
+        let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
             Next::Nothing | Next::At(_) => return None,
+            Next::Again(number) if probes => {
+                let (first, payload) = self.board.probe_again(number, now);
+                self.packets_retransmitted += 1;
+                (number, first, payload)
+            }
             Next::Again(number) => {
                 let (first, payload) = self.board.send_again(number, now);
                 self.packets_retransmitted += 1;
@@ -223,16 +349,43 @@ impl Connection {
                 (number, self.board.send_new(payload, now), payload)
             }
         };
-        if let Some(rates) = &mut self.rates {
-            rates.send(number, now, idle);
-        }
         let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced })
+    }
+
+    /// Sends the first unacknowledged segment again, whatever is known of it.
+    pub fn send_first_again(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+        let idle = self.board.pipe() == 0;
+        let (number, first, payload) = self.board.send_front_again(now)?;
+        self.packets_retransmitted += 1;
+        self.has_sent(number, payload, idle, now, config);
+        Some(Sending { first, payload, sent: now, reduced: false })
+    }
+
+    /// A segment leaves, with nothing else in flight if `idle`.
+    fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
+        if let Some(rates) = &mut self.rates {
+            rates.send(number, now, idle, self.board.pipe());
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.sent(number, now);
+        }
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
         self.remember_peak();
         self.pace(u64::from(payload), now, config);
-        Some(Sending { first, payload, reduced })
+        if self.alarm.deadline == Time::MAX || self.persist.running {
+            self.persist = Persist::default();
+            self.alarm.deadline = now.saturating_add(self.trips.rto());
+        }
+    }
+
+    /// ns-3.35: the answer to the SYN has come once more. The first window counts anew, the threshold is none; nothing is sent.
+    pub fn answered_again(&mut self, config: &TcpConfig) {
+        self.window.cwnd = self.window.mss * u64::from(config.initial_window);
+        self.window.ssthresh = NO_THRESHOLD;
     }
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
@@ -258,6 +411,14 @@ impl Connection {
     /// When the next packet may leave.
     fn pace(&mut self, payload: u64, now: Time, config: &TcpConfig) {
         let Some(rate) = self.pacing_rate(config) else { return };
+        if self.like_ns3 {
+            // The payload counts, nanoseconds are whole, and a pause that lasts goes on.
+            if self.packets_sent >= u64::from(config.unpaced) && now >= self.due {
+                let pause = cut_transmission_time(payload, Rate(rate.0.max(1)));
+                self.due = now.saturating_add(pause);
+            }
+            return;
+        }
         if self.packets_sent > u64::from(config.unpaced) {
             let bytes = payload + u64::from(config.header);
             self.due = now.saturating_add(Rate(rate.0.max(1)).transmission_time(bytes));
@@ -281,9 +442,10 @@ impl Connection {
     /// Tells the NIC whether and when this connection may send.
     pub fn update_gate(&mut self, nic: &mut Nic, now: Time, config: &TcpConfig) {
         let next = self.next(now, config);
-        let open = next != Next::Nothing;
+        let waits = !self.outbox.is_empty();
+        let open = waits || next != Next::Nothing;
         let ready = if let Next::At(at) = next { at } else { Time::ZERO };
-        nic.set_due(self.gate, self.due.max(ready));
+        nic.set_due(self.gate, if waits { Time::ZERO } else { self.due.max(ready) });
         nic.update(self.gate, open, open, self.is_over());
         self.notice_application(next);
     }
@@ -291,6 +453,10 @@ impl Connection {
     /// The delivery rate says nothing of the network while the application has nothing to send.
     fn notice_application(&mut self, next: Next) {
         let Some(rates) = &mut self.rates else { return };
+        // A window that leaves no room for a whole segment is not the application's doing.
+        if self.source.is_paced() && self.source.unsent(self.board.next()) >= self.window.mss {
+            return;
+        }
         let pipe = self.board.pipe();
         let idles = matches!(next, Next::At(_)) || next == Next::Nothing && self.source.is_paced();
         if idles && pipe < self.window.cwnd && !self.board.has_lost() {
@@ -302,8 +468,22 @@ impl Connection {
     pub fn change(&mut self, to: State, now: Time) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
-            let change = Change { now, from, to, next: self.board.next(), in_flight: self.board.pipe() };
+            let change = self.describe_change(from, now);
             self.law.on_state(&change, &mut self.window);
+        }
+    }
+
+    /// The move from another state to the present one.
+    pub fn describe_change(&self, from: State, now: Time) -> Change {
+        Change {
+            now,
+            from,
+            to: self.state,
+            next: self.board.next(),
+            cursor: self.cursor,
+            in_flight: if self.like_ns3 { self.noted } else { self.board.pipe() },
+            delivered: self.delivered,
+            rtt: self.trips.smoothed(),
         }
     }
 

@@ -5,8 +5,8 @@
 //! segment, over links that add 2 bytes to a packet.
 
 use crate::config::{
-    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RecoveryConfig,
-    RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
+    AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
+    RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
@@ -29,9 +29,17 @@ const DOUBTFULS: &[(&str, &str)] = &[
     ("none", "none (Linux)"),
     ("any", "any (ns-3.35)"),
 ];
+const DETECTIONS: &[(&str, &str)] = &[
+    ("rack", "by time: one sent later has arrived, and a reordering window has passed (RFC 8985; Linux)"),
+    ("sack", "by count: dup_threshold later segments have arrived (RFC 6675; ns-3.35)"),
+];
 const FLIGHTS: &[(&str, &str)] = &[
     ("outstanding", "all that is unacknowledged, up to the window (RFC 5681)"),
     ("pipe", "without what is lost or has arrived out of order (ns-3.35)"),
+];
+const REACTIONS: &[(&str, &str)] = &[
+    ("rfc", "as RFC 5681, RFC 6675, RFC 6582 and RFC 6298 say"),
+    ("ns3-3.35", "as in ns-3.35: see what the profile does"),
 ];
 const RESTARTS: &[(&str, &str)] = &[
     ("each", "each partial acknowledgement (RFC 6582, slow-but-steady)"),
@@ -70,8 +78,8 @@ pub fn profile(p: &mut Parameters) -> Profile {
 }
 
 /// Reads the settings of TCP, once the profile and the controller are known.
-pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> TcpConfig {
-    let wire = wire(p, profile);
+pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire: Wire) -> TcpConfig {
+    let wire = wire.read(p);
     let help = "traffic class of all its packets, for pauses and for queues of classes";
     let class = p.integer("class", 1, (1, 7), help) as u8;
     let help =
@@ -81,9 +89,12 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "segments of the first window (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let ack = acknowledgements(p, profile);
+    let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
+    if recovery.reactions == Reactions::Ns3 {
+        ack.stamp_clock = rtt.clock;
+    }
     let rto = timeouts(p, profile);
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
@@ -98,6 +109,13 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
     let window_validation = p.flag("window_validation", profile.pick(true, false), help);
     let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
+    let help = "SYNs that are repeated before a connection dies (Linux, ns3-3.35: 6)";
+    let syn_retries = p.integer("syn_retries", 6, (0, 1000), help) as u32;
+    let help = "a short segment waits while something is unacknowledged (RFC 9293 §3.7.4)";
+    let nagle = p.flag("nagle", true, help);
+    let help = "a flow that ends sends the three packets of a close, each of ack_header; a flow's end stays the acknowledgement of its last \
+                byte, and none of them is repeated";
+    let fin = p.flag("fin", false, help);
     TcpConfig {
         application: application(p, wire.mss),
         controller,
@@ -118,31 +136,53 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig) -> T
         pacing,
         unpaced,
         window_validation,
+        nagle,
+        fin,
         retries,
+        syn_retries,
     }
 }
 
 /// Bytes of packets.
-struct Wire {
-    mss: u32,
-    header: u32,
-    ack_header: u32,
-    syn_header: u32,
-    sack_header: u32,
+pub struct Wire {
+    pub mss: u32,
+    pub header: u32,
+    pub ack_header: u32,
+    pub syn_header: u32,
+    pub sack_header: u32,
 }
 
-fn wire(p: &mut Parameters, profile: Profile) -> Wire {
-    let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B)";
-    let mss = p.size("mss", (profile.pick(1448, 1440), 64, 9000), help);
-    let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14)";
-    let header = p.size("header", (profile.pick(66, 54), 0, 1000), help);
-    let help = "bytes of an acknowledgement without SACK blocks (the same headers)";
-    let ack_header = p.size("ack_header", (profile.pick(66, 54), 1, 1000), help);
-    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58)";
-    let syn_header = p.size("syn_header", (profile.pick(74, 58), 1, 1000), help);
+impl Wire {
+    /// What a profile's packets have.
+    pub fn of(profile: Profile) -> Wire {
+        Wire {
+            mss: profile.pick(1448, 1440),
+            header: profile.pick(66, 54),
+            ack_header: profile.pick(66, 54),
+            syn_header: profile.pick(74, 58),
+            sack_header: profile.pick(4, 0),
+        }
+    }
+
+    /// What a scenario says of them; these where it does not.
+    fn read(self, p: &mut Parameters) -> Wire {
+        wire(p, self)
+    }
+}
+
+fn wire(p: &mut Parameters, default: Wire) -> Wire {
+    let help = "payload of a full segment (1500 B of IP with timestamps: 1448 B; ns3-3.35: 1440 B; mptcp: 24 B less, for its mapping)";
+    let mss = p.size("mss", (default.mss, 64, 9000), help);
+    let help = "header of a data packet (rfc: Ethernet 14, IP 20, TCP 20, timestamps 12; ns3-3.35: 2 in place of 14; mptcp: 24 B more, for its \
+                mapping)";
+    let header = p.size("header", (default.header, 0, 1000), help);
+    let help = "bytes of an acknowledgement without SACK blocks (the same headers; mptcp: 12 B more, for the data acknowledgement)";
+    let ack_header = p.size("ack_header", (default.ack_header, 1, 1000), help);
+    let help = "bytes of a SYN with its options (rfc: 74; ns3-3.35: 58; mptcp: its own option comes on top)";
+    let syn_header = p.size("syn_header", (default.syn_header, 1, 1000), help);
     let help = "bytes that SACK blocks add to an acknowledgement beside 8 for each (rfc: 4; ns3-3.35: 0, for they fill the \
                 padding of the timestamps)";
-    let sack_header = p.size("sack_header", (profile.pick(4, 0), 0, 40), help);
+    let sack_header = p.size("sack_header", (default.sack_header, 0, 40), help);
     Wire { mss, header, ack_header, syn_header, sack_header }
 }
 
@@ -165,7 +205,11 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    AckConfig { every, delay }
+    let help = "what has come twice is reported (D-SACK, RFC 2883; ns3-3.35: false)";
+    let duplicates = p.flag("dsack", profile.pick(true, false), help);
+    let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
+    let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
+    AckConfig { every, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
@@ -191,7 +235,10 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let flight = p.choice("flight", profile.pick("outstanding", "pipe"), FLIGHTS, help);
     let help = "which partial acknowledgements restart the timeout during recovery";
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
+    let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
+    let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
     RecoveryConfig {
+        rack: rack(p, profile, reactions == "rfc"),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
             _ => RecoveryWindow::Threshold,
@@ -205,7 +252,29 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
+        reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
     }
+}
+
+fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {
+    let help = "what makes a segment count as lost";
+    let default = if possible { profile.pick("rack", "sack") } else { "sack" };
+    let detection = p.choice("loss_detection", default, DETECTIONS, help);
+    if detection == "rack" && !possible {
+        p.complain(
+            "loss_detection",
+            "ns-3.35 counts segments: expected \"sack\", or reactions = \"rfc\"".into(),
+        );
+    }
+    let help = "with loss_detection = \"rack\": a segment that asks for losses at the end of a flight, two round trips after the last one \
+                (RFC 8985 §7)";
+    let probes = p.flag("loss_probe", true, help);
+    let help = "with loss_probe: how long the peer may hold back the acknowledgement of a segment alone (Linux: 200 ms)";
+    let ack_delay = p.time("loss_probe_ack_delay", Time::from_ms(200), help);
+    if ack_delay > Time::from_ms(10_000) {
+        p.complain("loss_probe_ack_delay", format!("expected at most 10s, found {ack_delay}"));
+    }
+    (detection == "rack").then_some(RackConfig { probes, ack_delay })
 }
 
 fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {
@@ -272,5 +341,15 @@ fn application(p: &mut Parameters, mss: u32) -> ApplicationConfig {
     if !(1..=1 << 20).contains(&message.0) {
         p.complain("app_message", format!("expected 1B to 1MiB, found {message}"));
     }
-    ApplicationConfig { rate: rate.filter(|rate| rate.0 > 0), message: message.0.clamp(1, 1 << 20) as u32 }
+    let help = "payload that the receiving application reads per time: the window closes when the buffer is full; auto: at once";
+    let read_rate = p.rate_or_auto("app_read_rate", help);
+    if read_rate == Some(Rate(0)) {
+        let why = "an application that reads nothing would never end: expected a rate above 0";
+        p.complain("app_read_rate", why.into());
+    }
+    ApplicationConfig {
+        rate: rate.filter(|rate| rate.0 > 0),
+        message: message.0.clamp(1, 1 << 20) as u32,
+        read_rate: read_rate.filter(|rate| rate.0 > 0),
+    }
 }

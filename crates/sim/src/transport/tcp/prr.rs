@@ -7,6 +7,8 @@
 //! cwnd = pipe + sndcnt
 //! ```
 //!
+//! In ns-3.35 SSRB holds only when something that was sent again is acknowledged; otherwise sndcnt = min(ssthresh - pipe, delivered).
+//!
 //! Source: Mathis, Dukkipati, Cheng, RFC 6937 §3; Mathis, Cardwell, Cheng, Dukkipati, RFC 9937 (which of the two bounds
 //! holds follows from the acknowledgement). The first segment is sent again whatever the formula says (§3, note).
 
@@ -31,7 +33,7 @@ impl Prr {
     /// The window after an acknowledgement. `wraps`: the product of two byte counts is taken modulo 2^32, so that windows
     /// above some 64 KB are held back until the pipe is at the threshold (ns-3.35).
     pub fn window(&mut self, step: &Step, mss: u64, wraps: bool) -> u64 {
-        let Step { delivered, pipe, ssthresh, slow_start } = *step;
+        let Step { delivered, pipe, ssthresh, bound } = *step;
         self.delivered += delivered;
         let may_send = if pipe > ssthresh {
             let product = u128::from(self.delivered) * u128::from(ssthresh);
@@ -39,7 +41,15 @@ impl Prr {
             (product.div_ceil(u128::from(self.flight)) as u64).saturating_sub(self.out)
         } else {
             let arrived = self.delivered.saturating_sub(self.out);
-            let limit = if slow_start { arrived.max(delivered) + mss } else { arrived };
+            let limit = match bound {
+                Bound::Delivered => delivered,
+                Bound::Conservative => arrived,
+                // A negative difference is a large number in 32 bits, and negative again with the segment added.
+                Bound::SlowStart if wraps && self.out > self.delivered => {
+                    mss.saturating_sub(self.out - self.delivered)
+                }
+                Bound::SlowStart => arrived.max(delivered) + mss,
+            };
             limit.min(ssthresh - pipe)
         };
         let least = if self.out == 0 { mss } else { 0 };
@@ -54,8 +64,18 @@ pub struct Step {
     pub delivered: u64,
     pub pipe: u64,
     pub ssthresh: u64,
-    /// Below the threshold it may add a segment.
-    pub slow_start: bool,
+    pub bound: Bound,
+}
+
+/// What may be sent below the threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// SSRB: a segment more than was delivered.
+    SlowStart,
+    /// CRB: what was delivered and not sent yet.
+    Conservative,
+    /// What this acknowledgement shows to be delivered.
+    Delivered,
 }
 
 #[cfg(test)]
@@ -71,8 +91,11 @@ mod tests {
         for ack in 0..16 {
             let delivered = if ack == 0 { 3_000 } else { 1_000 };
             pipe -= if ack == 0 { 0 } else { 1_000 };
-            let cwnd =
-                prr.window(&Step { delivered, pipe, ssthresh: 10_000, slow_start: true }, 1_000, false);
+            let cwnd = prr.window(
+                &Step { delivered, pipe, ssthresh: 10_000, bound: Bound::SlowStart },
+                1_000,
+                false,
+            );
             let count = (cwnd - pipe) / 1_000;
             prr.sent(count * 1_000);
             pipe += count * 1_000;
@@ -85,14 +108,14 @@ mod tests {
 
     #[test]
     fn below_the_threshold_slow_start_adds_a_segment_per_acknowledgement() {
-        let window = |slow_start| {
+        let window = |bound| {
             let mut prr = Prr::new(20_000);
-            let step = Step { delivered: 1_000, pipe: 4_000, ssthresh: 10_000, slow_start };
+            let step = Step { delivered: 1_000, pipe: 4_000, ssthresh: 10_000, bound };
             prr.window(&step, 1_000, false);
             prr.sent(1_000);
             prr.window(&step, 1_000, false)
         };
-        assert_eq!((window(true), window(false)), (6_000, 5_000));
+        assert_eq!((window(Bound::SlowStart), window(Bound::Conservative)), (6_000, 5_000));
     }
 
     #[test]
@@ -102,7 +125,7 @@ mod tests {
         let mut pipe = 543 * 1440;
         let mut sent = 0;
         for _ in 0..100 {
-            let step = Step { delivered: 1440, pipe, ssthresh: 543 * 720, slow_start: false };
+            let step = Step { delivered: 1440, pipe, ssthresh: 543 * 720, bound: Bound::Delivered };
             let count = (prr.window(&step, 1440, true) - pipe) / 1440;
             prr.sent(count * 1440);
             sent += count;

@@ -6,8 +6,8 @@
 //! moved the stream on first since the last acknowledgement.
 //!
 //! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
-//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark).
-//! Differs from the source: no reneging, no D-SACK, no FIN of its own; the application reads at once, so that the window
+//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first block).
+//! Differs from the source: no reneging, no FIN of its own; the application reads at once, so that the window
 //! is the buffer beyond the last byte in order.
 
 use super::scoreboard::{BLOCKS, Block};
@@ -24,6 +24,13 @@ pub struct Incoming {
     pub marked: bool,
     /// The sender has reduced its window (CWR).
     pub reduced: bool,
+}
+
+impl Incoming {
+    /// Above its last byte.
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.payload)
+    }
 }
 
 /// What the receiver answers.
@@ -43,11 +50,15 @@ pub struct Answer {
     pub echo: Time,
     /// ECN echo.
     pub marked: bool,
+    /// What has come twice, to be reported once; empty: nothing.
+    pub duplicate: Block,
 }
 
 impl Answer {
+    /// Blocks that it has, the one of a duplicate first.
     pub fn blocks(&self) -> usize {
-        self.blocks.iter().filter(|block| block.0 < block.1).count()
+        let beyond = self.blocks.iter().filter(|block| block.0 < block.1).count();
+        (beyond + usize::from(self.duplicate.0 < self.duplicate.1)).min(BLOCKS)
     }
 }
 
@@ -56,11 +67,18 @@ pub struct Receiver {
     expected: u64,
     /// What has come beyond the first hole, the block that changed last first.
     beyond: Vec<Block>,
+    /// With a limited memory: the blocks that acknowledgements tell of, the newest first.
+    told: Vec<Block>,
+    limited: bool,
     end: Option<u64>,
     /// Segments since the last acknowledgement.
     unanswered: u32,
+    /// What has come twice since the last acknowledgement.
+    duplicate: Block,
     /// Of the segment to be echoed.
     echo: Time,
+    /// The newest timestamp that has come, in ticks, if that matters.
+    newest: u64,
     /// `expected` of the last acknowledgement.
     answered: u64,
     /// Classic: a mark came and no CWR since. Exact: the last packet was marked.
@@ -73,9 +91,13 @@ impl Receiver {
         Receiver {
             expected: 0,
             beyond: Vec::new(),
+            told: Vec::new(),
+            limited: false,
             end: None,
             unanswered: 0,
+            duplicate: (0, 0),
             echo: Time::ZERO,
+            newest: 0,
             answered: 0,
             congested: false,
             echoing,
@@ -108,16 +130,29 @@ impl Receiver {
             EcnEcho::Exact => self.congested = segment.marked,
             EcnEcho::Classic => self.congested = segment.marked || self.congested && !segment.reduced,
         }
-        let end = segment.first + u64::from(segment.payload);
+        let end = segment.end();
         if segment.last {
             self.end = Some(end);
         }
-        if segment.first <= self.answered && self.answered < end {
+        let stale = config.stamp_clock > Time::ZERO && segment.sent.0 / config.stamp_clock.0 < self.newest;
+        // What lies behind the stream altogether is answered without a look at its time.
+        if !stale && config.stamp_clock > Time::ZERO && end >= self.expected {
+            self.newest = segment.sent.0 / config.stamp_clock.0;
+        }
+        if segment.first <= self.answered && self.answered < end && !stale {
             self.echo = segment.sent;
         }
         self.unanswered += 1;
+        if config.duplicates && self.has((segment.first, end)) {
+            self.duplicate = (segment.first, end);
+        }
         if segment.first > self.expected {
-            self.keep((segment.first, end));
+            let block = (segment.first, end);
+            self.limited = config.remembers > 0;
+            if self.limited && !self.beyond.iter().any(|b| b.0 <= block.0 && block.1 <= b.1) {
+                self.tell(block, config.remembers as usize);
+            }
+            self.keep(block);
             return Reply::Now;
         }
         if end <= self.expected {
@@ -127,9 +162,15 @@ impl Receiver {
         let filled = !self.beyond.is_empty();
         if filled {
             self.join();
+            self.told.retain(|block| block.1 > self.expected);
         }
         let now = filled || self.is_complete() || self.unanswered >= config.every;
         if now { Reply::Now } else { Reply::Later }
+    }
+
+    /// All of a block has come.
+    fn has(&self, (from, to): Block) -> bool {
+        to <= self.expected || self.beyond.iter().any(|block| block.0 <= from && to <= block.1)
     }
 
     /// Keeps a block beyond a hole, in front of all others.
@@ -152,6 +193,19 @@ impl Receiver {
         self.beyond.insert(0, (from, to));
     }
 
+    /// Remembers a new block in front of `most` at the most, joined to those of them that it touches.
+    fn tell(&mut self, (mut from, mut to): Block, most: usize) {
+        self.told.retain(|&(start, end)| {
+            let touches = end == from || start == to;
+            if touches {
+                (from, to) = (from.min(start), to.max(end));
+            }
+            !touches
+        });
+        self.told.insert(0, (from, to));
+        self.told.truncate(most);
+    }
+
     /// The hole was filled up to `expected`: moves on over what lies behind it.
     fn join(&mut self) {
         while let Some(at) = self.beyond.iter().position(|block| block.0 <= self.expected) {
@@ -163,11 +217,13 @@ impl Receiver {
     /// The acknowledgement of everything that has come.
     pub fn answer(&mut self) -> Answer {
         let mut blocks = [(0, 0); BLOCKS];
-        for (place, block) in blocks.iter_mut().zip(&self.beyond) {
+        let told = if self.limited { &self.told } else { &self.beyond };
+        for (place, block) in blocks.iter_mut().zip(told) {
             *place = *block;
         }
         self.unanswered = 0;
         self.answered = self.expected;
-        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested }
+        let duplicate = std::mem::take(&mut self.duplicate);
+        Answer { expected: self.expected, blocks, echo: self.echo, marked: self.congested, duplicate }
     }
 }

@@ -57,15 +57,18 @@ impl RoundTrips {
 
     /// Takes in a sample.
     pub fn take(&mut self, sample: Time, rtt: &RttConfig, rto: &RtoConfig) {
+        // With a coarse clock means are whole nanoseconds, rounded down (ns-3.35).
+        let unit = if rtt.clock == Time::ZERO { 1 } else { Time::from_ns(1).0 };
+        let mean = |sum: u64, parts: u64| Time(sum / (parts * unit) * unit);
         let smoothed = match self.smoothed {
             None => {
-                self.variation = Time(sample.0 / 2);
+                self.variation = mean(sample.0, 2);
                 sample
             }
             Some(smoothed) => {
-                let difference = Time(smoothed.0.abs_diff(sample.0));
-                self.variation = Time((3 * self.variation.0 + difference.0) / 4);
-                Time((7 * smoothed.0 + sample.0) / 8)
+                let difference = smoothed.0.abs_diff(sample.0);
+                self.variation = mean(3 * self.variation.0 + difference, 4);
+                mean(7 * smoothed.0 + sample.0, 8)
             }
         };
         self.smoothed = Some(smoothed);
@@ -147,6 +150,16 @@ mod tests {
         };
         assert_eq!(timeout(&with(false)), Time::from_ms(200));
         assert_eq!(timeout(&with(true)), Time::from_ms(220));
+    }
+
+    #[test]
+    fn with_a_coarse_clock_means_are_whole_nanoseconds() {
+        let (rtt, rto) = config();
+        let rtt = RttConfig { clock: Time::from_ms(1), ..rtt };
+        let mut trips = RoundTrips::new(&rto);
+        [20, 21, 20, 20].into_iter().for_each(|ms| trips.take(Time::from_ms(ms), &rtt, &rto));
+        // 20.125, 20.109375, then 20.095703125 ms.
+        assert_eq!(trips.smoothed(), Some(Time::from_ns(20_095_703)));
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! change, so that an acknowledgement costs what it changes, not the window.
 //! Differs from the source: IsLost() counts segments, not bytes; a lost segment that was sent again counts once in the pipe;
 //! NextSeg() has no rule 4 (one segment more at the end of recovery).
+//! Under [`Reactions::Ns3`] what was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived;
+//! and losses are counted from the segment that was acknowledged selectively last at or above the one below the highest (ns-3.35).
 
-use crate::config::Doubtful;
+use crate::config::{Doubtful, Reactions};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -37,7 +39,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    fn end(&self) -> u64 {
+    /// Above its last byte.
+    pub fn end(&self) -> u64 {
         self.first + u64::from(self.payload)
     }
     fn is(&self, mark: u8) -> bool {
@@ -93,10 +96,15 @@ pub struct Scoreboard {
     seen: [Block; BLOCKS],
     /// Above the highest byte that has arrived.
     highest: u64,
+    reactions: Reactions,
+    /// Segments that were found to be lost and not asked for, if that is asked for: number, first byte, payload.
+    found: Option<Vec<(u64, u64, u16)>>,
+    /// Under [`Reactions::Ns3`]: the segment from which arrivals are counted downwards.
+    top: Option<u64>,
 }
 
 impl Scoreboard {
-    pub fn new(mss: u32, threshold: u32) -> Scoreboard {
+    pub fn new(mss: u32, threshold: u32, reactions: Reactions) -> Scoreboard {
         Scoreboard {
             mss: u64::from(mss),
             threshold,
@@ -114,7 +122,22 @@ impl Scoreboard {
             from_any: 0,
             seen: [(0, 0); BLOCKS],
             highest: 0,
+            reactions,
+            found: None,
+            top: None,
         }
+    }
+
+    /// The same, and it notes what is found to be lost.
+    pub fn noting_losses(mut self, notes: bool) -> Scoreboard {
+        self.found = notes.then(Vec::new);
+        self
+    }
+
+    /// A segment that was found to be lost since the last question: number, first byte, payload.
+    #[inline]
+    pub fn next_found(&mut self) -> Option<(u64, u64, u16)> {
+        self.found.as_mut()?.pop()
     }
 
     /// Every byte below has been acknowledged cumulatively.
@@ -128,6 +151,10 @@ impl Scoreboard {
     /// Number of the next new segment.
     pub fn next_number(&self) -> u64 {
         self.first + self.segments.len() as u64
+    }
+    /// Segments that have arrived beyond a hole; with a threshold that is never reached, all of them.
+    pub fn sacked_segments(&self) -> u32 {
+        self.above
     }
     /// Segments that are not acknowledged cumulatively.
     pub fn segments(&self) -> usize {
@@ -237,7 +264,9 @@ impl Scoreboard {
             self.advance(acknowledged.min(self.next), &mut update, delivered);
         }
         update.delivered += update.sacked;
-        self.find_lost();
+        if self.reactions == Reactions::Rfc || update.sacked > 0 {
+            self.find_lost();
+        }
         update
     }
 
@@ -266,15 +295,41 @@ impl Scoreboard {
             if !segment.is(mark::SACKED) {
                 delivered(number, segment);
                 let (payload, was) = (u64::from(segment.payload), *segment);
-                update.again |= was.sent_twice();
-                segment.marks = segment.marks & !(mark::LOST | mark::AGAIN) | mark::SACKED;
+                segment.marks = segment.marks & !mark::LOST | mark::SACKED;
                 self.sacked += payload;
                 update.sacked += payload;
-                self.above += u32::from(number >= self.edge);
-                self.not_in_question(&was);
+                if self.reactions == Reactions::Rfc {
+                    segment.marks &= !mark::AGAIN;
+                    update.again |= was.sent_twice();
+                    self.above += u32::from(number >= self.edge);
+                    self.not_again(&was);
+                } else {
+                    self.raise_top(number);
+                }
+                self.not_lost(&was);
             }
             at += 1;
         }
+    }
+
+    /// A segment has just been acknowledged selectively: from where arrivals are counted now, and how many.
+    fn raise_top(&mut self, number: u64) {
+        let counted = |board: &Scoreboard, from: u64| {
+            (from..=number).filter(|&n| n >= board.edge && board.at(n).is(mark::SACKED)).count() as u32
+        };
+        match self.top {
+            None => self.above = counted(self, self.edge),
+            Some(top) if top < number => self.above += counted(self, top + 1),
+            Some(top) => {
+                self.above += u32::from(number >= self.edge);
+                if number + 1 < top {
+                    return;
+                }
+                // Right below: the one above counts no more.
+                self.above -= u32::from(top >= self.edge);
+            }
+        }
+        self.top = Some(number);
     }
 
     /// Place of the first segment that begins at or after a byte.
@@ -295,13 +350,17 @@ impl Scoreboard {
             let payload = u64::from(segment.payload);
             if segment.is(mark::SACKED) {
                 self.sacked -= payload;
-                self.above -= u32::from(self.first >= self.edge);
+                let counts =
+                    self.reactions == Reactions::Rfc || self.top.is_some_and(|top| self.first <= top);
+                self.above -= u32::from(counts && self.first >= self.edge);
             } else {
                 delivered(self.first, &segment);
                 update.delivered += payload;
-                update.again |= segment.is(mark::TWICE);
+                let again = if self.reactions == Reactions::Rfc { mark::TWICE } else { mark::AGAIN };
+                update.again |= segment.is(again);
             }
-            self.not_in_question(&segment);
+            self.not_lost(&segment);
+            self.not_again(&segment);
             if update.timed_once.is_none() && segment.is(mark::TIMED) {
                 update.timed_once = Some(!segment.is(mark::TWICE));
             }
@@ -311,22 +370,23 @@ impl Scoreboard {
             self.first += 1;
         }
         self.edge = self.edge.max(self.first);
+        if self.top.is_some_and(|top| top <= self.first) {
+            self.top = None;
+            self.above = 0;
+        }
     }
 
-    /// A segment has arrived that may have counted as lost or sent again.
-    fn not_in_question(&mut self, was: &Segment) {
-        let payload = u64::from(was.payload);
-        match (was.is(mark::LOST), was.is(mark::AGAIN)) {
-            (false, false) => {}
-            (true, false) => {
-                self.lost -= payload;
-                self.waiting -= payload;
-            }
-            (lost, true) => {
-                self.again -= payload;
-                self.lost -= if lost { payload } else { 0 };
-            }
+    /// A segment has arrived that may have counted as lost.
+    fn not_lost(&mut self, was: &Segment) {
+        if was.is(mark::LOST) {
+            self.lost -= u64::from(was.payload);
+            self.waiting -= if was.is(mark::AGAIN) { 0 } else { u64::from(was.payload) };
         }
+    }
+
+    /// A segment that may have been sent again is no longer in flight.
+    fn not_again(&mut self, was: &Segment) {
+        self.again -= if was.is(mark::AGAIN) { u64::from(was.payload) } else { 0 };
     }
 
     /// Moves the edge below which `threshold` later segments have arrived; what has not arrived below it is lost.
@@ -351,10 +411,57 @@ impl Scoreboard {
             return;
         }
         segment.marks |= mark::LOST;
-        let (payload, again) = (u64::from(segment.payload), segment.is(mark::AGAIN));
+        let (payload, again, first) = (u64::from(segment.payload), segment.is(mark::AGAIN), segment.first);
+        if let Some(found) = &mut self.found {
+            found.push((number, first, payload as u16));
+        }
         self.lost += payload;
         self.waiting += if again { 0 } else { payload };
         self.from = self.from.min(number);
+    }
+
+    /// The segment of this number, if what was sent of it last may be in flight.
+    #[inline]
+    pub fn in_flight(&self, number: u64) -> Option<&Segment> {
+        let segment = self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?;
+        let gone = segment.is(mark::SACKED) || segment.is(mark::LOST) && !segment.is(mark::AGAIN);
+        (!gone).then_some(segment)
+    }
+
+    /// What was sent last of a segment is lost, be it the first time or another.
+    pub fn lose_last_sent(&mut self, number: u64) {
+        let segment = self.at_mut(number);
+        debug_assert!(!segment.is(mark::SACKED));
+        if segment.is(mark::AGAIN) {
+            segment.marks &= !mark::AGAIN;
+            let (payload, lost) = (u64::from(segment.payload), segment.is(mark::LOST));
+            self.again -= payload;
+            self.waiting += if lost { payload } else { 0 };
+            self.from = self.from.min(number);
+        }
+        self.lose(number);
+    }
+
+    /// A segment leaves once more to ask what has arrived: it does not count twice in the pipe.
+    pub fn probe_again(&mut self, number: u64, now: Time) -> (u64, u16) {
+        let segment = self.at_mut(number);
+        segment.marks |= mark::TWICE;
+        segment.sent = now;
+        (segment.first, segment.payload)
+    }
+
+    /// A timeout: the first segment is lost, and of the others those that `overdue` says of the time at which they were sent.
+    pub fn lose_overdue(&mut self, overdue: impl Fn(Time) -> bool) {
+        for number in self.first..self.next_number() {
+            let segment = self.at_mut(number);
+            segment.marks &= !mark::TIMED;
+            let sent = segment.sent;
+            if self.in_flight(number).is_some() && (number == self.first || overdue(sent)) {
+                self.lose_last_sent(number);
+            }
+        }
+        self.from = self.first;
+        self.from_any = self.first;
     }
 
     /// The first unacknowledged segment is lost, whatever has arrived beyond it.
@@ -362,6 +469,43 @@ impl Scoreboard {
         if !self.segments.is_empty() {
             self.lose(self.first);
         }
+    }
+
+    /// The same, and that it was sent again does not count.
+    pub fn lose_front_anew(&mut self) {
+        let Some(front) = self.segments.front_mut() else { return };
+        let was = *front;
+        front.marks &= !mark::AGAIN;
+        if was.is(mark::AGAIN) {
+            self.again -= u64::from(was.payload);
+            self.waiting += if was.is(mark::LOST) { u64::from(was.payload) } else { 0 };
+            self.from = self.first;
+        }
+        self.lose(self.first);
+    }
+
+    /// ns-3.35's IsLost(): of the segments from a byte on, the first that is lost or has arrived is lost.
+    pub fn is_lost_from(&self, byte: u64) -> bool {
+        let below = self.top.is_some_and(|top| byte < self.at(top).first);
+        let mut decided = self.segments.range(self.place(byte).min(self.segments.len())..);
+        below && decided.find(|s| s.is(mark::LOST | mark::SACKED)).is_some_and(|s| s.is(mark::LOST))
+    }
+
+    /// The first unacknowledged segment was sent again since the last timeout.
+    pub fn front_is_again(&self) -> bool {
+        self.front().is_some_and(|segment| segment.is(mark::AGAIN))
+    }
+
+    /// The first unacknowledged segment leaves again, whatever is known of it: its number.
+    pub fn send_front_again(&mut self, now: Time) -> Option<(u64, u64, u16)> {
+        let number = self.first;
+        let front = self.segments.front_mut()?;
+        if front.is(mark::AGAIN) {
+            front.sent = now;
+            return Some((number, front.first, front.payload));
+        }
+        let (first, payload) = self.send_again(number, now);
+        Some((number, first, payload))
     }
 
     /// A timeout: what has not arrived is lost, also what was sent again.

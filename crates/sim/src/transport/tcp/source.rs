@@ -3,8 +3,12 @@
 //! Under a rate a message is written every so often from the start of the flow on; one that does not fit the send buffer is
 //! left out, as by an application that does not wait (spec of the Cebinae runs: a writer at a constant bit rate). It is
 //! computed when it is asked for: no event per message.
+//!
+//! A transport that hands its data to one of several connections writes them itself: such a source has what it was
+//! [given](Source::write), and ends when it is [closed](Source::close).
 
 use crate::units::{Rate, Time};
+use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub struct Source {
@@ -18,13 +22,60 @@ pub struct Source {
     /// When the next comes.
     next_tick: Time,
     written: u64,
+    /// By hand, in pieces: where each write ends that has not been sent whole.
+    ends: Option<VecDeque<u64>>,
 }
 
 impl Source {
     pub fn new(size: u64, buffer: u64, rate: Option<Rate>, message: u32, start: Time) -> Source {
         let message = u64::from(message.max(1));
         let pace = rate.map(|rate| (message, rate.transmission_time(message).max(Time(1))));
-        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0 }
+        Source { size, buffer, pace, start, ticks: 0, next_tick: start, written: 0, ends: None }
+    }
+
+    /// A source of which nothing is written yet, and the end is not known.
+    pub fn by_hand() -> Source {
+        let pace = Some((u64::MAX, Time::MAX));
+        Source {
+            size: u64::MAX,
+            buffer: u64::MAX,
+            pace,
+            start: Time::ZERO,
+            ticks: 0,
+            next_tick: Time::MAX,
+            written: 0,
+            ends: None,
+        }
+    }
+
+    /// The same, each write of which is a piece: no segment goes beyond its end, and none waits for what comes after.
+    pub fn in_pieces() -> Source {
+        Source { ends: Some(VecDeque::new()), ..Source::by_hand() }
+    }
+
+    /// Writes bytes by hand; the first of them has the number that is returned.
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        debug_assert!(self.size == u64::MAX && self.next_tick == Time::MAX);
+        self.written += bytes;
+        if let Some(ends) = &mut self.ends {
+            ends.push_back(self.written);
+        }
+        self.written - bytes
+    }
+
+    /// Bytes from `next` on to the end of the stream, or of the piece that it is in: no segment goes beyond.
+    #[inline]
+    pub fn left(&mut self, next: u64) -> u64 {
+        let Some(ends) = &mut self.ends else { return self.size - next };
+        while ends.front().is_some_and(|&end| end <= next) {
+            ends.pop_front();
+        }
+        ends.front().map_or(u64::MAX, |end| end - next)
+    }
+
+    /// What was written by hand is all.
+    pub fn close(&mut self) {
+        self.size = self.written;
     }
 
     /// Every byte below has been written by now; `acknowledged` has left the buffer for good.
@@ -46,12 +97,20 @@ impl Source {
     /// When more than this will have been written; none if nothing is to come before an acknowledgement does.
     pub fn when_more_than(&self, bytes: u64, acknowledged: u64) -> Option<Time> {
         let (message, every) = self.pace?;
+        if self.next_tick == Time::MAX {
+            return None;
+        }
         let missing = (bytes + 1).saturating_sub(self.written).div_ceil(message);
         let room = (self.buffer + acknowledged).saturating_sub(self.written) / message;
         if self.written >= self.size || missing == 0 || room < missing {
             return None;
         }
         Some(self.next_tick.saturating_add(Time(every.0.saturating_mul(missing - 1))))
+    }
+
+    /// Bytes written from `next` on.
+    pub fn unsent(&self, next: u64) -> u64 {
+        self.written.saturating_sub(next)
     }
 
     /// The application writes at a rate and has less than its buffer full.
@@ -74,6 +133,25 @@ mod tests {
         assert_eq!(source.written(3_000, Time::ZERO), 7_000);
         assert_eq!(source.written(9_000, Time::ZERO), 10_000);
         assert_eq!(source.when_more_than(7_000, 3_000), None);
+    }
+
+    #[test]
+    fn what_is_written_by_hand_is_there_at_once_and_nothing_is_to_be_waited_for() {
+        let mut source = Source::by_hand();
+        assert_eq!((source.written(0, Time::from_ms(9)), source.size()), (0, u64::MAX));
+        assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
+        assert_eq!(source.written(1_000, Time::from_ms(9)), 3_500);
+        assert_eq!(source.when_more_than(3_500, 1_000), None);
+        source.close();
+        assert_eq!(source.size(), 3_500);
+    }
+
+    #[test]
+    fn segments_end_where_pieces_do() {
+        let mut source = Source::in_pieces();
+        assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
+        assert_eq!([0, 2_999, 3_000].map(|next| source.left(next)), [3_000, 1, 500]);
+        assert_eq!(source.left(3_500), u64::MAX);
     }
 
     #[test]

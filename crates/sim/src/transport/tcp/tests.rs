@@ -1,35 +1,31 @@
-//! A sender and a receiver on a channel that loses, reorders and repeats anything.
+//! A connection's two ends, without a network between them.
 
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Phase, Sending};
-use super::receiver::{Answer, Incoming, Receiver, Reply};
+use super::receiver::{Incoming, Receiver};
+use super::scoreboard::BLOCKS;
 use super::*;
 use crate::config::{EcnEcho, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::Time;
 
+mod channels;
+mod flow_control;
+mod like_ns3;
+mod loss_detection;
+
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
-    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"))
+    let wire = Wire::of(profile);
+    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"), wire)
 }
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {
     let spec = FlowSpec { size, ..FlowSpec::default() };
     let mut connection = Connection::new(0, &spec, config, 5, Time::ZERO);
-    connection.establish(Time::ZERO, u64::from(window_of(config)), Time::from_ms(20), config);
+    connection.establish(Time::ZERO, u64::from(whole_window(config)), Time::from_ms(20), config);
     connection
-}
-
-fn ack_of(answer: &Answer, config: &TcpConfig) -> Acknowledgement {
-    Acknowledgement {
-        expected: answer.expected,
-        blocks: answer.blocks,
-        count: answer.blocks(),
-        echo: answer.echo,
-        window: u64::from(window_of(config)),
-        marked: answer.marked,
-    }
 }
 
 fn incoming(sending: &Sending, sent: Time, size: u64) -> Incoming {
@@ -43,123 +39,12 @@ fn incoming(sending: &Sending, sent: Time, size: u64) -> Incoming {
     }
 }
 
-#[derive(Clone, Copy)]
-enum OnWay {
-    Data(Incoming),
-    Ack(Answer),
-}
-
-struct Channel {
-    random: RandomStream,
-    /// Percent of the packets that are lost, that come twice, that are marked.
-    loses: u64,
-    repeats: u64,
-    marks: u64,
-    on_way: Vec<OnWay>,
-}
-
-impl Channel {
-    fn put(&mut self, packet: OnWay) {
-        if self.random.below(100) >= self.loses {
-            self.on_way.push(packet);
-        }
-    }
-
-    /// Any of what is on the way, most often the first.
-    fn take(&mut self) -> Option<OnWay> {
-        if self.on_way.is_empty() {
-            return None;
-        }
-        let late = self.random.below(10) == 0;
-        let at = if late { self.random.below(self.on_way.len() as u64) as usize } else { 0 };
-        match self.random.below(100) < self.repeats {
-            true => Some(self.on_way[at]),
-            false => Some(self.on_way.remove(at)),
-        }
-    }
-}
-
-/// A flow from one end to the other: every byte is delivered once and in order, and it ends.
-fn complete(size: u64, config: &TcpConfig, mut channel: Channel) {
-    let mut sender = connection(size, config);
-    let mut receiver = Receiver::new(config.ecn);
-    let (mut now, mut delivered) = (Time::from_ms(20), 0);
-    for _ in 0..400_000u64 {
-        if sender.phase == Phase::Done {
-            assert_eq!((receiver.expected(), delivered), (size, size));
-            assert!(receiver.is_complete() && sender.board.pipe() == 0 && sender.board.lost() == 0);
-            return;
-        }
-        now += Time::from_us(100);
-        while let Some(sending) = sender.take(now, config) {
-            assert!(sending.first + u64::from(sending.payload) <= size);
-            let segment = incoming(&sending, now, size);
-            let marked = channel.random.below(100) < channel.marks;
-            channel.put(OnWay::Data(Incoming { marked, ..segment }));
-            if sender.alarm.deadline == Time::MAX {
-                sender.alarm.deadline = now + sender.trips.rto();
-            }
-        }
-        match channel.take() {
-            None if sender.alarm.deadline == Time::MAX || receiver.owes() => {
-                let answer = receiver.answer();
-                channel.put(OnWay::Ack(answer));
-            }
-            None => {
-                now = now.max(sender.alarm.deadline);
-                sender.time_out(now, config);
-            }
-            Some(OnWay::Data(segment)) => {
-                if receiver.must_answer_before(&segment) {
-                    let answer = receiver.answer();
-                    channel.put(OnWay::Ack(answer));
-                }
-                let before = receiver.expected();
-                let reply = receiver.take(&segment, &config.ack);
-                delivered += receiver.expected() - before;
-                if reply == Reply::Now {
-                    let answer = receiver.answer();
-                    channel.put(OnWay::Ack(answer));
-                }
-            }
-            Some(OnWay::Ack(answer)) => sender.acknowledge(&ack_of(&answer, config), now, config),
-        }
-        let board = &sender.board;
-        assert!(board.lost() <= board.outstanding() && board.acknowledged() <= board.next());
-        assert!(sender.window.cwnd >= 1);
-    }
-    panic!("a flow of {size} bytes does not end: {:?} {:?}", sender.state, sender.board);
-}
-
-#[test]
-fn every_byte_arrives_once_whatever_is_lost_reordered_or_repeated_under_every_controller() {
-    let mut random = RandomStream::new(7, "channels");
-    for seed in 0..3_000 {
-        let kinds = crate::congestion::window::KINDS;
-        let kind = kinds[random.below(kinds.len() as u64) as usize].0;
-        let profile = if random.below(2) == 0 { Profile::Rfc } else { Profile::Ns3_35 };
-        let mut config = config(kind, profile);
-        config.retries = u32::MAX;
-        config.ecn = [EcnEcho::Off, EcnEcho::Classic, EcnEcho::Exact][random.below(3) as usize];
-        config.recovery.limited_transmit = random.below(2) == 0;
-        let channel = Channel {
-            random: RandomStream::new(seed, "channel"),
-            loses: random.below(40),
-            repeats: random.below(20),
-            marks: random.below(30),
-            on_way: Vec::new(),
-        };
-        let size = 1 + random.below(60) * random.below(u64::from(config.mss));
-        complete(size, &config, channel);
-    }
-}
-
 #[test]
 fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newest_block_first() {
     let config = config("newreno", Profile::Rfc);
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
-        let sending = Sending { first: 1000 * segment, payload: 1000, reduced: false };
+        let sending = Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false };
         let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
         (reply == Reply::Now).then(|| receiver.answer())
     };
@@ -184,7 +69,7 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
         let mut receiver = Receiver::new(echoing);
         let mut said = Vec::new();
         for (segment, &(marked, reduced)) in packets.iter().enumerate() {
-            let sending = Sending { first: 1000 * segment as u64, payload: 1000, reduced };
+            let sending = Sending { first: 1000 * segment as u64, payload: 1000, sent: Time::ZERO, reduced };
             let segment = Incoming { marked, ..incoming(&sending, Time::ZERO, u64::MAX) };
             if receiver.must_answer_before(&segment) {
                 let answer = receiver.answer();
@@ -232,6 +117,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
             echo: Time::from_ms(20),
             window: 1 << 22,
             marked: false,
+            duplicate: (0, 0),
         };
         c.acknowledge(&ack, now, &config);
         events.push(sent(&mut c, now, &config));
@@ -250,6 +136,7 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     assert_eq!((c.state, c.window.cwnd / mss), (crate::congestion::window::State::Open, 11));
@@ -258,7 +145,8 @@ fn one_loss_is_found_by_the_third_duplicate_and_the_window_falls_in_proportion()
 
 #[test]
 fn a_timeout_begins_anew_with_one_segment_and_doubles() {
-    let config = config("newreno", Profile::Rfc);
+    let mut config = config("newreno", Profile::Rfc);
+    config.recovery.rack = None;
     let mss = u64::from(config.mss);
     let mut c = connection(u64::MAX / 4, &config);
     let now = Time::from_ms(20);
@@ -279,6 +167,7 @@ fn a_timeout_begins_anew_with_one_segment_and_doubles() {
         echo: now,
         window: 1 << 22,
         marked: false,
+        duplicate: (0, 0),
     };
     c.acknowledge(&ack, now + Time::from_ms(20), &config);
     // Slow start: two segments, the next ones that count as lost.

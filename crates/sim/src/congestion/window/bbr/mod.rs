@@ -16,7 +16,9 @@
 //! smoothed time.
 //! Parameters: see [`BbrParameters::read`].
 
-mod model;
+pub(super) mod model;
+mod mrg;
+mod ns3;
 
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
@@ -26,6 +28,7 @@ use crate::congestion::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use model::Model;
+use ns3::Ns3Bbr;
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "bbr",
@@ -64,7 +67,15 @@ pub struct BbrParameters {
     pub max_pacing: Rate,
     /// The end of recovery sets the window to the threshold, as for other laws.
     pub exits_to_threshold: bool,
+    /// As ns-3.35 has it.
+    pub ns3: bool,
 }
+
+/// Whose form of version 1.
+const FORMS: &[(&str, &str)] = &[
+    ("draft", "the draft's (draft-cardwell-iccrg-bbr-congestion-control-00)"),
+    ("ns3-3.35", "ns-3.35's: what it keeps of samples, aggregation and recovery; draws of its generator"),
+];
 
 impl WindowParameters for BbrParameters {
     type State = Bbr;
@@ -96,12 +107,15 @@ impl WindowParameters for BbrParameters {
             quantum_is_segment,
             max_pacing: Rate(max_pacing.0.max(1)),
             exits_to_threshold,
+            ns3: p.choice("form", profile.pick("draft", "ns3-3.35"), FORMS, "whose form of version 1")
+                != "draft",
         }
     }
 
     fn start(&self, flow: &WindowContext) -> Bbr {
         Bbr {
             p: *self,
+            ns3: self.ns3.then(|| Box::new(Ns3Bbr::new(self, flow.initial))),
             model: Model::new(),
             mode: Mode::Startup,
             pacing_gain: self.high_gain,
@@ -140,6 +154,8 @@ struct ProbeRttEnd {
 /// State of one flow.
 pub struct Bbr {
     p: BbrParameters,
+    /// What steers instead, in the form of ns-3.35.
+    ns3: Option<Box<Ns3Bbr>>,
     model: Model,
     mode: Mode,
     pacing_gain: f64,
@@ -309,7 +325,7 @@ impl Bbr {
             if self.filled {
                 window.cwnd = window.cwnd.saturating_add(ack.delivered).min(target);
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
-                window.cwnd += ack.delivered;
+                window.cwnd = window.cwnd.saturating_add(ack.delivered);
             }
             window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
         }
@@ -322,12 +338,18 @@ impl Bbr {
 impl WindowController for Bbr {
     /// §4.2.1: the first rate is what the first window makes of the round-trip time; 1 ms before it is known.
     fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+        if self.ns3.is_some() {
+            return;
+        }
         self.model.stamp = now;
         let nominal = Rate(window.cwnd * 8_000);
         window.pacing = Some(Rate((nominal.0 as f64 * self.p.high_gain) as u64).min(self.p.max_pacing));
     }
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if let Some(ns3) = &mut self.ns3 {
+            return ns3.on_ack(ack, window);
+        }
         self.model.update_bandwidth(ack);
         if std::mem::take(&mut self.rounds_anew) {
             self.model.begin_round(ack.delivered_ever);
@@ -351,6 +373,9 @@ impl WindowController for Bbr {
 
     /// §4.2.3.3: the window in recovery.
     fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
+        if let Some(ns3) = &mut self.ns3 {
+            return ns3.on_state(change, window);
+        }
         match change.to {
             State::Recovery => {
                 self.save_cwnd(window, change.from);
@@ -374,6 +399,12 @@ impl WindowController for Bbr {
         }
     }
 
+    fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
+        if let Some(ns3) = &mut self.ns3 {
+            ns3.on_restart(now, window);
+        }
+    }
+
     fn steers_recovery(&self) -> bool {
         true
     }
@@ -383,6 +414,9 @@ impl WindowController for Bbr {
     }
 
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        if let Some(ns3) = &self.ns3 {
+            return ns3.internals(out);
+        }
         let rtprop = if self.model.rtprop == Time::MAX { 0.0 } else { self.model.rtprop.as_ns() };
         out.push(("mode", self.mode as u8 as f64));
         out.push(("btlbw_bps", self.model.bandwidth.get() as f64));

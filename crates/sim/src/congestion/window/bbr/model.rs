@@ -8,7 +8,7 @@ use crate::congestion::window::Acked;
 use crate::units::{Rate, Time};
 
 /// Rounds over which the bandwidth is the most (BtlBwFilterLen).
-const BANDWIDTH_ROUNDS: u64 = 10;
+pub const BANDWIDTH_ROUNDS: u64 = 10;
 
 /// The most of the last rounds: the best three samples, each later and lower than the one before.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,10 +22,15 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Takes in a sample of a round.
-    pub fn update(&mut self, round: u64, rate: u64) {
+    /// Forgets everything but this.
+    pub fn reset(&mut self, round: u64, rate: u64) {
+        self.best = [(round, rate); 3];
+    }
+
+    /// Takes in a sample of a round, to be the most of so many.
+    pub fn update(&mut self, round: u64, rate: u64, rounds: u64) {
         let sample = (round, rate);
-        if rate >= self.best[0].1 || round - self.best[2].0 > BANDWIDTH_ROUNDS {
+        if rate >= self.best[0].1 || round - self.best[2].0 > rounds {
             self.best = [sample; 3];
             return;
         }
@@ -34,20 +39,20 @@ impl MaxFilter {
         } else if rate >= self.best[2].1 {
             self.best[2] = sample;
         }
-        self.forget(sample);
+        self.forget(sample, rounds);
     }
 
     /// What is too old gives way; a second best that is as old as a part of the window is renewed.
-    fn forget(&mut self, sample: (u64, u64)) {
+    fn forget(&mut self, sample: (u64, u64), rounds: u64) {
         let age = sample.0 - self.best[0].0;
-        if age > BANDWIDTH_ROUNDS {
+        if age > rounds {
             self.best = [self.best[1], self.best[2], sample];
-            if sample.0 - self.best[0].0 > BANDWIDTH_ROUNDS {
+            if sample.0 - self.best[0].0 > rounds {
                 self.best = [self.best[1], self.best[2], sample];
             }
-        } else if self.best[1].0 == self.best[0].0 && age > BANDWIDTH_ROUNDS / 4 {
+        } else if self.best[1].0 == self.best[0].0 && age > rounds / 4 {
             (self.best[1], self.best[2]) = (sample, sample);
-        } else if self.best[2].0 == self.best[1].0 && age > BANDWIDTH_ROUNDS / 2 {
+        } else if self.best[2].0 == self.best[1].0 && age > rounds / 2 {
             self.best[2] = sample;
         }
     }
@@ -95,7 +100,7 @@ impl Model {
         let Some(rate) = ack.rate.rate() else { return };
         let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
         if rate.0 >= self.bandwidth.get() || !limited {
-            self.bandwidth.update(self.rounds, rate.0);
+            self.bandwidth.update(self.rounds, rate.0, BANDWIDTH_ROUNDS);
         }
     }
 
@@ -138,7 +143,7 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(round, &rate)| {
-                filter.update(round as u64, rate);
+                filter.update(round as u64, rate, BANDWIDTH_ROUNDS);
                 filter.get()
             })
             .collect();

@@ -1,0 +1,94 @@
+//! How a number of the flows is distributed: the points of its cumulative curve, thinned where many flows are alike.
+//!
+//! Half of the points stand at equal steps of the share, half at equal steps of the logarithm of what is left above, so that
+//! a tail to one flow in a million keeps its shape with a few hundred points.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::completion::{self, Wanted};
+use crate::{ResultsError, flow_table};
+
+/// What can be asked for: (name, help).
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("slowdown", "completion time over the ideal one"),
+    ("fct_ns", "completion time in nanoseconds"),
+    ("goodput_bps", "payload over completion time in bit/s"),
+];
+
+/// At most `most` points (value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
+/// are wanted; both ascend, the last share is 1. Empty where no flow finished.
+///
+/// Errors: the folder has no table of flows, or the column is none of those.
+pub fn read(dir: &Path, column: &str, wanted: &Wanted, most: usize) -> Result<Vec<(f64, f64)>, ResultsError> {
+    if !COLUMNS.iter().any(|(name, _)| *name == column) {
+        let known = COLUMNS.iter().map(|(name, _)| *name);
+        return Err(ResultsError::input(weftline_sim::parameters::unknown(
+            &format!("column of {}", flow_table::FILE),
+            column,
+            known,
+        )));
+    }
+    let found = completion::read(dir, wanted)?;
+    let mut values = match column {
+        "fct_ns" => found.fct_ns,
+        "goodput_bps" => found.goodput_bps,
+        _ => found.slowdown,
+    };
+    values.sort_unstable_by(f64::total_cmp);
+    Ok(points(&values, most))
+}
+
+/// The same as JSON: `[[value, share], ...]`.
+pub fn to_json(points: &[(f64, f64)]) -> Value {
+    points.iter().map(|(value, share)| json!([value, share])).collect()
+}
+
+/// Points of the cumulative curve of sorted values.
+fn points(sorted: &[f64], most: usize) -> Vec<(f64, f64)> {
+    let count = sorted.len();
+    let mut ranks: Vec<usize> = if count <= most {
+        (1..=count).collect()
+    } else {
+        let half = (most / 2).max(1);
+        let even = (0..=half).map(|i| (i * count / half).max(1));
+        // What is left above falls from all to one flow.
+        let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);
+        even.chain(tail).map(|rank| rank.clamp(1, count)).collect()
+    };
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks.into_iter().map(|rank| (sorted[rank - 1], rank as f64 / count as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_are_all_there_with_the_share_at_or_below_each() {
+        assert_eq!(points(&[1.0, 2.0, 2.0, 5.0], 10), [(1.0, 0.25), (2.0, 0.5), (2.0, 0.75), (5.0, 1.0)]);
+        assert_eq!(points(&[], 10), []);
+    }
+
+    #[test]
+    fn of_a_million_values_the_curve_keeps_its_middle_and_its_last_one() {
+        let sorted: Vec<f64> = (1..=1_000_000).map(f64::from).collect();
+        let found = points(&sorted, 200);
+        assert!(found.len() <= 200, "{}", found.len());
+        assert_eq!(found.last(), Some(&(1e6, 1.0)));
+        assert!(found.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+        assert!(found.iter().all(|(value, share)| (value / 1e6 - share).abs() < 1e-12));
+        // The tail: some point lies in each power of ten of what is left above.
+        for left in [1e-1, 1e-2, 1e-3, 1e-4, 1e-5] {
+            assert!(found.iter().any(|(_, share)| (left / 10.0..=left).contains(&(1.0 - share))), "{left}");
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_none_gets_the_nearest() {
+        let error = read(Path::new("."), "slowdwn", &Wanted::default(), 10).unwrap_err().to_string();
+        assert!(error.contains("slowdown"), "{error}");
+    }
+}

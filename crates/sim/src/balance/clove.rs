@@ -1,0 +1,355 @@
+//! CLOVE: sending hosts choose the path of every flowlet, by the hash that the switches go by.
+//!
+//! Switches hash as they always did. A host's virtual switch knows for each other host a few hashes (source ports of the overlay)
+//! that lead by different paths, puts one of them into each packet in place of the flow's own, and says on the way back what
+//! the packets of the other host met:
+//!
+//! ```text
+//! ECN   a marked packet came by path p: "p is congested", on the next packet back, once in a relay interval at most
+//!       the sender takes a third of p's weight and shares it out among the paths that are not congested;
+//!       flowlets take the paths in turn, in proportion to the weights
+//! INT   every link on the way raises the packet's utilisation to its own: that of the busiest link is told back
+//!       flowlets take the path that is told to be the least utilised
+//! none  flowlets take a random path (Edge-Flowlet)
+//! ```
+//!
+//! The receiving host puts the flow's own hash back, so transports see nothing of it.
+//!
+//! Source: Katta et al., "Clove: congestion-aware load balancing at the virtual edge", CoNEXT 2017 (abstract and slides; the
+//! values are recalled and to be checked before they are quoted).
+//! Differs from the source: the paths are computed from the switches' hash and routes, where the source traces them with probes;
+//! they are found anew when routes change, not at an interval.
+//! Parameters: gap 200 us and relay interval 40 us (a public ns-3 version has them so), a third, 16 paths.
+
+use super::estimator::{EstimatorLaw, LinkEstimator};
+use super::flowlets::FlowletTable;
+use super::{Ecmp, LoadBalancer, Ports, salted};
+use crate::config::{CloveConfig, CloveFeedback};
+use crate::engine::random::RandomStream;
+use crate::packet::{Packet, PacketKind, flag};
+use crate::units::Time;
+
+/// The tag of a packet that had no choice.
+const NO_PATH: u8 = 127;
+/// Paths that a tag can name.
+pub const MOST_PATHS: u8 = 64;
+/// All weights of a host together, shared equally at first.
+const WHOLE: u64 = 1 << 20;
+/// What no cut takes away.
+const LEAST: u64 = WHOLE >> 10;
+const NEVER: u64 = u64::MAX;
+
+/// What a packet carries from host to host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloveHeader {
+    /// The flow's own hash.
+    pub inner: u32,
+    /// By which path of its sender it goes.
+    pub tag: u8,
+    /// The busiest link so far, in 1/256.
+    pub utilisation: u8,
+    /// For the host that it goes to: one of that host's own paths, and what was met on it.
+    pub feedback: Option<(u8, u8)>,
+}
+
+impl CloveHeader {
+    pub fn pack(self) -> u64 {
+        let (tag, value) = self.feedback.unwrap_or_default();
+        let feedback =
+            u64::from(self.feedback.is_some()) << 31 | u64::from(tag & 127) << 24 | u64::from(value) << 16;
+        u64::from(self.inner) << 32 | feedback | u64::from(self.tag) << 8 | u64::from(self.utilisation)
+    }
+
+    pub fn unpack(word: u64) -> CloveHeader {
+        let feedback = ((word >> 24 & 127) as u8, (word >> 16) as u8);
+        CloveHeader {
+            inner: (word >> 32) as u32,
+            tag: (word >> 8) as u8,
+            utilisation: word as u8,
+            feedback: (word >> 31 & 1 == 1).then_some(feedback),
+        }
+    }
+}
+
+/// One path to another host.
+#[derive(Debug, Clone)]
+struct Path {
+    hash: u32,
+    /// ECN: its share of the flowlets, and what it has run up in the round robin.
+    weight: u64,
+    credit: i64,
+    /// When it was told of as congested last.
+    congested: u64,
+    /// INT: what was told of it last, and when.
+    utilisation: u8,
+    told: u64,
+}
+
+/// What came by one of the paths of another host.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    value: u8,
+    /// It has not been told since.
+    news: bool,
+    told: u64,
+}
+
+/// Another host.
+#[derive(Debug, Clone, Default)]
+struct Peer {
+    paths: Vec<Path>,
+    /// Links on each of them.
+    links: u32,
+    heard: Vec<Heard>,
+    /// Behind the path that was told of last.
+    turn: usize,
+}
+
+/// The virtual switch of one host.
+pub struct Clove {
+    config: CloveConfig,
+    random: RandomStream,
+    flowlets: FlowletTable,
+    peers: Vec<Peer>,
+    header_bytes: u64,
+}
+
+impl Clove {
+    pub fn new(config: CloveConfig, seed: u64, host: u32) -> Clove {
+        Clove {
+            random: RandomStream::new(seed, &format!("host{host}.clove")),
+            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            peers: Vec::new(),
+            header_bytes: 0,
+            config,
+        }
+    }
+
+    /// Paths to look for, at most.
+    pub fn most_paths(&self) -> usize {
+        usize::from(self.config.paths)
+    }
+
+    /// A host that nothing is known of yet; its number here.
+    pub fn add_peer(&mut self) -> usize {
+        self.peers.push(Peer::default());
+        self.peers.len() - 1
+    }
+
+    /// The paths to a host, each by a hash that leads over it, of so many links. What was told of others is forgotten.
+    pub fn set_paths(&mut self, peer: usize, hashes: &[u32], links: u32) {
+        let weight = WHOLE / hashes.len().max(1) as u64;
+        let path =
+            |&hash: &u32| Path { hash, weight, credit: 0, congested: NEVER, utilisation: 0, told: NEVER };
+        self.peers[peer].paths = hashes.iter().map(path).collect();
+        self.peers[peer].links = links;
+    }
+
+    /// A packet leaves for a host: what it takes along.
+    pub fn leaves(&mut self, peer: usize, packet: &mut Packet, now: Time) -> u64 {
+        let inner = packet.hash;
+        let mut tag = NO_PATH;
+        if self.peers[peer].paths.len() > 1 {
+            let at = self.choose(peer, inner, now.0);
+            packet.hash = self.peers[peer].paths[at].hash;
+            tag = at as u8;
+            if self.config.feedback == CloveFeedback::Ecn && packet.kind == PacketKind::Data {
+                // The overlay's header can be marked, whatever the flow's own says.
+                packet.flags &= !flag::NOT_CAPABLE;
+            }
+        }
+        let feedback = self.feed_back(peer, now.0);
+        packet.size += self.config.header;
+        self.header_bytes += u64::from(self.config.header) * u64::from(self.peers[peer].links);
+        CloveHeader { inner, tag, utilisation: 0, feedback }.pack()
+    }
+
+    /// A packet of a host has come, with what it took along.
+    pub fn comes(&mut self, peer: usize, packet: &mut Packet, word: u64, now: Time) {
+        let header = CloveHeader::unpack(word);
+        packet.hash = header.inner;
+        packet.size -= self.config.header;
+        if header.tag != NO_PATH {
+            self.note(peer, packet, header);
+        }
+        if let Some((tag, value)) = header.feedback {
+            self.learn(peer, tag, value, now.0);
+        }
+        if self.config.hide_marks {
+            match packet.kind {
+                PacketKind::Data => packet.flags &= !flag::MARKED,
+                PacketKind::Ack if self.all_congested(peer, now.0) => packet.flags |= flag::MARKED,
+                _ => {}
+            }
+        }
+    }
+
+    /// Flowlets begun, and how many of them left the path of the one before.
+    pub fn flowlet_counts(&self) -> (u64, u64) {
+        self.flowlets.counts()
+    }
+
+    /// Bytes of headers, on every link of the paths that they were sent by.
+    pub fn header_bytes(&self) -> u64 {
+        self.header_bytes
+    }
+
+    /// The path of a packet with this hash.
+    fn choose(&mut self, peer: usize, hash: u32, now: u64) -> usize {
+        let count = self.peers[peer].paths.len();
+        // A flow's slot, and another for its acknowledgements: their hashes differ.
+        let flowlet = self.flowlets.find(salted(hash, peer as u64 + 1), now);
+        if let Some(at) = flowlet.port.filter(|&at| (at as usize) < count) {
+            return at as usize;
+        }
+        let at = match self.config.feedback {
+            CloveFeedback::None => self.random.below(count as u64) as usize,
+            CloveFeedback::Ecn => self.peers[peer].next_in_turn(),
+            CloveFeedback::Int => self.least_utilised(peer, flowlet.before, now),
+        };
+        self.flowlets.put(flowlet, at as u32, now);
+        at
+    }
+
+    /// Among equals the flowlet's last path, else a random one.
+    fn least_utilised(&mut self, peer: usize, before: Option<u32>, now: u64) -> usize {
+        let ageing = self.config.ageing.0;
+        let paths = &self.peers[peer].paths;
+        let utilisation = |path: &Path| match path.told != NEVER && now - path.told <= ageing {
+            true => path.utilisation,
+            false => 0,
+        };
+        let least = paths.iter().map(utilisation).min().unwrap_or(0);
+        let best = |at: &usize| utilisation(&paths[*at]) == least;
+        let last = before.map(|at| at as usize).filter(|&at| at < paths.len());
+        last.filter(best).unwrap_or_else(|| {
+            let count = (0..paths.len()).filter(best).count();
+            let drawn = self.random.below(count.max(1) as u64) as usize;
+            (0..paths.len()).filter(best).nth(drawn).unwrap_or(0)
+        })
+    }
+
+    /// A packet came by one of a host's paths: what it met.
+    fn note(&mut self, peer: usize, packet: &Packet, header: CloveHeader) {
+        let at = usize::from(header.tag);
+        let heard = &mut self.peers[peer].heard;
+        if at >= heard.len() {
+            heard.resize(at + 1, Heard { value: 0, news: false, told: NEVER });
+        }
+        match self.config.feedback {
+            CloveFeedback::None => {}
+            CloveFeedback::Ecn if packet.kind != PacketKind::Data || !packet.marked() => {}
+            CloveFeedback::Ecn => heard[at] = Heard { value: 1, news: true, ..heard[at] },
+            CloveFeedback::Int => heard[at] = Heard { value: header.utilisation, news: true, ..heard[at] },
+        }
+    }
+
+    /// What a packet to a host takes along for it: the next of its paths of which there is news.
+    fn feed_back(&mut self, peer: usize, now: u64) -> Option<(u8, u8)> {
+        let Peer { heard, turn, .. } = &mut self.peers[peer];
+        let interval = self.config.relay_interval.0;
+        let due = |heard: &Heard| heard.news && (heard.told == NEVER || now - heard.told >= interval);
+        let count = heard.len();
+        let at = (0..count).map(|step| (*turn + step) % count).find(|&at| due(&heard[at]))?;
+        heard[at] = Heard { news: false, told: now, ..heard[at] };
+        *turn = at + 1;
+        Some((at as u8, heard[at].value))
+    }
+
+    /// A host tells what its packets met on one of our paths to it.
+    fn learn(&mut self, peer: usize, tag: u8, value: u8, now: u64) {
+        let (at, config) = (usize::from(tag), &self.config);
+        let peer = &mut self.peers[peer];
+        if at >= peer.paths.len() {
+            return;
+        }
+        match config.feedback {
+            CloveFeedback::None => {}
+            CloveFeedback::Int => {
+                peer.paths[at].utilisation = value;
+                peer.paths[at].told = now;
+            }
+            CloveFeedback::Ecn => {
+                peer.paths[at].congested = now;
+                peer.cut(at, u64::from(config.cut), config.congested_for.0, now);
+            }
+        }
+    }
+
+    fn all_congested(&self, peer: usize, now: u64) -> bool {
+        let within = self.config.congested_for.0;
+        let paths = &self.peers[peer].paths;
+        paths.len() > 1 && paths.iter().all(|path| path.is_congested(within, now))
+    }
+}
+
+impl Path {
+    fn is_congested(&self, within: u64, now: u64) -> bool {
+        self.congested != NEVER && now - self.congested <= within
+    }
+}
+
+impl Peer {
+    /// Weighted round robin in which the turns of a path lie apart.
+    fn next_in_turn(&mut self) -> usize {
+        let whole: u64 = self.paths.iter().map(|path| path.weight).sum();
+        let mut best = 0;
+        for at in 0..self.paths.len() {
+            self.paths[at].credit += self.paths[at].weight as i64;
+            if self.paths[at].credit > self.paths[best].credit {
+                best = at;
+            }
+        }
+        self.paths[best].credit -= whole as i64;
+        best
+    }
+
+    /// A congested path gives a share of its weight, in 1/1024, to those that are not; to none where all are.
+    fn cut(&mut self, at: usize, share: u64, within: u64, now: u64) {
+        let free = |path: &Path| !path.is_congested(within, now);
+        let others = self.paths.iter().filter(|path| free(path)).count() as u64;
+        let spare = self.paths[at].weight.saturating_sub(LEAST);
+        let each = (self.paths[at].weight * share / 1024).min(spare) / others.max(1);
+        if others == 0 || each == 0 {
+            return;
+        }
+        self.paths[at].weight -= each * others;
+        self.paths.iter_mut().filter(|path| free(path)).for_each(|path| path.weight += each);
+    }
+}
+
+/// What a switch does for CLOVE-INT: hashes, and raises what packets carry to the utilisation of its links.
+pub struct CloveSwitch {
+    above: Ecmp,
+    law: EstimatorLaw,
+    links: Vec<LinkEstimator>,
+}
+
+impl CloveSwitch {
+    pub fn new(config: &CloveConfig, node: u32) -> CloveSwitch {
+        let law = EstimatorLaw::exact(config.time_constant.0);
+        CloveSwitch { above: Ecmp::new(0, node), law, links: Vec::new() }
+    }
+
+    /// A packet leaves by a port of a rate in bits per second.
+    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, (now, rate): (Time, u64)) {
+        if port as usize >= self.links.len() {
+            self.links.resize(port as usize + 1, LinkEstimator::default());
+        }
+        let link = &mut self.links[port as usize];
+        link.add(&self.law, bytes, now.0);
+        let utilisation = link.utilisation(&self.law, now.0, rate);
+        if utilisation > *header as u8 {
+            *header = *header & !255 | u64::from(utilisation);
+        }
+    }
+}
+
+impl LoadBalancer for CloveSwitch {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        self.above.choose(packet, candidates, ports)
+    }
+}
+
+#[cfg(test)]
+mod tests;

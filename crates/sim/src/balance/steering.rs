@@ -1,0 +1,232 @@
+//! MP-HULA's part of a switch: whose subflow a packet is, and which rank that gives it.
+//!
+//! A ToR reads the set-up of MPTCP connections that passes and writes connection and subflow into the packets of its hosts; the
+//! ToR of the receiver takes the mark out again. Every switch between them, the first one too, reads nothing else. Packets without
+//! a mark are none of its business.
+//!
+//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: parse, identify, correlate, mark; MPTCP_ID of 64 bits and subflow of
+//! 4). That the ToR decides on the first packet, and the table of ports in use, are ours.
+
+use super::mptcp::{Connections, FlowKey, Segment};
+use super::subflows::{RankForm, RankRule, SubflowMark, disjoint};
+use crate::config::{RankChoice, SubflowConfig};
+use crate::engine::random::mix64;
+
+/// Bit of a header's word that says that there is a mark in it, and the place of the subflow below.
+const MARKED: u64 = 1 << 63;
+const SUBFLOW: u32 = 59;
+
+/// The word that a marked packet carries. It has the first 59 bits of the connection: what is on the wire has all 64.
+pub fn word(mark: Option<SubflowMark>) -> u64 {
+    let word = |mark: SubflowMark| MARKED | u64::from(mark.subflow & 15) << SUBFLOW | mark.connection >> 5;
+    mark.map_or(0, word)
+}
+
+/// The mark in a word; the last five bits of the connection are 0.
+pub fn mark(word: u64) -> Option<SubflowMark> {
+    let read = || SubflowMark { connection: word << 5, subflow: (word >> SUBFLOW) as u8 & 15 };
+    (word & MARKED != 0).then(read)
+}
+
+/// A packet at a ToR, as far as it counts here.
+#[derive(Debug, Clone, Copy)]
+pub struct Passing<'a> {
+    pub flow: FlowKey,
+    /// It ends its subflow.
+    pub reset: bool,
+    pub syn: bool,
+    /// It belongs to the set-up of a connection, and has these options.
+    pub options: Option<&'a [u8]>,
+}
+
+/// What a switch needs to steer subflows.
+pub struct Steering {
+    rule: RankRule,
+    k: u32,
+    /// Steps above the ToRs.
+    tier: u32,
+    /// Bytes of a mark.
+    size: u16,
+    /// Of a ToR: the subflows that it knows.
+    known: Option<Connections>,
+    /// Ports in use, by connection; none where ranks alone decide.
+    used: Vec<Used>,
+    /// A port counts as used so long after a packet left by it.
+    lasts: u64,
+    mark_bytes: u64,
+}
+
+/// The ports that a connection's subflows use at a switch, and since when. A connection whose hash meets that of another loses
+/// its entry to it.
+#[derive(Debug, Clone, Copy)]
+struct Used {
+    connection: u64,
+    ports: [u32; 16],
+    at: [u64; 16],
+}
+
+const NOWHERE: Used = Used { connection: 0, ports: [u32::MAX; 16], at: [0; 16] };
+/// Connections that a switch with disjoint subflows remembers.
+const USED: usize = 1 << 10;
+
+impl Steering {
+    /// For a switch `tier` steps above the ToRs, one of which it is if `tor`; `lasts`: how long a port counts as used.
+    pub fn new(config: &SubflowConfig, k: u32, tier: u32, tor: bool, lasts: u64) -> Steering {
+        let form = match config.rank {
+            RankChoice::RoundRobin => RankForm::RoundRobin,
+            RankChoice::Digits => RankForm::Digits,
+        };
+        Steering {
+            rule: RankRule { form, hashed_start: config.hashed_start },
+            k,
+            tier,
+            size: config.mark,
+            known: tor.then(|| Connections::new(config.known as usize, config.idle.0)),
+            used: if config.disjoint { vec![NOWHERE; USED] } else { Vec::new() },
+            lasts,
+            mark_bytes: 0,
+        }
+    }
+
+    /// A packet of one of the ToR's hosts comes in: what is written into it, and how many bytes longer that makes it if it leaves
+    /// the rack.
+    pub fn enters(&mut self, packet: &Passing, leaves: bool, now: u64) -> (u64, i32) {
+        let Some(known) = &mut self.known else { return (0, 0) };
+        let options = packet.options.unwrap_or(&[]);
+        let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
+        let mark = known.see(&segment, now).filter(|_| leaves);
+        (word(mark), if mark.is_some() { i32::from(self.size) } else { 0 })
+    }
+
+    /// A packet for one of the ToR's hosts comes in from above: by how much it becomes shorter. Its set-up is read here too.
+    pub fn exits(&mut self, packet: &Passing, carried: u64, now: u64) -> i32 {
+        if let (Some(known), Some(options)) = (&mut self.known, packet.options) {
+            let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
+            known.see(&segment, now);
+        }
+        if mark(carried).is_some() { -i32::from(self.size) } else { 0 }
+    }
+
+    /// A packet leaves for another switch.
+    #[inline]
+    pub fn count(&mut self, carried: u64) {
+        self.mark_bytes += if carried == 0 { 0 } else { u64::from(self.size) };
+    }
+
+    /// Bytes of marks that left for other switches.
+    pub fn mark_bytes(&self) -> u64 {
+        self.mark_bytes
+    }
+
+    /// Subflows that this ToR knows.
+    #[cfg(test)]
+    fn known(&self) -> usize {
+        self.known.as_ref().map_or(0, Connections::flows)
+    }
+
+    /// Which of so many ports, best first, a new flowlet of a subflow takes. There must be one.
+    pub fn choose(&self, mark: SubflowMark, live: &[u32], now: u64) -> usize {
+        let rank = self.rule.rank(mark, self.tier, self.k, live.len() as u32);
+        if self.used.is_empty() {
+            return rank as usize;
+        }
+        let used = self.used[place(mark.connection)];
+        let mut taken = [false; 16];
+        if used.connection == mark.connection {
+            for (taken, port) in taken.iter_mut().zip(live) {
+                let others = (0..16).filter(|&subflow| subflow != usize::from(mark.subflow));
+                *taken = others
+                    .into_iter()
+                    .any(|s| used.ports[s] == *port && now.saturating_sub(used.at[s]) <= self.lasts);
+            }
+        }
+        disjoint(rank, &taken[..live.len().min(16)]) as usize
+    }
+
+    /// A packet of a subflow leaves by a port.
+    #[inline]
+    pub fn uses(&mut self, mark: SubflowMark, port: u32, now: u64) {
+        if self.used.is_empty() {
+            return;
+        }
+        let used = &mut self.used[place(mark.connection)];
+        if used.connection != mark.connection {
+            *used = Used { connection: mark.connection, ..NOWHERE };
+        }
+        let subflow = usize::from(mark.subflow & 15);
+        (used.ports[subflow], used.at[subflow]) = (port, now);
+    }
+}
+
+fn place(connection: u64) -> usize {
+    mix64(connection) as usize % USED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::mptcp::{Join, MptcpOption};
+
+    const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
+    /// But for the last five bits.
+    const ID: u64 = 0xe9d6_2dff_e7c7_6f00;
+
+    fn steering(config: SubflowConfig, tor: bool) -> Steering {
+        Steering::new(&config, 2, 0, tor, 1000)
+    }
+
+    fn data(flow: FlowKey) -> Passing<'static> {
+        Passing { flow, reset: false, syn: false, options: None }
+    }
+
+    #[test]
+    fn a_word_brings_a_mark_to_the_other_end() {
+        for subflow in 0..16 {
+            let of = SubflowMark { connection: ID, subflow };
+            assert_eq!(mark(word(Some(of))), Some(of));
+        }
+        assert_eq!((word(None), mark(0)), (0, None));
+    }
+
+    #[test]
+    fn a_rack_marks_what_leaves_it_once_it_knows_the_connection_and_nothing_else() {
+        let mut tor = steering(SubflowConfig::default(), true);
+        assert_eq!(tor.enters(&data(1), true, 0), (0, 0));
+        let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
+        let (bytes, length) = both.write();
+        let third = Passing { options: Some(&bytes[..length]), ..data(1) };
+        let (carried, longer) = tor.enters(&third, true, 1);
+        assert_eq!((mark(carried), longer), (Some(SubflowMark { connection: ID, subflow: 0 }), 9));
+        assert_eq!(tor.exits(&data(1), carried, 2), -9);
+        assert_eq!(tor.enters(&data(1), false, 3), (0, 0), "within the rack");
+        assert_eq!(tor.enters(&data(2), true, 4), (0, 0), "another flow");
+        assert_eq!(tor.known(), 1);
+    }
+
+    #[test]
+    fn the_rack_of_the_other_end_learns_from_what_comes_in() {
+        let mut tor = steering(SubflowConfig::default(), true);
+        let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
+        let (bytes, length) = both.write();
+        tor.exits(&Passing { options: Some(&bytes[..length]), ..data(1) }, 0, 0);
+        let (bytes, length) =
+            MptcpOption::Join(Join::Syn { address: 1, token: 0xe7c7_6f1d, nonce: 5 }).write();
+        tor.exits(&Passing { syn: true, options: Some(&bytes[..length]), ..data(2) }, 0, 1);
+        let (carried, _) = tor.enters(&data(2), true, 2);
+        assert_eq!(mark(carried), Some(SubflowMark { connection: ID, subflow: 1 }));
+    }
+
+    #[test]
+    fn disjoint_subflows_pass_over_ports_that_others_use() {
+        let config = SubflowConfig { disjoint: true, ..SubflowConfig::default() };
+        let mut switch = steering(config, false);
+        let of = |subflow| SubflowMark { connection: 77, subflow };
+        assert_eq!(switch.choose(of(0), &[5, 6], 0), 0);
+        switch.uses(of(0), 5, 0);
+        assert_eq!(switch.choose(of(2), &[5, 6], 10), 1, "rank 0, which subflow 0 has");
+        switch.uses(of(2), 6, 10);
+        assert_eq!(switch.choose(of(1), &[5, 6], 20), 1, "both are used: the rank stays");
+        assert_eq!(switch.choose(of(2), &[5, 6], 1001), 0, "subflow 0 has been silent");
+        assert_eq!(switch.choose(SubflowMark { connection: 78, subflow: 0 }, &[5, 6], 20), 0);
+    }
+}

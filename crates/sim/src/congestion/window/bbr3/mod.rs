@@ -1,0 +1,374 @@
+//! BBR version 3: a model of the path (bandwidth, least round-trip time, and how much may be in flight), with losses as its bound.
+//!
+//! ```text
+//!             pacing gain   cwnd gain   bounds of bandwidth and of bytes in flight
+//! Startup     2.77          2           none
+//! Drain       0.5           2           short term
+//! DOWN        0.9           2           short term, long term
+//! CRUISE      1             2           short term, 85 % of long term
+//! REFILL      1             2           long term
+//! UP          1.25          2.25        long term, which grows
+//! ProbeRTT    1             0.5         short term, 85 % of long term
+//!
+//! pacing rate = 0.99 gain min(max_bw, bw_shortterm)
+//! cwnd = min(gain bw min_rtt + extra_acked, bounds), at least 3 send quanta and 4 segments
+//! Startup -> Drain -> DOWN -> CRUISE -> REFILL -> UP -> DOWN ...;  any -> ProbeRTT every 5 s -> CRUISE
+//! ```
+//!
+//! Source: Cardwell, Swett, Beshay, draft-ietf-ccwg-bbr-05, §5; the table is §5.6.1. One file for each of its nouns: [`path`] (§5.5.1 to
+//! §5.5.9), [`bounds`] (§5.5.10), [`startup`] (§5.3.1, §5.3.2), [`cycle`] (§5.3.3), [`probe_rtt`] (§5.3.4); control is here (§5.6).
+//! Differs from the source: nothing is undone after a spurious recovery (§5.5.11), for the transport does not tell of one; round-trip
+//! times are the transport's samples, not those of the packet sent last; the bandwidth filter advances once a cycle (§5.5.6, as in
+//! Linux), not with every round after UP; marks (ECN) are not answered, as the draft has no response to them; idling counts from a
+//! timeout on (§5.4).
+//! Parameters: see [`Bbr3Parameters::read`].
+
+mod bounds;
+mod cycle;
+mod path;
+mod probe_rtt;
+mod startup;
+
+use super::{
+    Acked, Change, Congestion, CongestionWindow, LostSegment, Profile, Signal, State, WindowContext,
+    WindowController, WindowParameters,
+};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+use bounds::Bounds;
+use cycle::Cycle;
+use path::Path;
+use probe_rtt::ProbeRtt;
+use startup::FullPipe;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "bbr3",
+    title: "BBR (v3): paces at the bandwidth of the path, bounded by what was lost",
+    text: "Like version 1 it paces at the most that the path has delivered and keeps twice the bandwidth-delay product in flight at the \
+           most. It probes for more bandwidth every two to three seconds or some sixty round trips, stops when more than 2 % of what was \
+           in flight is lost, remembers how much that was, and stays 15 % below it in between.",
+    source: "draft-ietf-ccwg-bbr-05 (Cardwell, Swett, Beshay, 2026)",
+    equations: "pacing rate = 0.99 gain min(max_bw, bw_shortterm)\n\
+                cwnd = min(gain bw min_rtt + extra_acked, inflight_longterm, inflight_shortterm)",
+    validation: "Startup, Drain, the four states of ProbeBW, ProbeRTT and the bounds that losses set, by hand and alone on a link \
+                 (tests/tcp.rs).",
+};
+
+/// BBR.DefaultCwndGain, BBR.ProbeRTTCwndGain and the cwnd gain of UP (§5.6.1).
+const CWND_GAIN: f64 = 2.0;
+const UP_CWND_GAIN: f64 = 2.25;
+const PROBE_RTT_CWND_GAIN: f64 = 0.5;
+/// BBR.MinPipeCwnd, segments (§5.6.4.3).
+const LEAST_SEGMENTS: u64 = 4;
+/// BBR.PacingMarginPercent (§5.6.2).
+const PACING_MARGIN: f64 = 0.01;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bbr3Parameters {
+    pub startup_gain: f64,
+    /// BBR.LossThresh.
+    pub loss_threshold: f64,
+    /// BBR.Beta.
+    pub beta: f64,
+    /// BBR.Headroom.
+    pub headroom: f64,
+    pub probe_rtt_interval: Time,
+    pub probe_rtt_time: Time,
+    pub min_rtt_window: Time,
+    /// The pacing rate is never above this.
+    pub max_pacing: Rate,
+}
+
+impl WindowParameters for Bbr3Parameters {
+    type State = Bbr3;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, _profile: Profile) -> Bbr3Parameters {
+        let help = "pacing gain of Startup (draft §5.3.1.1: 2.77)";
+        let startup_gain = p.number("startup_gain", 2.77, (1.01, 100.0), help);
+        let help = "share of what was in flight that may be lost before it counts as too much (BBR.LossThresh: 0.02)";
+        let loss_threshold = p.number("loss_threshold", 0.02, (0.0, 0.99), help);
+        let help = "most that a bound falls to at once (BBR.Beta: 0.7)";
+        let beta = p.number("beta", 0.7, (0.01, 1.0), help);
+        let help = "share of inflight_longterm that is left free while not probing (BBR.Headroom: 0.15)";
+        let headroom = p.number("headroom", 0.15, (0.0, 0.99), help);
+        let help = "ProbeRTT comes when no round-trip time was as low for so long (5 s)";
+        let probe_rtt_interval = p.time("probe_rtt_interval", Time::from_ms(5_000), help);
+        let help = "least time in ProbeRTT (200 ms)";
+        let probe_rtt_time = p.time("probe_rtt_time", Time::from_ms(200), help);
+        let help = "the least round-trip time is of so long (BBR.MinRTTFilterLen: 10 s)";
+        let min_rtt_window = p.time("min_rtt_window", Time::from_ms(10_000), help);
+        let max_pacing = p.rate("max_pacing", Rate::from_gbps(100_000), "most of the pacing rate");
+        if max_pacing == Rate(0) {
+            p.complain("max_pacing", "expected a rate above 0: a flow at 0 bit/s would never end".into());
+        }
+        Bbr3Parameters {
+            startup_gain,
+            loss_threshold,
+            beta,
+            headroom,
+            probe_rtt_interval,
+            probe_rtt_time,
+            min_rtt_window,
+            max_pacing: Rate(max_pacing.0.max(1)),
+        }
+    }
+
+    fn start(&self, flow: &WindowContext) -> Bbr3 {
+        Bbr3 {
+            p: *self,
+            mode: Mode::Startup,
+            path: Path::new(),
+            full: FullPipe::default(),
+            bounds: Bounds::default(),
+            cycle: Cycle::new(flow.random),
+            probe_rtt: ProbeRtt::default(),
+            drain_round: 0,
+            prior_cwnd: 0,
+            recovering: false,
+            initial: flow.initial,
+            packet: flow.packet,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    ProbeRtt,
+}
+
+impl Mode {
+    fn is_probe_bw(self) -> bool {
+        matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
+    }
+    /// BBRIsProbingBW.
+    fn accelerates(self) -> bool {
+        matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
+    }
+}
+
+/// State of one flow.
+pub struct Bbr3 {
+    p: Bbr3Parameters,
+    mode: Mode,
+    path: Path,
+    full: FullPipe,
+    bounds: Bounds,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    /// Round in which Drain began.
+    drain_round: u64,
+    /// Window before recovery or ProbeRTT.
+    prior_cwnd: u64,
+    recovering: bool,
+    initial: u64,
+    /// Bytes of a full segment on the wire.
+    packet: u64,
+}
+
+impl Bbr3 {
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => self.p.startup_gain,
+            Mode::Drain => 0.5,
+            Mode::Down => 0.9,
+            Mode::Up => 1.25,
+            Mode::Cruise | Mode::Refill | Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn cwnd_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Up => UP_CWND_GAIN,
+            Mode::ProbeRtt => PROBE_RTT_CWND_GAIN,
+            _ => CWND_GAIN,
+        }
+    }
+
+    /// BBRBoundBWForModel: BBR.bw.
+    fn bandwidth(&self) -> u64 {
+        self.path.most().min(self.bounds.bandwidth.unwrap_or(u64::MAX))
+    }
+
+    /// BBRBDPMultiple: bytes that fill the path `gain` times at this bandwidth.
+    fn bdp(&self, bandwidth: u64, gain: f64) -> u64 {
+        match self.path.min_rtt {
+            Time::MAX => self.initial,
+            rtt => (gain * Rate(bandwidth).bytes_in(rtt).0 as f64) as u64,
+        }
+    }
+
+    /// BBRQuantizationBudget (§5.6.4.2).
+    fn budget(&self, cap: u64, window: &CongestionWindow) -> u64 {
+        let least = (3 * quantum(window)).max(LEAST_SEGMENTS * window.mss);
+        cap.max(least) + if self.mode == Mode::Up { 2 * window.mss } else { 0 }
+    }
+
+    /// BBRInflight.
+    fn inflight(&self, bandwidth: u64, gain: f64, window: &CongestionWindow) -> u64 {
+        self.budget(self.bdp(bandwidth, gain), window)
+    }
+
+    /// BBRTargetInflight (§5.3.3.5.3).
+    fn target(&self, window: &CongestionWindow) -> u64 {
+        self.bdp(self.bandwidth(), 1.0).min(window.cwnd)
+    }
+
+    /// §5.6.2, at a gain.
+    fn pace(&self, gain: f64, window: &mut CongestionWindow) {
+        let rate = gain * self.bandwidth() as f64 * (1.0 - PACING_MARGIN);
+        // The bandwidth counts payload, the pacer bytes on the wire.
+        let rate = (rate as u128 * u128::from(self.packet) / u128::from(window.mss)) as u64;
+        let rate = Rate(rate.clamp(1, self.p.max_pacing.0));
+        if self.full.reached || window.pacing.is_none_or(|now| rate > now) {
+            window.pacing = Some(rate);
+        }
+    }
+
+    /// §5.6.4.6.
+    fn set_cwnd(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        let most = self.bdp(self.bandwidth(), self.cwnd_gain()) + self.path.extra();
+        let most = self.budget(most, window);
+        if self.full.reached {
+            window.cwnd = window.cwnd.saturating_add(ack.delivered).min(most);
+        } else if window.cwnd < most || ack.delivered_ever < self.initial {
+            window.cwnd += ack.delivered;
+        }
+        window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
+        if self.mode == Mode::ProbeRtt {
+            window.cwnd = window.cwnd.min(self.probe_rtt_cwnd(window));
+        }
+        window.cwnd = window.cwnd.min(self.bound(window));
+    }
+
+    /// BBRBoundCwndForModel (§5.6.4.7).
+    fn bound(&self, window: &CongestionWindow) -> u64 {
+        let long = match self.mode {
+            Mode::Down | Mode::Refill | Mode::Up => self.bounds.long.unwrap_or(u64::MAX),
+            Mode::Cruise | Mode::ProbeRtt => self.with_headroom(window),
+            Mode::Startup | Mode::Drain => u64::MAX,
+        };
+        long.min(self.bounds.short.unwrap_or(u64::MAX)).max(LEAST_SEGMENTS * window.mss)
+    }
+
+    /// BBRInitPacingRate: the first window in a round trip.
+    fn first_pacing(&self, rtt: Time) -> Rate {
+        let bits = u128::from(self.initial) * 8_000_000_000_000 / u128::from(rtt.0.max(1));
+        let rate = (bits as f64 * self.p.startup_gain) as u64;
+        Rate(rate.max(1)).min(self.p.max_pacing)
+    }
+
+    /// BBRSaveCwnd (§5.6.4.4).
+    fn save_cwnd(&mut self, window: &CongestionWindow) {
+        let undisturbed = !self.recovering && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if undisturbed { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
+    }
+}
+
+/// BBRSetSendQuantum (§5.6.3): a millisecond's worth, from two segments to 64 KB.
+fn quantum(window: &CongestionWindow) -> u64 {
+    let millisecond = window.pacing.map_or(0, |rate| rate.0 / 8_000);
+    millisecond.min(64 << 10).max(2 * window.mss)
+}
+
+impl WindowController for Bbr3 {
+    /// BBRInitPacingRate (§5.6.2), of a round-trip time of 1 ms until there is a sample.
+    fn on_start(&mut self, now: Time, window: &mut CongestionWindow) {
+        self.path.start(now);
+        window.pacing = Some(self.first_pacing(Time::from_ms(1)));
+    }
+
+    /// BBRHandleLostPacket (§5.5.10.2).
+    fn on_lost(&mut self, lost: &LostSegment, window: &CongestionWindow) {
+        self.note_loss(lost);
+        if self.bounds.sampling && self.is_too_much(lost.lost_since, lost.in_flight) {
+            let in_flight = self.in_flight_at_loss(lost);
+            self.too_much_in_flight(in_flight, lost.app_limited, lost.now, lost.delivered_ever, window);
+        }
+    }
+
+    /// BBRUpdateOnACK (§5.2.3).
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if let Some(rtt) = ack.rtt.filter(|_| self.path.min_rtt == Time::MAX) {
+            window.pacing = Some(self.first_pacing(rtt));
+        }
+        self.bounds.update_latest(ack);
+        if self.path.update_bandwidth(ack) {
+            self.cycle.rounds += 1;
+        }
+        self.adapt_to_losses(window);
+        self.path.update_extra(ack, self.bandwidth(), window.cwnd, self.full.reached);
+        self.full.update(ack, self.path.round_start);
+        self.check_startup(ack);
+        self.check_drain(ack, window);
+        self.update_cycle(ack, window);
+        self.path.update_min_rtt(ack, self.p.probe_rtt_interval, self.p.min_rtt_window);
+        self.check_probe_rtt(ack, window);
+        self.bounds.advance_latest(ack);
+        self.pace(self.pacing_gain(), window);
+        self.set_cwnd(ack, window);
+    }
+
+    /// Losses bound the model, not the threshold. At a timeout the window is remembered before the transport cuts it (BBROnEnterRTO).
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        if congestion.by == Signal::Timeout {
+            self.save_cwnd(window);
+        }
+        window.ssthresh
+    }
+
+    /// §5.6.4.4: the window in recovery.
+    fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
+        let recovers = |state| matches!(state, State::Recovery | State::Loss);
+        if recovers(change.to) && !recovers(change.from) {
+            if change.to == State::Recovery {
+                self.save_cwnd(window);
+            }
+            self.recovering = true;
+        } else if !recovers(change.to) && recovers(change.from) {
+            self.recovering = false;
+            window.cwnd = window.cwnd.max(self.prior_cwnd);
+        }
+    }
+
+    fn steers_recovery(&self) -> bool {
+        true
+    }
+
+    fn needs_rate(&self) -> bool {
+        true
+    }
+
+    /// BBRHandleRestartFromIdle (§5.4.1).
+    fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
+        self.probe_rtt.idle = true;
+        self.path.restart_extra(now);
+        if self.mode.is_probe_bw() {
+            self.pace(1.0, window);
+        } else if self.mode == Mode::ProbeRtt {
+            self.check_probe_rtt_done(now, self.path.delivered, window);
+        }
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        let or_infinite = |bytes: Option<u64>| bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
+        let min_rtt = if self.path.min_rtt == Time::MAX { 0.0 } else { self.path.min_rtt.as_ns() };
+        out.push(("mode", self.mode as u8 as f64));
+        out.push(("max_bw_bps", self.path.most() as f64));
+        out.push(("bw_shortterm_bps", or_infinite(self.bounds.bandwidth)));
+        out.push(("min_rtt_ns", min_rtt));
+        out.push(("inflight_longterm_bytes", or_infinite(self.bounds.long)));
+        out.push(("inflight_shortterm_bytes", or_infinite(self.bounds.short)));
+        out.push(("pacing_gain", self.pacing_gain()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

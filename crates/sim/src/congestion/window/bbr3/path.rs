@@ -1,0 +1,134 @@
+//! BBR's model of the path: rounds, the most bandwidth of two cycles, the least round-trip time, and how far acknowledgements come in
+//! bunches.
+//!
+//! Source: draft-ietf-ccwg-bbr-05 §5.5.1 (rounds), §5.5.5 and §5.5.6 (BBR.max_bw), §5.3.4.3 (BBR.min_rtt), §5.5.9 (BBR.extra_acked).
+
+use crate::congestion::window::Acked;
+use crate::congestion::window::bbr::model::MaxFilter;
+use crate::units::{Rate, Time};
+
+/// BBRExtraAckedFilterLen, rounds; one while the pipe has not been full.
+const EXTRA_ROUNDS: u64 = 10;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    pub rounds: u64,
+    /// A round ends when a packet is acknowledged that was sent after so much had been delivered.
+    round_end: u64,
+    pub round_start: bool,
+    /// Delivered in all.
+    pub delivered: u64,
+    /// The most bandwidth of the last cycle of ProbeBW and of this one.
+    bandwidth: [u64; 2],
+    /// Packets sent before so much was delivered say nothing of the bandwidth (ProbeRTT).
+    held_back_until: u64,
+    /// [`Time::MAX`] before the first sample.
+    pub min_rtt: Time,
+    min_rtt_stamp: Time,
+    /// The least of the last five seconds, by which ProbeRTT is due.
+    probe_delay: Time,
+    pub probe_stamp: Time,
+    pub expired: bool,
+    extra: MaxFilter,
+    extra_start: Time,
+    extra_delivered: u64,
+}
+
+impl Path {
+    pub fn new() -> Path {
+        Path {
+            rounds: 0,
+            round_end: 0,
+            round_start: false,
+            delivered: 0,
+            bandwidth: [0; 2],
+            held_back_until: 0,
+            min_rtt: Time::MAX,
+            min_rtt_stamp: Time::ZERO,
+            probe_delay: Time::MAX,
+            probe_stamp: Time::ZERO,
+            expired: false,
+            extra: MaxFilter::default(),
+            extra_start: Time::ZERO,
+            extra_delivered: 0,
+        }
+    }
+
+    pub fn start(&mut self, now: Time) {
+        (self.min_rtt_stamp, self.probe_stamp, self.extra_start) = (now, now, now);
+    }
+
+    /// BBR.max_bw.
+    pub fn most(&self) -> u64 {
+        self.bandwidth[0].max(self.bandwidth[1])
+    }
+
+    /// BBRUpdateRound and BBRUpdateMaxBw; whether a round begins.
+    pub fn update_bandwidth(&mut self, ack: &Acked) -> bool {
+        self.delivered = ack.delivered_ever;
+        self.round_start = ack.delivered > 0 && ack.rate.prior_delivered >= self.round_end;
+        if self.round_start {
+            self.begin_round(ack.delivered_ever);
+            self.rounds += 1;
+        }
+        if let Some(rate) = ack.rate.rate() {
+            let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
+            if rate.0 >= self.most() || !limited {
+                self.bandwidth[1] = self.bandwidth[1].max(rate.0);
+            }
+        }
+        self.round_start
+    }
+
+    /// BBRStartRound.
+    pub fn begin_round(&mut self, delivered: u64) {
+        self.round_end = delivered;
+    }
+
+    /// BBRAdvanceMaxBwFilter: the cycle before the last one is forgotten.
+    pub fn advance(&mut self) {
+        if self.bandwidth[1] > 0 {
+            self.bandwidth = [self.bandwidth[1], 0];
+        }
+    }
+
+    /// Samples of ProbeRTT are low, and do not count.
+    pub fn hold_back(&mut self, ack: &Acked) {
+        self.held_back_until = ack.delivered_ever + ack.in_flight;
+    }
+
+    /// BBRUpdateMinRTT.
+    pub fn update_min_rtt(&mut self, ack: &Acked, interval: Time, window: Time) {
+        self.expired = ack.now > self.probe_stamp.saturating_add(interval);
+        if let Some(rtt) = ack.rtt {
+            if rtt < self.probe_delay || self.expired {
+                (self.probe_delay, self.probe_stamp) = (rtt, ack.now);
+            }
+        }
+        let old = ack.now > self.min_rtt_stamp.saturating_add(window);
+        if self.probe_delay < self.min_rtt || old {
+            (self.min_rtt, self.min_rtt_stamp) = (self.probe_delay, self.probe_stamp);
+        }
+    }
+
+    /// BBR.extra_acked.
+    pub fn extra(&self) -> u64 {
+        self.extra.get()
+    }
+
+    pub fn restart_extra(&mut self, now: Time) {
+        (self.extra_start, self.extra_delivered) = (now, 0);
+    }
+
+    /// BBRUpdateACKAggregation.
+    pub fn update_extra(&mut self, ack: &Acked, bandwidth: u64, cwnd: u64, filled: bool) {
+        let mut expected = Rate(bandwidth).bytes_in(ack.now.saturating_sub(self.extra_start)).0;
+        if self.extra_delivered <= expected {
+            self.restart_extra(ack.now);
+            expected = 0;
+        }
+        self.extra_delivered += ack.delivered;
+        let extra = self.extra_delivered.saturating_sub(expected).min(cwnd);
+        self.extra.update(self.rounds, extra, if filled { EXTRA_ROUNDS } else { 1 });
+    }
+}

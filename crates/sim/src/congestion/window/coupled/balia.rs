@@ -1,0 +1,116 @@
+//! BALIA: coupled growth balanced between being fair to TCP and answering quickly.
+//!
+//! ```text
+//! x_r  = w_r / rtt_r,   a_r = max(x) / x_r
+//! w_r += b MSS [x_r / (rtt_r sum(x)^2)] [(1 + a_r) / 2] [(4 + a_r) / 5]      per b bytes acknowledged
+//! w_r -= w_r / 2 min(a_r, 1.5)                                               at a loss
+//! ```
+//!
+//! Source: Peng, Walid, Hwang, Low, "Multipath TCP: analysis, design, and implementation", IEEE/ACM Transactions on Networking
+//! 24(1), 2016; draft-walid-mptcp-congestion-control-04 §3.
+//! Parameters: see [`BaliaParameters::read`].
+
+use super::super::newreno::Growth;
+use super::super::{
+    Acked, Congestion, CongestionWindow, Profile, WindowContext, WindowController, WindowParameters,
+};
+use super::{Credit, Subflow, slow_start};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "balia",
+    title: "BALIA: couples subflows, balanced between fairness and quick answers",
+    text: "The coupled increase is stretched, and the cut deepened, for subflows that are slower than the connection's fastest one. For \
+           multipath TCP only.",
+    source: "Peng, Walid, Hwang, Low, ToN 2016; draft-walid-mptcp-congestion-control-04",
+    equations: "w_r += b MSS x_r / (rtt_r sum(x)^2) (1 + a_r) / 2 (4 + a_r) / 5, a_r = max(x) / x_r\n\
+                w_r -= w_r / 2 min(a_r, 1.5) at a loss",
+    validation: "Increments and cuts by hand; one subflow grows and is cut like Reno.",
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BaliaParameters {
+    pub growth: Growth,
+}
+
+impl WindowParameters for BaliaParameters {
+    type State = Balia;
+    const DOC: SchemeDoc = DOC;
+    const COUPLES: bool = true;
+
+    fn read(p: &mut Parameters, profile: Profile) -> BaliaParameters {
+        BaliaParameters { growth: Growth::read(p, profile) }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Balia {
+        Balia { growth: self.growth, shared: None, a: 1.0, credit: Credit::default() }
+    }
+}
+
+/// State of one subflow.
+pub struct Balia {
+    growth: Growth,
+    /// x_r / (rtt_r sum(x)^2) per byte; none: 1 / w_r, as of a subflow alone.
+    shared: Option<f64>,
+    /// The fastest subflow's rate over that of this one.
+    a: f64,
+    credit: Credit,
+}
+
+impl WindowController for Balia {
+    fn couple(&mut self, subflows: &[Subflow], own: usize) {
+        let Some(this) = subflows.get(own) else { return };
+        let rates: f64 = subflows.iter().map(Subflow::rate).sum();
+        let fastest = subflows.iter().map(Subflow::rate).fold(0.0, f64::max);
+        self.shared = Some(this.rate() / (this.rtt() * rates * rates));
+        self.a = fastest / this.rate();
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if slow_start(self.growth, ack, window) || !ack.window_limited {
+            return;
+        }
+        let (own, bytes) = (window.cwnd.max(1) as f64, ack.bytes as f64 * window.mss as f64);
+        let each = self.shared.unwrap_or(1.0 / own) * (1.0 + self.a) / 2.0 * (4.0 + self.a) / 5.0;
+        self.credit.add(bytes * each, window);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        let left = congestion.in_flight as f64 * (1.0 - self.a.min(1.5) / 2.0);
+        (left as u64).max(2 * window.mss)
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("a", self.a));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::window::situations::{acked, flow, loss};
+    use crate::units::Time;
+
+    fn law() -> Balia {
+        BaliaParameters { growth: Growth { by_bytes: true, limit: 2 } }.start(&flow())
+    }
+
+    fn window(cwnd: u64) -> CongestionWindow {
+        CongestionWindow { cwnd, ssthresh: 1_000, pacing: None, mss: 1_000 }
+    }
+
+    #[test]
+    fn growth_and_cut_of_the_slower_of_two_are_as_computed_by_hand() {
+        // x = 1e5 and 2e5 B/s, a = 2: 1e5 / (0.1 * 9e10) = 1 / 90 kB, times 1.5 times 1.2: 20 B for a segment of 1 kB.
+        let subflow = |window| Subflow { window, rtt: Time::from_ms(100), between_losses: 0 };
+        let (mut law, mut w) = (law(), window(10_000));
+        law.couple(&[subflow(10_000), subflow(20_000)], 0);
+        law.on_ack(&acked(1), &mut w);
+        assert!((10_019..=10_020).contains(&w.cwnd), "{}", w.cwnd);
+        // The cut is by three quarters at most.
+        assert_eq!(law.on_congestion(&loss(40_000), &window(40_000)), 10_000);
+        law.couple(&[subflow(10_000), subflow(20_000)], 1);
+        assert_eq!(law.on_congestion(&loss(40_000), &window(40_000)), 20_000, "the fastest is cut by half");
+    }
+}

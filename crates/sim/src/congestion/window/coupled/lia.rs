@@ -1,0 +1,134 @@
+//! LIA: subflows that together take no more than one TCP would on the best of their paths.
+//!
+//! ```text
+//! alpha = sum(w) max(w_i / rtt_i^2) / sum(w_i / rtt_i)^2
+//! w_i  += min(alpha b MSS / sum(w), b MSS / w_i)      per b bytes acknowledged, in congestion avoidance
+//! ```
+//!
+//! For n like subflows alpha is 1 / n. Slow start, the cut at a loss and timeouts are Reno's, each subflow's own.
+//!
+//! Source: Raiciu, Handley, Wischik, RFC 6356 §3; Wischik et al., "Design, implementation and evaluation of congestion
+//! control for multipath TCP", NSDI 2011.
+//! Differs from the source: alpha is computed anew with every acknowledgement (RFC 6356 §4.1 allows once a window).
+//! Parameters: see [`LiaParameters::read`].
+
+use super::super::newreno::{Growth, half};
+use super::super::{
+    Acked, Congestion, CongestionWindow, Profile, WindowContext, WindowController, WindowParameters,
+};
+use super::{Credit, Subflow, slow_start};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "lia",
+    title: "LIA: couples the subflows of a multipath connection, fair to one TCP on the best path",
+    text: "Each subflow grows by its share of what one TCP on the best of the connection's paths would: never faster than a TCP \
+           alone on its own path, and more slowly where other paths are less congested. Losses halve the window of the subflow that \
+           has them. For multipath TCP only.",
+    source: "RFC 6356 (Raiciu, Handley, Wischik); Wischik et al., NSDI 2011",
+    equations: "alpha = sum(w) max(w_i / rtt_i^2) / sum(w_i / rtt_i)^2\n\
+                w_i += min(alpha b MSS / sum(w), b MSS / w_i) per b bytes acknowledged",
+    validation: "alpha and growth by hand; n like subflows grow like one Reno; at a shared bottleneck no more than one Reno's share \
+                 (tests/mptcp.rs).",
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LiaParameters {
+    pub growth: Growth,
+}
+
+impl WindowParameters for LiaParameters {
+    type State = Lia;
+    const DOC: SchemeDoc = DOC;
+    const COUPLES: bool = true;
+
+    fn read(p: &mut Parameters, profile: Profile) -> LiaParameters {
+        LiaParameters { growth: Growth::read(p, profile) }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Lia {
+        Lia { growth: self.growth, alpha: 1.0, total: 0.0, credit: Credit::default() }
+    }
+}
+
+/// State of one subflow.
+pub struct Lia {
+    growth: Growth,
+    /// Of the connection, as this subflow knew it last.
+    alpha: f64,
+    /// Bytes of all windows; 0: of this one alone.
+    total: f64,
+    credit: Credit,
+}
+
+/// RFC 6356 Eq. 2.
+fn alpha(subflows: &[Subflow]) -> f64 {
+    let total: f64 = subflows.iter().map(Subflow::window).sum();
+    let best = subflows.iter().map(|s| s.rate() / s.rtt()).fold(0.0, f64::max);
+    let rates: f64 = subflows.iter().map(Subflow::rate).sum();
+    total * best / (rates * rates)
+}
+
+impl WindowController for Lia {
+    fn couple(&mut self, subflows: &[Subflow], _own: usize) {
+        self.alpha = alpha(subflows);
+        self.total = subflows.iter().map(Subflow::window).sum();
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if slow_start(self.growth, ack, window) || !ack.window_limited {
+            return;
+        }
+        let (own, bytes) = (window.cwnd.max(1) as f64, ack.bytes as f64 * window.mss as f64);
+        let coupled = self.alpha * bytes / self.total.max(own);
+        self.credit.add(coupled.min(bytes / own), window);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        half(congestion.in_flight, window.mss)
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    fn subflow(window: u64, rtt_ms: u64) -> Subflow {
+        Subflow { window, rtt: Time::from_ms(rtt_ms), between_losses: 0 }
+    }
+
+    #[test]
+    fn alpha_of_like_subflows_is_one_over_their_number() {
+        for n in 1..9 {
+            let found = alpha(&vec![subflow(50_000, 30); n]);
+            assert!((found - 1.0 / n as f64).abs() < 1e-12, "{n}: {found}");
+        }
+    }
+
+    #[test]
+    fn alpha_of_unlike_subflows_is_as_computed_by_hand() {
+        // Windows 10 and 20, round trips 0.1 and 0.2 s: 30 * max(1000, 500) / (100 + 100)^2.
+        let found = alpha(&[subflow(10, 100), subflow(20, 200)]);
+        assert!((found - 30.0 * 1000.0 / 40_000.0).abs() < 1e-9, "{found}");
+    }
+
+    #[test]
+    fn no_subflow_grows_faster_than_a_tcp_alone_would() {
+        // The path with the small window has the large rate; alpha / total would give the other one more than Reno.
+        let mut law = Lia {
+            growth: Growth { by_bytes: true, limit: 2 },
+            alpha: 9.0,
+            total: 20_000.0,
+            credit: Credit::default(),
+        };
+        let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
+        law.on_ack(&crate::congestion::window::situations::acked(1), &mut w);
+        assert_eq!(w.cwnd, 10_100);
+    }
+}

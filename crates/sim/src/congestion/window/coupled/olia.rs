@@ -1,0 +1,170 @@
+//! OLIA: coupled growth that moves windows to the best paths.
+//!
+//! ```text
+//! w_r += b MSS [ (w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r ]      per b bytes acknowledged
+//! l_r  = bytes between the last two losses of r, or since the last one: whichever is more
+//! B    = paths with the greatest l^2 / rtt;  M = paths with the greatest window;  n = all paths
+//! alpha_r = 1 / (n |B \ M|)   if r is in B \ M
+//!         = -1 / (n |M|)      if r is in M, and B \ M is not empty
+//!         = 0                 otherwise
+//! ```
+//!
+//! The first part is the coupling, the second moves window from paths that have much of it to better ones that have little.
+//!
+//! Source: Khalili, Gast, Popovic, Le Boudec, "MPTCP is not Pareto-optimal: performance issues and a possible solution",
+//! CoNEXT 2012; draft-khalili-mptcp-congestion-control-05 §3.
+//! Parameters: see [`OliaParameters::read`].
+
+use super::super::newreno::{Growth, half};
+use super::super::{
+    Acked, Congestion, CongestionWindow, Profile, WindowContext, WindowController, WindowParameters,
+};
+use super::{Credit, Subflow, slow_start};
+use crate::congestion::SchemeDoc;
+use crate::parameters::Parameters;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "olia",
+    title: "OLIA: couples subflows, and moves windows from large ones to better ones",
+    text: "The coupled increase of LIA's kind, plus a term that takes window from the paths that have most of it and gives it to \
+           those that carry most between losses, where these are others. For multipath TCP only.",
+    source: "Khalili et al., CoNEXT 2012; draft-khalili-mptcp-congestion-control-05",
+    equations: "w_r += b MSS [(w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r] per b bytes acknowledged\n\
+                alpha_r = 1 / (n |B \\ M|) in B \\ M, -1 / (n |M|) in M if B \\ M is not empty, else 0",
+    validation: "Sets and increments by hand; one subflow grows like Reno.",
+};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OliaParameters {
+    pub growth: Growth,
+}
+
+impl WindowParameters for OliaParameters {
+    type State = Olia;
+    const DOC: SchemeDoc = DOC;
+    const COUPLES: bool = true;
+
+    fn read(p: &mut Parameters, profile: Profile) -> OliaParameters {
+        OliaParameters { growth: Growth::read(p, profile) }
+    }
+
+    fn start(&self, _flow: &WindowContext) -> Olia {
+        Olia { growth: self.growth, shared: None, alpha: 0.0, since: 0, before: 0, credit: Credit::default() }
+    }
+}
+
+/// State of one subflow.
+pub struct Olia {
+    growth: Growth,
+    /// (w_r / rtt_r^2) / sum(w_p / rtt_p)^2 per byte; none: 1 / w_r, as of a subflow alone.
+    shared: Option<f64>,
+    alpha: f64,
+    /// Bytes acknowledged since the last loss, and between the two before.
+    since: u64,
+    before: u64,
+    credit: Credit,
+}
+
+/// alpha of one subflow.
+fn alpha(subflows: &[Subflow], own: usize) -> f64 {
+    let quality = |s: &Subflow| s.between_losses as f64 * s.between_losses as f64 / s.rtt();
+    let best = subflows.iter().map(quality).fold(0.0, f64::max);
+    let largest = subflows.iter().map(|s| s.window).max().unwrap_or(0);
+    let in_best = |s: &Subflow| quality(s) >= best;
+    let in_largest = |s: &Subflow| s.window == largest;
+    let better = subflows.iter().filter(|s| in_best(s) && !in_largest(s)).count();
+    let large = subflows.iter().filter(|s| in_largest(s)).count();
+    let n = subflows.len() as f64;
+    let own = &subflows[own];
+    match (in_best(own), in_largest(own)) {
+        _ if better == 0 => 0.0,
+        (true, false) => 1.0 / (n * better as f64),
+        (_, true) => -1.0 / (n * large as f64),
+        _ => 0.0,
+    }
+}
+
+impl WindowController for Olia {
+    fn couple(&mut self, subflows: &[Subflow], own: usize) {
+        let Some(this) = subflows.get(own) else { return };
+        let rates: f64 = subflows.iter().map(Subflow::rate).sum();
+        self.shared = Some(this.rate() / this.rtt() / (rates * rates));
+        self.alpha = alpha(subflows, own);
+    }
+
+    fn between_losses(&self) -> u64 {
+        self.since.max(self.before)
+    }
+
+    fn on_feedback(&mut self, ack: &Acked, _window: &mut CongestionWindow) {
+        self.since += ack.bytes;
+    }
+
+    fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
+        if slow_start(self.growth, ack, window) || !ack.window_limited {
+            return;
+        }
+        let (own, bytes) = (window.cwnd.max(1) as f64, ack.bytes as f64 * window.mss as f64);
+        let each = self.shared.unwrap_or(1.0 / own) + self.alpha / own;
+        self.credit.add(bytes * each, window);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
+        (self.before, self.since) = (self.since, 0);
+        half(congestion.in_flight, window.mss)
+    }
+
+    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+        out.extend([("alpha", self.alpha), ("between_losses_bytes", self.between_losses() as f64)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::window::situations::{acked, loss};
+    use crate::units::Time;
+
+    fn subflow(window: u64, between_losses: u64) -> Subflow {
+        Subflow { window, rtt: Time::from_ms(100), between_losses }
+    }
+
+    #[test]
+    fn window_moves_from_the_largest_to_the_best() {
+        let subflows = [subflow(10_000, 900), subflow(30_000, 100), subflow(20_000, 200)];
+        let alphas: Vec<f64> = (0..3).map(|own| alpha(&subflows, own)).collect();
+        assert_eq!(alphas, [1.0 / 3.0, -1.0 / 3.0, 0.0]);
+        // The best is the largest: nothing moves.
+        let subflows = [subflow(10_000, 100), subflow(30_000, 900)];
+        assert_eq!([alpha(&subflows, 0), alpha(&subflows, 1)], [0.0, 0.0]);
+        // Two are largest, two others best.
+        let subflows = [subflow(30_000, 1), subflow(30_000, 1), subflow(9_000, 5), subflow(8_000, 5)];
+        let alphas: Vec<f64> = (0..4).map(|own| alpha(&subflows, own)).collect();
+        assert_eq!(alphas, [-0.125, -0.125, 0.125, 0.125]);
+    }
+
+    #[test]
+    fn bytes_between_losses_are_those_of_the_longer_of_two_stretches() {
+        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
+            .start(&crate::congestion::window::situations::flow());
+        let mut w = crate::congestion::window::situations::window();
+        (0..5).for_each(|segment| law.on_feedback(&acked(segment), &mut w));
+        assert_eq!(law.between_losses(), 5_000);
+        law.on_congestion(&loss(10_000), &w);
+        law.on_feedback(&acked(6), &mut w);
+        assert_eq!(law.between_losses(), 5_000);
+        law.on_congestion(&loss(10_000), &w);
+        assert_eq!(law.between_losses(), 1_000);
+    }
+
+    #[test]
+    fn an_increment_is_as_computed_by_hand() {
+        // Two subflows of 10 kB at 100 ms: (1e4 / 0.01) / (2e5)^2 = 1 / 40 kB, so 25 B for a segment of 1 kB; alpha is 0.
+        let mut law = OliaParameters { growth: Growth { by_bytes: true, limit: 2 } }
+            .start(&crate::congestion::window::situations::flow());
+        let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
+        law.couple(&[subflow(10_000, 7), subflow(10_000, 7)], 0);
+        law.on_ack(&acked(1), &mut w);
+        assert!((10_024..=10_025).contains(&w.cwnd), "{}", w.cwnd);
+    }
+}

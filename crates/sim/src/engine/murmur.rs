@@ -1,0 +1,65 @@
+//! MurmurHash3, the 32-bit variant for x86, as two simulators use it that are repeated here.
+//!
+//! Each word k of four bytes, least byte first: `h := 5 rotl(h ^ rotl(k c1, 15) c2, 13) + n`; up to three bytes that are left over
+//! go in without the last rotation. Then the length, and a mix in which every bit reaches every other.
+//!
+//! Source: A. Appleby, MurmurHash3 (2011, public domain).
+
+/// Hash of whole words.
+pub fn of_words(words: &[u32], seed: u32) -> u32 {
+    finish(words.iter().fold(seed, |hash, &word| add(hash, word)), words.len() * 4)
+}
+
+/// Hash of bytes, however many.
+pub fn of_bytes(bytes: &[u8], seed: u32) -> u32 {
+    let words = bytes.chunks_exact(4);
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+    let last = word(words.remainder());
+    let hash = words.fold(seed, |hash, bytes| add(hash, word(bytes)));
+    finish(hash ^ scramble(last), bytes.len())
+}
+
+fn scramble(word: u32) -> u32 {
+    word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593)
+}
+
+fn add(hash: u32, word: u32) -> u32 {
+    (hash ^ scramble(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
+}
+
+fn finish(hash: u32, bytes: usize) -> u32 {
+    let hash = hash ^ bytes as u32;
+    let hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    let hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published test vectors of the 32-bit variant.
+    #[test]
+    fn the_published_values_come_out() {
+        assert_eq!(of_bytes(b"", 0), 0);
+        assert_eq!(of_bytes(b"", 1), 0x514e_28b7);
+        assert_eq!(of_bytes(b"", 0xffff_ffff), 0x81f1_6f39);
+        assert_eq!(of_bytes(&[0xff; 4], 0), 0x7629_3b50);
+        assert_eq!(of_bytes(&[0x21, 0x43, 0x65, 0x87], 0), 0xf55b_516b);
+        assert_eq!(of_bytes(&[0x21, 0x43, 0x65, 0x87], 0x5082_edee), 0x2362_f9de);
+        assert_eq!(of_bytes(&[0x21, 0x43, 0x65], 0), 0x7e4a_8634);
+        assert_eq!(of_bytes(&[0x21, 0x43], 0), 0xa0f7_b07a);
+        assert_eq!(of_bytes(&[0x21], 0), 0x7266_1cf4);
+        assert_eq!(of_bytes(&[0; 4], 0), 0x2362_f9de);
+        assert_eq!(of_bytes(&[0; 3], 0), 0x85f0_b427);
+        assert_eq!(of_bytes(b"Hello, world!", 0x9747_b28c), 0x2488_4cba);
+    }
+
+    #[test]
+    fn words_and_their_bytes_have_one_hash() {
+        for words in [&[][..], &[0], &[0x8765_4321], &[1, 2, 0xffff_ffff]] {
+            let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+            assert_eq!(of_words(words, 7), of_bytes(&bytes, 7), "{words:?}");
+        }
+    }
+}

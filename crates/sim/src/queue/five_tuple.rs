@@ -1,0 +1,88 @@
+//! Five-tuples of flows, hashed as ns-3 hashes them: so the same flows collide as in the runs of Cebinae's authors.
+//!
+//! MurmurHash3 with ns-3's seed over 17 bytes, most significant byte first: source and destination address, protocol, source and
+//! destination port, and a perturbation. The authors' dumbbell gives sender i the address 1.1.(1 + i).1 and receiver i
+//! 100.1.(1 + i).1, carried over byte by byte; every flow has two hosts of its own, sends from port 49153 (the first that an
+//! ns-3 host gives away) to port 8080.
+//!
+//! Source: ns-3.35, hash of a queued IPv4 packet; Cebinae's authors' dumbbell (their commit cebcbdb).
+//! Validated by: the flows that share a queue in their FQ runs (tests below).
+
+use crate::engine::murmur;
+
+/// Of ns-3's hash.
+const SEED: u32 = 0x8bad_f00d;
+const SENDERS: u32 = 0x0101_0101;
+const RECEIVERS: u32 = 0x6401_0101;
+const TCP: u8 = 6;
+const PORTS: [u16; 2] = [49_153, 8080];
+
+/// Where the hosts of a dumbbell are: so many senders, then the receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FiveTuples {
+    senders: u32,
+}
+
+impl FiveTuples {
+    /// None for no senders: flows are then not hashed so.
+    pub fn of(senders: u32) -> Option<FiveTuples> {
+        (senders > 0).then_some(FiveTuples { senders })
+    }
+
+    fn address(self, host: u32) -> u32 {
+        match host.checked_sub(self.senders) {
+            None => SENDERS.wrapping_add(host << 8),
+            Some(place) => RECEIVERS.wrapping_add(place << 8),
+        }
+    }
+
+    /// Hash of a flow between two hosts, in its own direction.
+    pub fn hash(self, src: u32, dst: u32, perturbation: u32) -> u32 {
+        let mut bytes = [0; 17];
+        bytes[..4].copy_from_slice(&self.address(src).to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.address(dst).to_be_bytes());
+        bytes[8] = TCP;
+        bytes[9..11].copy_from_slice(&PORTS[0].to_be_bytes());
+        bytes[11..13].copy_from_slice(&PORTS[1].to_be_bytes());
+        bytes[13..].copy_from_slice(&perturbation.to_be_bytes());
+        murmur::of_bytes(&bytes, SEED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::managed::tests::reference;
+    use super::*;
+
+    /// Flows that share one of 1024 queues with others.
+    fn colliding(flows: u32) -> Vec<u32> {
+        let tuples = FiveTuples::of(flows).unwrap();
+        let queue = |flow| tuples.hash(flow, flow + flows, 0) % 1024;
+        (0..flows).filter(|&f| (0..flows).any(|other| other != f && queue(other) == queue(f))).collect()
+    }
+
+    #[test]
+    fn addresses_carry_over_from_byte_to_byte() {
+        let tuples = FiveTuples::of(300).unwrap();
+        let addresses = [0, 254, 255, 299, 300, 599].map(|host| tuples.address(host).to_be_bytes());
+        assert_eq!(addresses[..3], [[1, 1, 1, 1], [1, 1, 255, 1], [1, 2, 0, 1]]);
+        assert_eq!(addresses[3..], [[1, 2, 44, 1], [100, 1, 1, 1], [100, 2, 44, 1]]);
+        assert_eq!(FiveTuples::of(0), None);
+    }
+
+    /// In the authors' FQ runs flows that share a queue get less than three quarters of the median.
+    #[test]
+    fn the_flows_that_the_authors_runs_starve_are_those_that_share_a_queue() {
+        let Some(file) = reference("cebinae/table_25rows.json") else { return };
+        let rows: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        for (row, flows) in [(9, 129), (12, 129), (18, 65), (25, 256)] {
+            let goodputs = &rows[row - 1]["results"]["fq"]["per_flow_goodput_bps"];
+            let goodputs: Vec<f64> =
+                goodputs.as_array().unwrap().iter().map(|g| g.as_f64().unwrap()).collect();
+            let mut sorted = goodputs.clone();
+            sorted.sort_by(f64::total_cmp);
+            let low = |&flow: &u32| goodputs[flow as usize] < 0.75 * sorted[sorted.len() / 2];
+            assert_eq!((0..flows).filter(low).collect::<Vec<_>>(), colliding(flows), "row {row}");
+        }
+    }
+}

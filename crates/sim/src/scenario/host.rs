@@ -1,0 +1,33 @@
+//! `[host]`: what stands between the transports of a host and its links.
+
+use super::section::Section;
+use crate::config::{HostConfig, ResequencingConfig, TransportConfig};
+use crate::parameters::Source;
+use crate::units::{Bytes, Time};
+
+/// Reads `[host]`.
+pub fn read(section: &mut Section, transports: &[TransportConfig]) -> HostConfig {
+    let mut table = section.child("resequencing");
+    let help = "receivers put data packets in order before their transports see them, as those of packet-level balancers need";
+    let enabled = table.parameters().flag("enabled", false, help);
+    let help =
+        "a packet is held no longer than this for those before it (ours; public versions: 50us to 500us)";
+    let timeout = table.parameters().time("timeout", Time::from_us(250), help);
+    let help = "payload of one flow that is held at most (ours); more lets all of it go up";
+    let buffer = table.parameters().bytes("buffer", Bytes(1_000_000), help);
+    if enabled {
+        if timeout == Time::ZERO {
+            table.complain("timeout", "0s holds nothing: expected more than 0, or enabled = false".into());
+        }
+        let by_number = transports.iter().find(|t| t.phost().is_some() || t.fastpass().is_some());
+        if let Some(transport) = by_number {
+            let message = format!(
+                "{} counts packets and takes them in any order: resequencing is for rdma, tcp and pfabric",
+                transport.name()
+            );
+            table.complain("enabled", message);
+        }
+    }
+    section.absorb("resequencing", table);
+    HostConfig { resequencing: enabled.then_some(ResequencingConfig { timeout, buffer }) }
+}

@@ -1,0 +1,141 @@
+//! Pods of leaves and aggregation switches, joined by cores that are linked to every aggregation switch.
+//!
+//! Every leaf (`leaf0`, ...) is linked to every aggregation switch of its pod (`agg0`, ...), and these to every core (`core0`, ...).
+//! So a core has several links into each pod, unlike in a fat tree, and one of them that fails takes a share of the pod's
+//! capacity but none of its paths' ends.
+//!
+//! Source: the network that HULA was tried on (Katta et al., SOSR 2016; recalled): 2 pods of 2 leaves and 2 aggregation switches,
+//! 2 cores, 10 Gb/s to hosts and 40 Gb/s above. 16 servers a leaf as in the talk on MP-HULA (Benet et al., NetCompute 2018). Delays are
+//! ours. With these the leaves are oversubscribed 2:1, and half of the hosts have 160 Gb/s to the other half.
+
+use super::network::{LinkSpec, Network, check_counts, read_count};
+use super::{Topology, TopologyError};
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
+
+/// Nodes in the order hosts, leaves, aggregation switches, cores; pod by pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pods {
+    pub pods: u64,
+    pub leaves_per_pod: u64,
+    pub aggs_per_pod: u64,
+    pub cores: u64,
+    pub hosts_per_leaf: u64,
+    pub host_link: LinkSpec,
+    pub fabric_link: LinkSpec,
+    /// Between aggregation switches and cores; none: as `fabric_link`.
+    pub core_rate: Option<Rate>,
+}
+
+impl Default for Pods {
+    fn default() -> Pods {
+        let link = |gbps| LinkSpec { rate: Rate::from_gbps(gbps), delay: Time::from_us(1) };
+        Pods {
+            pods: 2,
+            leaves_per_pod: 2,
+            aggs_per_pod: 2,
+            cores: 2,
+            hosts_per_leaf: 16,
+            host_link: link(10),
+            fabric_link: link(40),
+            core_rate: None,
+        }
+    }
+}
+
+impl Pods {
+    pub fn read(p: &mut Parameters) -> Pods {
+        let d = Pods::default();
+        Pods {
+            pods: read_count(p, "pods", d.pods, 1, "Pods."),
+            leaves_per_pod: read_count(p, "leaves_per_pod", d.leaves_per_pod, 1, "Leaves in a pod."),
+            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches in a pod."),
+            cores: read_count(p, "cores", d.cores, 1, "Cores, each linked to every aggregation switch."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            host_link: LinkSpec::read_host(p, d.host_link),
+            fabric_link: LinkSpec::read_fabric(p, d.fabric_link),
+            core_rate: p.rate_or_auto(
+                "core_link.rate",
+                "Rate of the links between aggregation switches and cores; auto: that of the other fabric links.",
+            ),
+        }
+    }
+
+    pub fn build(&self) -> Result<Topology, TopologyError> {
+        check_counts(&[
+            ("pods", self.pods),
+            ("leaves_per_pod", self.leaves_per_pod),
+            ("aggs_per_pod", self.aggs_per_pod),
+            ("cores", self.cores),
+            ("hosts_per_leaf", self.hosts_per_leaf),
+        ])?;
+        self.host_link.check_host()?;
+        self.fabric_link.check_fabric()?;
+        let core_link =
+            LinkSpec { rate: self.core_rate.unwrap_or(self.fabric_link.rate), ..self.fabric_link };
+        core_link.check("core_link.rate", "fabric_link.delay")?;
+        self.connect(core_link)
+    }
+
+    fn connect(&self, core_link: LinkSpec) -> Result<Topology, TopologyError> {
+        // Each factor is at most a million, so no product of three overflows.
+        let (leaves, aggs) = (self.pods * self.leaves_per_pod, self.pods * self.aggs_per_pod);
+        let hosts = leaves * self.hosts_per_leaf;
+        let nodes = [hosts, leaves, aggs, self.cores].into_iter().map(u128::from).sum();
+        let above = u128::from(aggs) * u128::from(self.cores);
+        let links = u128::from(hosts) + u128::from(leaves) * u128::from(self.aggs_per_pod) + above;
+        let mut network = Network::new(nodes, links)?;
+        network.hosts(hosts);
+        let leaf = network.switches("leaf", leaves, 1);
+        let agg = network.switches("agg", aggs, 2);
+        let core = network.switches("core", self.cores, 3);
+        for host in 0..hosts {
+            network.link(host, leaf + host / self.hosts_per_leaf, self.host_link);
+        }
+        for l in 0..leaves {
+            let pod = l / self.leaves_per_pod;
+            for place in 0..self.aggs_per_pod {
+                network.link(leaf + l, agg + pod * self.aggs_per_pod + place, self.fabric_link);
+            }
+        }
+        for a in 0..aggs {
+            for c in 0..self.cores {
+                network.link(agg + a, core + c, core_link);
+            }
+        }
+        network.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{NextHopOrder, Routes};
+
+    #[test]
+    fn the_default_has_64_hosts_and_160_gbps_between_its_halves() {
+        let topology = Pods::default().build().unwrap();
+        assert_eq!((topology.hosts().len(), topology.nodes.len()), (64, 64 + 4 + 4 + 2));
+        assert_eq!(topology.links.len(), 64 + 4 * 2 + 4 * 2);
+        let name = |node: u32| topology.nodes[node as usize].name.as_str();
+        // What leaves the first pod: agg0 and agg1 to both cores.
+        let up: Vec<_> = topology.links.iter().filter(|l| name(l.b).starts_with("core")).collect();
+        let first: Vec<_> = up.iter().filter(|l| matches!(name(l.a), "agg0" | "agg1")).collect();
+        assert_eq!(first.iter().map(|l| l.rate.0).sum::<u64>(), 160_000_000_000);
+        // Two ways up at each of two tiers: a host has four paths to the other pod, and eight where the way down counts too.
+        let routes = Routes::compute(&topology, &|_| true, NextHopOrder::ByPort);
+        let hops = |node: &str| {
+            let node = topology.nodes.iter().position(|n| n.name == node).unwrap() as u32;
+            routes.next_hops(node, 63).len()
+        };
+        assert_eq!(["leaf0", "agg0", "core0", "agg2", "leaf3"].map(hops), [2, 2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn cores_may_have_links_of_their_own_rate_and_counts_above_zero_are_asked_for() {
+        let slow = Pods { core_rate: Some(Rate::from_gbps(10)), ..Pods::default() }.build().unwrap();
+        assert_eq!(slow.links.last().unwrap().rate, Rate::from_gbps(10));
+        let none = Pods { cores: 0, ..Pods::default() }.build().unwrap_err().to_string();
+        assert_eq!(none, "cores: expected at least 1, found 0");
+    }
+}

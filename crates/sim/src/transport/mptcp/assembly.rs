@@ -1,0 +1,107 @@
+//! A connection's stream at its receiver: puts together what comes by all subflows.
+//!
+//! Every segment says which bytes of the connection it has. What is in order is read at once; what lies beyond a hole waits
+//! in the receive buffer, which all subflows share.
+//!
+//! Source: RFC 8684 §3.3.1, §3.3.4.
+//! Differs from the source: bytes count as soon as they have come, also those that are out of order on their subflow.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub struct Assembly {
+    expected: u64,
+    /// Blocks beyond the first hole: first byte, and the one behind the last.
+    beyond: BTreeMap<u64, u64>,
+    /// Bytes that lie there, and the most that ever did.
+    waiting: u64,
+    most_waiting: u64,
+    end: Option<u64>,
+}
+
+impl Assembly {
+    /// Every byte below has come.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.end == Some(self.expected)
+    }
+
+    /// The most bytes that ever waited for a hole before them.
+    pub fn most_waiting(&self) -> u64 {
+        self.most_waiting
+    }
+
+    /// Bytes from `first` on have come, the stream's last among them if `last`; how many are in order now that were not.
+    pub fn take(&mut self, first: u64, bytes: u64, last: bool) -> u64 {
+        let (before, end) = (self.expected, first + bytes);
+        if last {
+            self.end = Some(end);
+        }
+        if first > self.expected {
+            self.keep(first, end);
+            self.most_waiting = self.most_waiting.max(self.waiting);
+            return 0;
+        }
+        self.expected = self.expected.max(end);
+        while let Some(block) = self.beyond.first_entry().filter(|block| *block.key() <= self.expected) {
+            let (from, to) = block.remove_entry();
+            self.waiting -= to - from;
+            self.expected = self.expected.max(to);
+        }
+        self.expected - before
+    }
+
+    /// Keeps bytes beyond a hole, joined with blocks that they touch.
+    fn keep(&mut self, mut first: u64, mut end: u64) {
+        while let Some((&from, &to)) = self.beyond.range(..=end).next_back().filter(|&(_, &to)| to >= first) {
+            (first, end) = (first.min(from), end.max(to));
+            self.beyond.remove(&from);
+            self.waiting -= to - from;
+        }
+        self.beyond.insert(first, end);
+        self.waiting += end - first;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_fills_a_hole_brings_what_waited_behind_it() {
+        let mut stream = Assembly::default();
+        assert_eq!(stream.take(2000, 1000, false), 0);
+        assert_eq!(stream.take(4000, 500, true), 0);
+        assert_eq!(stream.take(0, 1000, false), 1000);
+        assert_eq!(stream.take(0, 1000, false), 0, "again");
+        assert_eq!(stream.take(1000, 1000, false), 2000);
+        assert!(!stream.is_complete());
+        assert_eq!(stream.take(3000, 1000, false), 1500);
+        assert!(stream.is_complete());
+        assert_eq!((stream.expected(), stream.most_waiting()), (4500, 1500));
+    }
+
+    proptest! {
+        #[test]
+        fn in_any_order_and_however_often_every_byte_counts_once(
+            order in prop::collection::vec(0u64..40, 1..200)
+        ) {
+            let mut stream = Assembly::default();
+            let mut come = [false; 40];
+            let mut total = 0;
+            for piece in order {
+                total += stream.take(piece * 10, 10, piece == 39);
+                come[piece as usize] = true;
+                let in_order = come.iter().take_while(|&&come| come).count() as u64;
+                let others = come.iter().filter(|&&come| come).count() as u64 - in_order;
+                prop_assert_eq!((stream.expected(), stream.waiting), (in_order * 10, others * 10));
+                prop_assert_eq!(total, stream.expected());
+                prop_assert_eq!(stream.is_complete(), in_order == 40);
+            }
+        }
+    }
+}

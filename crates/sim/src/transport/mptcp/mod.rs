@@ -1,0 +1,199 @@
+//! Multipath TCP: one byte stream over several TCP subflows.
+//!
+//! A flow is a connection. Its first subflow is opened by a handshake that exchanges keys; others join, each from a port of its
+//! own, so that the network may send them over other paths. A subflow is a TCP connection in all that it does: windows, losses,
+//! timeouts, acknowledgements. What it carries is handed to it segment by segment, by a scheduler, as its window has room; every
+//! segment says which bytes of the stream it has, and the receiver puts the stream together and acknowledges it as a whole. What
+//! a subflow fails to bring across others carry; one that brings nothing across any more is given up and opened anew later. A flow
+//! is done when its last byte is acknowledged by the connection.
+//!
+//! ```text
+//! initiator                                          other end
+//!   SYN        MP_CAPABLE                              ->
+//!   <-         MP_CAPABLE (key)                        SYN-ACK
+//!   ACK        MP_CAPABLE (both keys), data            ->
+//!   <-         data acknowledgement                    now both know the keys
+//!   SYN        MP_JOIN (token, nonce)  another port    ->
+//!   <-         MP_JOIN (proof, nonce)                  SYN-ACK
+//!   ACK        MP_JOIN (proof)                         ->
+//!   <-                                                 ACK: the subflow may carry data
+//! ```
+//!
+//! Source: Ford et al., RFC 8684 (version 1), RFC 6824 (version 0); Raiciu et al., "How hard can it be? Designing and
+//! implementing a deployable multipath TCP", NSDI 2012; Linux 6 where these leave a choice.
+//! Differs from the source: data sequence numbers begin at 0; data carry no keys: an acknowledgement that acknowledges no data asks
+//! for them again; neither checksums nor fall-back to TCP, neither ADD_ADDR nor a DATA_FIN of its own (the last byte is
+//! acknowledged at once, as a DATA_FIN would be); subflows only from the initiator, who alone sends data; the application reads
+//! at once, so the shared window is the buffer beyond the last byte in order.
+//! Validated by: tests/mptcp.rs.
+
+mod assembly;
+mod handshake;
+mod packets;
+mod parameters;
+mod receiving;
+mod scheduler;
+mod sender;
+mod sending;
+mod stream;
+
+pub use packets::{code, option_bytes, subflow_of};
+pub use parameters::{SCHEDULERS, read};
+
+use super::{FlowView, HostContext, Look, Transport};
+use crate::config::{Compat, MptcpConfig};
+use crate::congestion::window::coupled::Subflow;
+use crate::net::PortId;
+use crate::packet::{PacketId, PacketKind};
+use crate::settings::Settings;
+use crate::transport::tcp::incoming::Incoming;
+use crate::transport::tcp::outgoing::Outgoing;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use receiving::Arrivals;
+use sender::{Sender, Standing};
+
+/// Timers: four to a number, of a subflow that sends, of one that receives, of a connection, of a NIC.
+const TOKENS: u32 = 4;
+const DELAYED: u32 = 1;
+const RETRY: u32 = 2;
+const KICK: u32 = 3;
+
+/// The multipath TCP stack of one host.
+pub struct Mptcp {
+    /// Subflows that send from here, and connections.
+    outgoing: Outgoing,
+    senders: Vec<Sender>,
+    free: Vec<u32>,
+    /// By the place of a subflow: its connection, and its number there.
+    owners: Vec<(u32, u8)>,
+    /// Subflows that are received here, and connections.
+    incoming: Incoming,
+    arrivals: Arrivals,
+    /// Room for what coupled laws see.
+    seen: Vec<Subflow>,
+    /// NICs that may have something to send since the last event.
+    touched: Vec<u16>,
+}
+
+impl Mptcp {
+    pub fn new(nics: usize) -> Mptcp {
+        Mptcp {
+            outgoing: Outgoing::new(nics, TOKENS),
+            senders: Vec::new(),
+            free: Vec::new(),
+            owners: Vec::new(),
+            incoming: Incoming::new(TOKENS, DELAYED),
+            arrivals: Arrivals::default(),
+            seen: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    /// A port may have something to send.
+    fn touch(&mut self, port: PortId, cx: &HostContext) {
+        let nic = (port - cx.first_port) as u16;
+        if !self.touched.contains(&nic) {
+            self.touched.push(nic);
+        }
+    }
+
+    /// The port that is looked at now; events look at others.
+    fn touched(&mut self, cx: &mut HostContext) -> Option<PortId> {
+        let first = self.touched.first().copied()?;
+        for &nic in &self.touched[1..] {
+            let next = Time(cx.now().0 + 1);
+            cx.set_timer(next, u32::from(nic) * TOKENS + KICK);
+        }
+        self.touched.clear();
+        Some(cx.first_port + u32::from(first))
+    }
+}
+
+fn config_of(settings: &Settings, index: impl Into<usize>) -> &MptcpConfig {
+    &settings.mptcp(index).config
+}
+
+impl Transport for Mptcp {
+    fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        self.connect(flow, spec, cx);
+        self.touched(cx)
+    }
+
+    #[inline(never)]
+    fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
+        match cx.net.packets[id].kind {
+            PacketKind::Data => self.receive_data(id, cx),
+            PacketKind::Ack => self.receive_ack(id, cx),
+            _ => self.receive_signal(id, cx),
+        }
+        self.touched(cx)
+    }
+
+    #[inline(never)]
+    fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
+        loop {
+            let slot = self.outgoing.choose(port, cx)?;
+            // A gate that turns out to have nothing has been closed, or set to a later time.
+            if let Some(packet) = self.build(slot, cx) {
+                return Some(cx.net.packets.insert(packet));
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
+        self.outgoing.next_look(nic, paused, free, compat)
+    }
+
+    fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
+        let number = token / TOKENS;
+        match token % TOKENS {
+            DELAYED => self.acknowledge_late(number, cx),
+            RETRY => self.retry(number, cx),
+            KICK => return Some(cx.first_port + number),
+            _ => self.time_out(number, cx),
+        }
+        self.touched(cx)
+    }
+
+    fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
+        self.outgoing.wake_is((port - cx.first_port) as usize, serial)
+    }
+
+    fn forget(&mut self, flow: FlowId) {
+        self.arrivals.forget(flow);
+    }
+
+    fn finish(&mut self, cx: &mut HostContext) {
+        for sender in self.senders.iter().filter(|sender| !sender.over) {
+            cx.net.recorder.flow(sender.record(cx.host, None, &self.outgoing));
+        }
+    }
+
+    fn view(&self, flow: FlowId) -> Option<FlowView> {
+        let sender = self.senders.iter().find(|sender| sender.flow == flow && !sender.over)?;
+        let up = || sender.paths.iter().filter(|path| path.standing == Standing::Up);
+        let windows = || up().map(|path| self.outgoing[path.slot].window.cwnd as f64);
+        let in_flight: u64 = up().map(|path| self.outgoing[path.slot].board.pipe()).sum();
+        let mut internals = vec![
+            ("subflows", up().count() as f64),
+            ("in_flight_bytes", in_flight as f64),
+            ("reinjected_bytes", sender.reinjected as f64),
+        ];
+        internals.extend(SUBFLOW_WINDOWS.into_iter().zip(windows()));
+        Some(FlowView { rate_bps: None, cwnd_bytes: Some(windows().sum()), internals })
+    }
+}
+
+/// Names of the windows of the first subflows that are up.
+const SUBFLOW_WINDOWS: [&str; 8] = [
+    "subflow0_cwnd_bytes",
+    "subflow1_cwnd_bytes",
+    "subflow2_cwnd_bytes",
+    "subflow3_cwnd_bytes",
+    "subflow4_cwnd_bytes",
+    "subflow5_cwnd_bytes",
+    "subflow6_cwnd_bytes",
+    "subflow7_cwnd_bytes",
+];

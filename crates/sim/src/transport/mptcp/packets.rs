@@ -1,0 +1,178 @@
+//! What packets of multipath TCP have beside those of TCP.
+//!
+//! The upper bits of `sender` say which subflow of its connection a packet is of: they stand for its port. Data have the last 32
+//! bits of their data sequence number in `aux`, acknowledgements those of the data acknowledgement, and the window, scaled, in
+//! `payload`; the whole numbers follow, because no more than a window is out. Options of the set-up travel as bytes, beside the
+//! packet. Numbers begin at 0, not at what follows from a key.
+//!
+//! Source: RFC 8684 §3.1 to §3.3; RFC 7323 §2.2 (window scale).
+
+use crate::balance::flow_hash;
+use crate::balance::mptcp::{LONGEST, MptcpOption, find};
+use crate::config::TcpConfig;
+use crate::engine::random::mix64;
+use crate::net::PortId;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::transport::HostContext;
+
+/// Codes of control packets, and of acknowledgements that say something.
+pub mod code {
+    pub use crate::transport::tcp::packets::code::{ESTABLISHED, SYN, SYN_ACK};
+    /// Answers the third packet of a join.
+    pub const CONFIRMED: u8 = 4;
+    /// To the initiator: nothing is known of the subflow.
+    pub const RESET: u8 = 5;
+    /// From the initiator: the subflow is over.
+    pub const GIVEN_UP: u8 = 6;
+    /// Of an acknowledgement: its sender does not know both keys, so it acknowledges no data yet.
+    pub const KEYLESS: u8 = 1;
+}
+
+/// Bits of `sender` that name the place of the subflow at its sender.
+const SLOT_BITS: u32 = 24;
+
+/// Place and number of a packet's subflow.
+#[inline]
+pub fn subflow_of(packet: &Packet) -> (u32, u8) {
+    (packet.sender & ((1 << SLOT_BITS) - 1), (packet.sender >> SLOT_BITS) as u8)
+}
+
+/// What `sender` is for the subflow of this number in this place.
+#[inline]
+pub fn sender_of(slot: u32, subflow: u8) -> u32 {
+    debug_assert!(slot < 1 << SLOT_BITS);
+    slot | u32::from(subflow) << SLOT_BITS
+}
+
+/// By which balancers choose for a subflow: that of the first one is that of a TCP flow.
+#[inline]
+pub fn subflow_hash(src: u32, dst: u32, flow: u32, subflow: u8) -> u32 {
+    let hash = flow_hash(src, dst, flow);
+    match subflow {
+        0 => hash,
+        port => (mix64(u64::from(hash) << 8 | u64::from(port)) >> 32) as u32,
+    }
+}
+
+/// The packet that goes back to where this one came from, by the NIC that it came in by (its `ingress`), without content.
+pub fn turned(packet: &Packet) -> Packet {
+    let (_, subflow) = subflow_of(packet);
+    Packet {
+        hash: subflow_hash(packet.dst, packet.src, packet.flow, subflow),
+        ingress: packet.ingress,
+        ..crate::transport::tcp::packets::turned(packet)
+    }
+}
+
+/// The whole of a number of which the last 32 bits are known, and another that is less than 2^31 away.
+#[inline]
+pub fn whole(low: u32, near: u64) -> u64 {
+    let ahead = low.wrapping_sub(near as u32) as i32;
+    near.saturating_add_signed(i64::from(ahead))
+}
+
+/// By how many bits the window is shifted in the 16 bits that a header has for it.
+fn scale(config: &TcpConfig) -> u32 {
+    let buffer = config.receive_buffer.min(u64::from(u32::MAX >> 2)) as u32;
+    (u32::BITS - (buffer >> 16).leading_zeros()).min(14)
+}
+
+/// The window as a header has it: all of the buffer, because the application reads at once.
+pub fn scaled_window(config: &TcpConfig) -> u16 {
+    (config.receive_buffer >> scale(config)).min(u64::from(u16::MAX)) as u16
+}
+
+/// The window that a header tells.
+pub fn window(scaled: u16, config: &TcpConfig) -> u64 {
+    u64::from(scaled) << scale(config)
+}
+
+/// Sends a packet of the set-up by a port: `header` says between whom, `payload` is the scaled window.
+pub fn signal(
+    code: u8,
+    header: Packet,
+    option: Option<MptcpOption>,
+    port: PortId,
+    config: &TcpConfig,
+    cx: &mut HostContext,
+) -> PortId {
+    let (bytes, length) = option.map_or(([0; LONGEST], 0), |option| option.write());
+    let telemetry = if length > 0 { carry(&bytes, cx) } else { NONE };
+    // A header for acknowledgements has room for a data acknowledgement, in whose place the option stands.
+    let plain = match code {
+        code::SYN | code::SYN_ACK => config.syn_header + length as u32,
+        _ => config.ack_header + (length as u32).saturating_sub(DATA_ACK),
+    };
+    let id = cx.net.packets.insert(Packet {
+        kind: PacketKind::Control,
+        flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
+        size: plain as u16,
+        telemetry,
+        class: config.class,
+        wire_class: config.class,
+        transport: cx.transport,
+        ..header
+    });
+    cx.enqueue_control(port, id);
+    port
+}
+
+/// Bytes of a data acknowledgement.
+const DATA_ACK: u32 = 12;
+
+/// Puts the bytes of an option beside a packet.
+#[inline(never)]
+fn carry(bytes: &[u8; LONGEST], cx: &mut HostContext) -> u32 {
+    let mut numbers = [0; LONGEST / 4];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
+        *number = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    let stack = cx.net.stacks.insert();
+    cx.net.stacks.carry_numbers(stack, numbers);
+    stack
+}
+
+/// The option of a packet of the set-up.
+pub fn option_of(id: PacketId, cx: &HostContext) -> Option<MptcpOption> {
+    let packet = &cx.net.packets[id];
+    (packet.telemetry != NONE)
+        .then(|| find(&option_bytes(&cx.net.stacks.numbers(packet.telemetry))))
+        .flatten()
+}
+
+/// The bytes that lie beside a packet of the set-up, as these numbers.
+pub fn option_bytes(numbers: &[u32; LONGEST / 4]) -> [u8; LONGEST] {
+    let mut bytes = [0; LONGEST];
+    for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+        bytes.copy_from_slice(&number.to_be_bytes());
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_follows_from_its_end_and_one_that_is_near() {
+        for near in [0u64, 5, (1 << 32) - 3, 1 << 32, 7 << 32 | 0xffff_fff0] {
+            for away in [-3i64, 0, 1, 40, 1 << 30] {
+                let Some(number) = near.checked_add_signed(away) else { continue };
+                assert_eq!(whole(number as u32, near), number, "{near} and {away}");
+            }
+        }
+    }
+
+    #[test]
+    fn place_and_port_are_told_apart() {
+        let packet = Packet { sender: sender_of(77, 255), ..Packet::default() };
+        assert_eq!(subflow_of(&packet), (77, 255));
+    }
+
+    #[test]
+    fn the_first_subflow_goes_where_a_tcp_flow_goes() {
+        assert_eq!(subflow_hash(1, 2, 3, 0), flow_hash(1, 2, 3));
+        let hashes: std::collections::BTreeSet<u32> = (0..32).map(|id| subflow_hash(1, 2, 3, id)).collect();
+        assert_eq!(hashes.len(), 32);
+    }
+}

@@ -1,0 +1,322 @@
+//! A connection at its initiator: its stream, its subflows, and who of them gets what.
+
+use super::packets::{self, sender_of};
+use super::scheduler::Order;
+use super::stream::{Given, Stream};
+use crate::balance::mptcp::{MptcpOption, Version};
+use crate::config::{MptcpConfig, SchedulerKind};
+use crate::congestion::window::coupled::Subflow;
+use crate::congestion::window::{State, WindowController};
+use crate::measure::FlowRecord;
+use crate::packet::{Packet, flag};
+use crate::transport::tcp::outgoing::Outgoing;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
+
+/// Where a subflow stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its SYN is on its way.
+    Opening,
+    /// The third packet of its join is, and must be confirmed.
+    Proving,
+    Up,
+    /// Given up, or refused.
+    Gone,
+}
+
+/// One of a connection's subflows.
+#[derive(Debug)]
+pub struct Path {
+    /// Its place among the connections that send from here.
+    pub slot: u32,
+    /// The port that it uses; another one whenever it is opened anew.
+    pub port: u8,
+    pub standing: Standing,
+    /// Of its join.
+    pub nonce: u32,
+    /// What the third packet of its handshake has.
+    pub third: Option<MptcpOption>,
+    /// What it was given and has not got acknowledged: first byte on the subflow, and piece.
+    given: VecDeque<(u64, u64)>,
+    /// The next piece that it carries, where every subflow carries everything.
+    cursor: u64,
+    /// When its window was halved last for holding up the others.
+    penalised: Time,
+    /// Payload that left on it, whatever was sent again not counted.
+    pub bytes: u64,
+    /// When it is opened anew, once it is gone.
+    pub retry: Time,
+}
+
+impl Path {
+    pub fn new(slot: u32, port: u8, nonce: u32) -> Path {
+        Path {
+            slot,
+            port,
+            standing: Standing::Opening,
+            nonce,
+            third: None,
+            given: VecDeque::new(),
+            cursor: 0,
+            penalised: Time::ZERO,
+            bytes: 0,
+            retry: Time::MAX,
+        }
+    }
+
+    /// Everything below this byte of the subflow has been acknowledged.
+    pub fn release(&mut self, acknowledged: u64) {
+        // Segments are acknowledged whole.
+        while self.given.front().is_some_and(|&(first, _)| first < acknowledged) {
+            self.given.pop_front();
+        }
+    }
+
+    /// The piece that the segment with this first byte is.
+    fn piece(&self, first: u64) -> Option<u64> {
+        let behind = self.given.partition_point(|given| given.0 <= first);
+        Some(self.given.get(behind.checked_sub(1)?)?.1)
+    }
+
+    /// Pieces that it was given and has not got acknowledged.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = u64> + '_ {
+        self.given.iter().map(|&(_, piece)| piece)
+    }
+
+    /// It may get a segment: it is up, nothing of it has timed out, and its window has room.
+    fn has_room(&self, outgoing: &Outgoing, mss: u64) -> bool {
+        if self.standing != Standing::Up {
+            return false;
+        }
+        let tcp = &outgoing[self.slot];
+        let unsent = tcp.source.unsent(tcp.board.next());
+        let idle = tcp.board.outstanding() == 0 && unsent == 0;
+        tcp.timeouts == 0 && (idle || tcp.room() >= mss)
+    }
+}
+
+/// A connection that sends from here.
+#[derive(Debug)]
+pub struct Sender {
+    pub flow: FlowId,
+    pub spec: FlowSpec,
+    pub start: Time,
+    pub ideal: Time,
+    pub version: Version,
+    /// Its own, and the other end's once that is known.
+    pub keys: [u64; 2],
+    pub stream: Stream,
+    pub paths: Vec<Path>,
+    /// Ports given out.
+    pub ports: u8,
+    /// Data have been acknowledged, so the other end knows both keys.
+    pub confirmed: bool,
+    /// The keys were sent last.
+    pub told: Time,
+    /// How often they were sent again because nothing was heard.
+    pub unanswered: u32,
+    /// Whose turn it is.
+    turn: usize,
+    /// Of subflows that are gone.
+    packets_sent: u64,
+    packets_retransmitted: u64,
+    /// Packets and payload that had been sent on another subflow before.
+    copies: u64,
+    pub reinjected: u64,
+    /// Packets of the set-up were sent twice.
+    pub repeated: bool,
+    pub over: bool,
+}
+
+impl Sender {
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &MptcpConfig, key: u64, now: Time) -> Sender {
+        Sender {
+            flow,
+            spec: *spec,
+            start: now,
+            ideal: Time::ZERO,
+            version: version(config),
+            keys: [key, 0],
+            stream: Stream::new(spec.size, config.tcp.mss, config.tcp.send_buffer),
+            paths: Vec::with_capacity(usize::from(config.subflows)),
+            ports: 0,
+            confirmed: false,
+            told: Time::ZERO,
+            unanswered: 0,
+            turn: 0,
+            packets_sent: 0,
+            packets_retransmitted: 0,
+            copies: 0,
+            reinjected: 0,
+            repeated: false,
+            over: false,
+        }
+    }
+
+    /// The subflow that gets something next, and what.
+    pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
+        let mss = u64::from(config.tcp.mss);
+        let round_trips = self.paths.iter().map(|path| {
+            let room = path.has_room(outgoing, mss);
+            room.then(|| outgoing[path.slot].trips.smoothed().unwrap_or(Time::ZERO))
+        });
+        let order = Order::new(config.scheduler, round_trips, self.turn);
+        for at in order.subflows() {
+            let given = match config.scheduler {
+                SchedulerKind::Redundant => self.stream.copy_for(at, self.paths[at].cursor),
+                _ => self.stream.next_for(at, config.opportunistic),
+            };
+            if let Some(given) = given {
+                self.turn = at + 1;
+                return Some((at, given));
+            }
+        }
+        None
+    }
+
+    /// A subflow takes what it was given.
+    pub fn hand(&mut self, at: usize, given: &Given, outgoing: &mut Outgoing) {
+        let path = &mut self.paths[at];
+        let first = outgoing[path.slot].source.write(u64::from(given.length));
+        path.given.push_back((first, given.piece));
+        path.cursor = given.piece + 1;
+    }
+
+    /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them.
+    pub fn penalise(&mut self, by: usize, given: &Given, outgoing: &mut Outgoing, now: Time) {
+        let rtt = |outgoing: &Outgoing, slot| outgoing[slot].trips.smoothed().unwrap_or(Time::ZERO);
+        let own = rtt(outgoing, self.paths[by].slot);
+        for (at, path) in self.paths.iter_mut().enumerate() {
+            if given.unblocks & 1 << at == 0 || at == by || path.standing != Standing::Up {
+                continue;
+            }
+            let theirs = rtt(outgoing, path.slot);
+            if theirs > own && now >= path.penalised.saturating_add(theirs) {
+                path.penalised = now;
+                let window = &mut outgoing[path.slot].window;
+                window.cwnd = (window.cwnd / 2).max(window.mss);
+                window.ssthresh = window.cwnd;
+            }
+        }
+    }
+
+    /// Shows the law of a subflow all of them; `seen` is room for them.
+    pub fn couple(&self, own: usize, outgoing: &mut Outgoing, seen: &mut Vec<Subflow>) {
+        seen.clear();
+        let mut place = 0;
+        for (at, path) in self.paths.iter().enumerate().filter(|(_, path)| path.standing == Standing::Up) {
+            if at == own {
+                place = seen.len();
+            }
+            let tcp = &outgoing[path.slot];
+            let recovers = tcp.state == State::Recovery;
+            seen.push(Subflow {
+                window: if recovers { tcp.window.ssthresh } else { tcp.window.cwnd },
+                rtt: tcp.trips.smoothed().unwrap_or(Time::from_ms(1)),
+                between_losses: tcp.law.between_losses(),
+            });
+        }
+        outgoing[self.paths[own].slot].law.couple(seen, place);
+    }
+
+    /// A segment of a subflow leaves: says in the packet which bytes of the connection it has.
+    pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool) {
+        let path = &mut self.paths[at];
+        let Some(piece) = path.piece(packet.seq) else { return };
+        packet.sender = sender_of(path.slot, path.port);
+        packet.aux = self.stream.start(piece) as u32;
+        packet.flags |= if self.stream.is_last(piece) { flag::LAST } else { 0 };
+        if repeated {
+            return;
+        }
+        path.bytes += u64::from(packet.payload);
+        if self.stream.leaves(piece) {
+            self.copies += 1;
+            self.reinjected += u64::from(packet.payload);
+        }
+    }
+
+    /// A subflow is gone: others carry what it had.
+    pub fn lose(&mut self, at: usize, outgoing: &Outgoing) {
+        let path = &mut self.paths[at];
+        let tcp = &outgoing[path.slot];
+        self.packets_sent += tcp.packets_sent;
+        self.packets_retransmitted += tcp.packets_retransmitted;
+        path.standing = Standing::Gone;
+        path.given.clear();
+        self.stream.lose(at);
+    }
+
+    /// Subflows that stand so.
+    pub fn count(&self, standing: Standing) -> usize {
+        self.paths.iter().filter(|path| path.standing == standing).count()
+    }
+
+    /// A subflow other than this one is up and gets answers.
+    pub fn has_better(&self, than: usize, outgoing: &Outgoing) -> bool {
+        let works = |path: &Path| path.standing == Standing::Up && outgoing[path.slot].timeouts == 0;
+        self.paths.iter().enumerate().any(|(at, path)| at != than && works(path))
+    }
+
+    /// What its subflows carried, as (metric, value).
+    pub fn measure(&self, mut row: impl FnMut(&'static str, f64)) {
+        let used = self.paths.iter().filter(|path| path.bytes > 0).count();
+        row("subflows_used", used as f64);
+        row("reinjected_bytes", self.reinjected as f64);
+        for (path, name) in self.paths.iter().zip(SUBFLOW_BYTES) {
+            row(name, path.bytes as f64);
+        }
+    }
+
+    pub fn record(&self, src: u32, finish: Option<Time>, outgoing: &Outgoing) -> FlowRecord {
+        let alive = || self.paths.iter().filter(|p| p.standing != Standing::Gone).map(|p| &outgoing[p.slot]);
+        let sent: u64 = alive().map(|tcp| tcp.packets_sent).sum();
+        let again: u64 = alive().map(|tcp| tcp.packets_retransmitted).sum();
+        FlowRecord {
+            flow: self.flow,
+            src,
+            dst: self.spec.dst,
+            size: self.spec.size,
+            start: self.start,
+            finish,
+            ideal: self.ideal,
+            packets_sent: self.packets_sent + sent,
+            packets_retransmitted: self.packets_retransmitted + again + self.copies,
+            group: self.spec.group,
+            transport: self.spec.transport,
+            deadline: self.spec.deadline,
+        }
+    }
+}
+
+/// Payload that left on each of the first subflows.
+const SUBFLOW_BYTES: [&str; 16] = [
+    "subflow0_bytes",
+    "subflow1_bytes",
+    "subflow2_bytes",
+    "subflow3_bytes",
+    "subflow4_bytes",
+    "subflow5_bytes",
+    "subflow6_bytes",
+    "subflow7_bytes",
+    "subflow8_bytes",
+    "subflow9_bytes",
+    "subflow10_bytes",
+    "subflow11_bytes",
+    "subflow12_bytes",
+    "subflow13_bytes",
+    "subflow14_bytes",
+    "subflow15_bytes",
+];
+
+/// The version that a scenario asks for.
+pub fn version(config: &MptcpConfig) -> Version {
+    if config.version == 0 { Version::V0 } else { Version::V1 }
+}
+
+/// A packet's data sequence number, as the other end reckons it.
+pub fn data_sequence(packet: &Packet, expected: u64) -> u64 {
+    packets::whole(packet.aux, expected)
+}

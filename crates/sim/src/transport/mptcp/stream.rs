@@ -1,0 +1,283 @@
+//! A connection's stream at its sender: what has been handed to which subflow, what is acknowledged, what is to be sent again.
+//!
+//! The stream is cut into pieces of one segment; a piece travels whole, on any subflow, and on several if it must. Each has a
+//! mask of the subflows that carry it, so that nobody carries it twice, and pieces whose subflow has timed out or is gone wait in
+//! line for another. The shared window and the send buffer bound what is out at a time.
+//!
+//! Source: RFC 8684 §3.3.1 (data sequence numbers), §3.3.4 (the shared window), §3.3.6 (retransmission on other subflows);
+//! Raiciu et al., "How hard can it be?", NSDI 2012, §4.2 (opportunistic retransmission).
+
+use std::collections::VecDeque;
+
+/// Subflows that a connection may have at a time: they have a bit each.
+pub const MOST_SUBFLOWS: usize = 32;
+
+/// A piece that is out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Piece {
+    /// Subflows that carry it.
+    on: u32,
+    /// It has left the host.
+    sent: bool,
+    /// It waits to be sent again.
+    waits: bool,
+}
+
+/// What a subflow is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    pub piece: u64,
+    pub length: u16,
+    /// It is what holds the shared window up, carried by these others.
+    pub unblocks: u32,
+}
+
+#[derive(Debug)]
+pub struct Stream {
+    size: u64,
+    segment: u64,
+    /// Bytes that may be out beyond what is acknowledged.
+    buffer: u64,
+    acknowledged: u64,
+    /// The receiver takes bytes below.
+    receivable: u64,
+    /// Number of the first piece that is out, and all from there to the next new one.
+    first: u64,
+    pieces: VecDeque<Piece>,
+    /// Pieces to be sent again, in the order in which they came to be.
+    again: VecDeque<u64>,
+}
+
+impl Stream {
+    /// Of so many bytes, in pieces of `segment`, of which `buffer` may be out.
+    pub fn new(size: u64, segment: u32, buffer: u64) -> Stream {
+        Stream {
+            size,
+            segment: u64::from(segment.max(1)),
+            buffer: buffer.max(u64::from(segment)),
+            acknowledged: 0,
+            receivable: 0,
+            first: 0,
+            pieces: VecDeque::new(),
+            again: VecDeque::new(),
+        }
+    }
+
+    /// Every byte below has been acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.acknowledged == self.size
+    }
+
+    /// The first byte of a piece.
+    pub fn start(&self, piece: u64) -> u64 {
+        piece * self.segment
+    }
+
+    /// The piece ends the stream.
+    pub fn is_last(&self, piece: u64) -> bool {
+        self.start(piece + 1) >= self.size
+    }
+
+    fn length(&self, piece: u64) -> u16 {
+        (self.size - self.start(piece)).min(self.segment) as u16
+    }
+
+    /// The next new piece.
+    pub fn next(&self) -> u64 {
+        self.first + self.pieces.len() as u64
+    }
+
+    /// Everything below `acknowledged` has come, and the receiver takes `window` bytes beyond.
+    pub fn acknowledge(&mut self, acknowledged: u64, window: u64) {
+        debug_assert!(acknowledged <= self.start(self.next()).min(self.size));
+        self.acknowledged = self.acknowledged.max(acknowledged);
+        self.receivable = self.receivable.max(acknowledged + window);
+        while !self.pieces.is_empty() && (self.start(self.first + 1)).min(self.size) <= self.acknowledged {
+            self.pieces.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn piece_mut(&mut self, number: u64) -> Option<&mut Piece> {
+        let at = number.checked_sub(self.first)?;
+        self.pieces.get_mut(at as usize)
+    }
+
+    fn give(&mut self, number: u64, subflow: usize, unblocks: u32) -> Given {
+        let length = self.length(number);
+        if let Some(piece) = self.piece_mut(number) {
+            piece.on |= 1 << subflow;
+        }
+        Given { piece: number, length, unblocks }
+    }
+
+    /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data, or, where the shared
+    /// window lets no new data out and `opportunistic` says so, the piece that holds it up.
+    pub fn next_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
+        if let Some(number) = self.take_again(subflow) {
+            return Some(self.give(number, subflow, 0));
+        }
+        let next = self.next();
+        if self.start(next) >= self.size {
+            return None;
+        }
+        let end = self.start(next) + u64::from(self.length(next));
+        if end > self.acknowledged + self.buffer {
+            return None;
+        }
+        if end <= self.receivable {
+            self.pieces.push_back(Piece::default());
+            return Some(self.give(next, subflow, 0));
+        }
+        let front = *self.pieces.front().filter(|piece| opportunistic && piece.on & 1 << subflow == 0)?;
+        Some(self.give(self.first, subflow, front.on))
+    }
+
+    /// What a subflow that carries everything gets from piece `from` on.
+    pub fn copy_for(&mut self, subflow: usize, from: u64) -> Option<Given> {
+        let from = from.max(self.first);
+        match from < self.next() {
+            true => Some(self.give(from, subflow, 0)),
+            false => self.next_for(subflow, false),
+        }
+    }
+
+    /// The first piece that waits to be sent again and is not on this subflow.
+    fn take_again(&mut self, subflow: usize) -> Option<u64> {
+        while let Some(&number) = self.again.front().filter(|&&number| number < self.first) {
+            debug_assert!(number < self.first);
+            self.again.pop_front();
+        }
+        let (first, pieces) = (self.first, &self.pieces);
+        let fits =
+            |&number: &u64| number >= first && pieces[(number - first) as usize].on & 1 << subflow == 0;
+        let at = self.again.iter().position(fits)?;
+        let number = self.again.remove(at)?;
+        self.piece_mut(number)?.waits = false;
+        Some(number)
+    }
+
+    /// A piece is to be sent on another subflow too, unless it has come.
+    pub fn send_again(&mut self, number: u64) {
+        let Some(piece) = self.piece_mut(number) else { return };
+        if !std::mem::replace(&mut piece.waits, true) {
+            self.again.push_back(number);
+        }
+    }
+
+    /// A piece leaves on a subflow for the first time; whether it had left on another before.
+    pub fn leaves(&mut self, number: u64) -> bool {
+        self.piece_mut(number).is_none_or(|piece| std::mem::replace(&mut piece.sent, true))
+    }
+
+    /// A subflow is gone: what only it carried is to be sent again.
+    pub fn lose(&mut self, subflow: usize) {
+        for at in 0..self.pieces.len() {
+            let piece = &mut self.pieces[at];
+            let was = piece.on;
+            piece.on &= !(1 << subflow);
+            if was != 0 && piece.on == 0 {
+                let number = self.first + at as u64;
+                self.send_again(number);
+            }
+        }
+    }
+
+    /// Pieces that wait to be sent again.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.again.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(size: u64, window: u64) -> Stream {
+        let mut stream = Stream::new(size, 1000, 1 << 20);
+        stream.acknowledge(0, window);
+        stream
+    }
+
+    fn piece(given: Option<Given>) -> Option<(u64, u16)> {
+        given.map(|given| (given.piece, given.length))
+    }
+
+    #[test]
+    fn pieces_are_handed_out_in_order_and_the_last_is_short() {
+        let mut stream = stream(2_500, 10_000);
+        let given: Vec<_> = (0..4).map(|subflow| piece(stream.next_for(subflow % 2, true))).collect();
+        assert_eq!(given, [Some((0, 1000)), Some((1, 1000)), Some((2, 500)), None]);
+        assert!(stream.is_last(2) && !stream.is_last(1));
+        stream.acknowledge(2_000, 10_000);
+        assert!(!stream.is_done());
+        stream.acknowledge(2_500, 10_000);
+        assert!(stream.is_done());
+    }
+
+    #[test]
+    fn a_piece_that_is_sent_again_goes_to_a_subflow_that_does_not_carry_it() {
+        let mut stream = stream(10_000, 100_000);
+        (0..3).for_each(|_| assert!(stream.next_for(0, true).is_some()));
+        (0..3).for_each(|number| stream.send_again(number));
+        stream.send_again(1);
+        assert_eq!(stream.waiting(), 3, "once each");
+        assert_eq!(piece(stream.next_for(0, true)), Some((3, 1000)), "the subflow itself goes on");
+        assert_eq!(piece(stream.next_for(1, true)), Some((0, 1000)));
+        stream.acknowledge(2_000, 100_000);
+        assert_eq!(piece(stream.next_for(1, true)), Some((2, 1000)), "1 has come meanwhile");
+        assert_eq!(piece(stream.next_for(1, true)), Some((4, 1000)));
+    }
+
+    #[test]
+    fn the_shared_window_holds_new_data_and_is_unblocked_by_another_subflow() {
+        let mut stream = stream(10_000, 2_000);
+        (0..2).for_each(|_| assert!(stream.next_for(0, true).is_some()));
+        assert_eq!(stream.next_for(1, false), None);
+        assert_eq!(stream.next_for(0, true), None, "it carries it itself");
+        assert_eq!(stream.next_for(1, true), Some(Given { piece: 0, length: 1000, unblocks: 1 }));
+        assert_eq!(stream.next_for(1, true), None, "once");
+        stream.acknowledge(1_000, 2_000);
+        assert_eq!(piece(stream.next_for(1, true)), Some((2, 1000)));
+    }
+
+    #[test]
+    fn the_send_buffer_holds_new_data_back() {
+        let mut stream = Stream::new(10_000, 1000, 2_000);
+        stream.acknowledge(0, 100_000);
+        let given: Vec<_> = (0..3).map(|_| piece(stream.next_for(0, true))).collect();
+        assert_eq!(given, [Some((0, 1000)), Some((1, 1000)), None]);
+        assert_eq!(stream.next_for(1, true), None, "the buffer is the sender's own: nothing to unblock");
+    }
+
+    #[test]
+    fn what_only_a_lost_subflow_carried_waits_for_others() {
+        let mut stream = stream(10_000, 100_000);
+        stream.next_for(0, true);
+        stream.next_for(1, true);
+        stream.send_again(0);
+        stream.next_for(1, true);
+        stream.next_for(0, true);
+        assert!(!stream.leaves(0) && stream.leaves(0));
+        stream.lose(0);
+        // 0 is on subflow 1 too.
+        assert_eq!(stream.waiting(), 1);
+        assert_eq!(piece(stream.next_for(1, true)), Some((2, 1000)));
+    }
+
+    #[test]
+    fn a_subflow_that_carries_everything_gets_what_others_have_and_then_new_data() {
+        let mut stream = stream(3_000, 100_000);
+        (0..2).for_each(|from| assert!(stream.copy_for(0, from).is_some()));
+        assert_eq!(piece(stream.copy_for(1, 0)), Some((0, 1000)));
+        stream.acknowledge(2_000, 100_000);
+        assert_eq!(piece(stream.copy_for(1, 1)), Some((2, 1000)), "1 has come");
+        assert_eq!(piece(stream.copy_for(0, 2)), Some((2, 1000)));
+        assert_eq!(piece(stream.copy_for(0, 3)), None);
+    }
+}

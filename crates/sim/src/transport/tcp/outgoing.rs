@@ -1,0 +1,213 @@
+//! The connections that send from one host: their places, their turns at the NICs, their timers.
+//!
+//! It knows nothing of flows. A transport that owns one says what a connection carries and what becomes of one that is over:
+//! TCP has a connection for a flow, multipath TCP several. Which settings a connection runs under comes with each call.
+
+use super::connection::{Connection, Phase};
+use super::packets::{acknowledgement, code, signal, syn_timeout};
+use crate::config::{Compat, TcpConfig};
+use crate::net::PortId;
+use crate::packet::{Packet, PacketId};
+use crate::transport::rdma::nic::{Choice, Nic};
+use crate::transport::{HostContext, Look};
+use crate::units::Time;
+use crate::workload::FlowId;
+
+/// The connections that send from a host, by their places ("slots").
+pub struct Outgoing {
+    nics: Vec<Nic>,
+    connections: Vec<Connection>,
+    free: Vec<u32>,
+    /// A timer's token for the connection in place `slot` is `slot * tokens`.
+    tokens: u32,
+}
+
+impl std::ops::Index<u32> for Outgoing {
+    type Output = Connection;
+    fn index(&self, slot: u32) -> &Connection {
+        &self.connections[slot as usize]
+    }
+}
+impl std::ops::IndexMut<u32> for Outgoing {
+    fn index_mut(&mut self, slot: u32) -> &mut Connection {
+        &mut self.connections[slot as usize]
+    }
+}
+
+impl Outgoing {
+    pub fn new(nics: usize, tokens: u32) -> Outgoing {
+        Outgoing {
+            nics: (0..nics).map(|_| Nic::default()).collect(),
+            connections: Vec::new(),
+            free: Vec::new(),
+            tokens,
+        }
+    }
+
+    /// Takes in a connection, whose `nic` and `hash` are set; its place.
+    pub fn open(&mut self, mut connection: Connection, class: u8) -> u32 {
+        let slot = self.free.pop().unwrap_or(self.connections.len() as u32);
+        connection.gate = self.nics[usize::from(connection.nic)].add(slot, Time::ZERO, class);
+        match self.connections.get_mut(slot as usize) {
+            Some(free) => {
+                connection.alarm.event = free.alarm.event;
+                *free = connection;
+            }
+            None => self.connections.push(connection),
+        }
+        slot
+    }
+
+    /// The place of a connection that is over is free for another.
+    pub fn close(&mut self, slot: u32) {
+        debug_assert!(self[slot].is_over());
+        self.free.push(slot);
+    }
+
+    /// The connection in a place.
+    pub fn get(&self, slot: u32) -> Option<&Connection> {
+        self.connections.get(slot as usize)
+    }
+
+    /// The connection in a place is this flow's, and not over.
+    pub fn is_alive(&self, slot: u32, flow: FlowId) -> bool {
+        self.get(slot).is_some_and(|connection| connection.flow == flow && !connection.is_over())
+    }
+
+    /// Those that are not over.
+    pub fn alive(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().filter(|connection| !connection.is_over())
+    }
+
+    /// The port that a connection leaves by.
+    pub fn port(&self, slot: u32, cx: &HostContext) -> PortId {
+        cx.first_port + u32::from(self[slot].nic)
+    }
+
+    /// Sends the SYN of a connection, the first one or another.
+    pub fn send_syn(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
+        let connection = &mut self[slot];
+        connection.alarm.deadline = cx.now().saturating_add(syn_timeout(connection.timeouts, config));
+        let syn = Packet { sent: cx.now(), ..connection.header(slot, cx) };
+        self.set_alarm(slot, cx);
+        signal(code::SYN, syn, config, cx)
+    }
+
+    /// The answer to a SYN has come.
+    pub fn establish(&mut self, slot: u32, packet: &Packet, config: &TcpConfig, cx: &HostContext) {
+        let connection = &mut self[slot];
+        if connection.phase == Phase::Opening {
+            connection.establish(packet.sent, u64::from(packet.aux), cx.now(), config);
+            connection.watch_window(cx.now(), config);
+            self.steer(slot, config, cx);
+        }
+    }
+
+    /// Makes sure that an event comes by the deadline.
+    pub fn set_alarm(&mut self, slot: u32, cx: &mut HostContext) {
+        let token = slot * self.tokens;
+        let alarm = &mut self[slot].alarm;
+        let next = alarm.next();
+        if next < alarm.event {
+            alarm.event = next;
+            cx.set_timer(next, token);
+        }
+    }
+
+    /// Tells the NIC whether and when a connection may send: to be called when anything has changed of it.
+    pub fn steer(&mut self, slot: u32, config: &TcpConfig, cx: &HostContext) {
+        let connection = &mut self.connections[slot as usize];
+        connection.update_gate(&mut self.nics[usize::from(connection.nic)], cx.net.now, config);
+    }
+
+    /// Whose turn it is at a port that is free. If nobody's is, sets a wake-up for when one comes.
+    pub fn choose(&mut self, port: PortId, cx: &mut HostContext) -> Option<u32> {
+        let number = (port - cx.first_port) as usize;
+        let paused = cx.net.ports[port as usize].paused;
+        let connections = &mut self.connections;
+        let choice = self.nics[number].choose(cx.net.now, paused, Compat::None, |slot, gate| {
+            connections[slot as usize].gate = gate;
+        });
+        match choice {
+            Choice::Send(slot) => Some(slot),
+            Choice::WaitUntil(due) => {
+                self.nics[number].set_wake(due, port, cx);
+                None
+            }
+            Choice::Nothing => None,
+        }
+    }
+
+    /// The next data packet of a connection. If there is none, its gate has been closed, or set to a later time.
+    pub fn build(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<Packet> {
+        let connection = &mut self.connections[slot as usize];
+        let now = cx.net.now;
+        let sending = connection.take(now, config);
+        connection.update_gate(&mut self.nics[usize::from(connection.nic)], now, config);
+        let sending = sending?;
+        let packet = connection.packet(slot, &sending, config, cx);
+        self.set_alarm(slot, cx);
+        Some(packet)
+    }
+
+    /// An acknowledgement has come of the connection in a place; afterwards it may be [done](Phase::Done).
+    pub fn acknowledge(&mut self, slot: u32, id: PacketId, config: &TcpConfig, cx: &mut HostContext) {
+        let ack = acknowledgement(&cx.net.packets[id], cx);
+        cx.net.discard(id);
+        self[slot].acknowledge(&ack, cx.net.now, config);
+        self.steer(slot, config, cx);
+        if !self[slot].is_over() {
+            self.set_alarm(slot, cx);
+        }
+    }
+
+    /// A timer has come; whether one of the timeouts of the connection in that place expires now.
+    pub fn expires(&mut self, slot: u32, cx: &mut HostContext) -> bool {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return false };
+        let now = cx.now();
+        if connection.alarm.event != now {
+            return false;
+        }
+        connection.alarm.event = Time::MAX;
+        if connection.is_over() || connection.alarm.next() == Time::MAX {
+            return false;
+        }
+        if now < connection.alarm.next() {
+            self.set_alarm(slot, cx);
+            return false;
+        }
+        true
+    }
+
+    /// A timeout expires: afterwards the connection may be [dead](Phase::Dead).
+    pub fn time_out(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
+        let port = self.port(slot, cx);
+        let connection = &mut self[slot];
+        if connection.phase == Phase::Opening {
+            connection.timeouts += 1;
+            if connection.timeouts <= config.syn_retries {
+                return self.send_syn(slot, config, cx);
+            }
+            connection.phase = Phase::Dead;
+        } else if connection.persist.running {
+            if connection.persist_expires(cx.now(), config) {
+                connection.send_window_probe(slot, config, cx);
+            }
+        } else {
+            connection.time_out(cx.now(), config);
+        }
+        self.steer(slot, config, cx);
+        if !self[slot].is_over() {
+            self.set_alarm(slot, cx);
+        }
+        Some(port)
+    }
+
+    pub fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
+        self.nics[nic].next_look(paused, free, compat)
+    }
+
+    pub fn wake_is(&mut self, nic: usize, serial: u32) -> bool {
+        self.nics[nic].wake_is(serial)
+    }
+}

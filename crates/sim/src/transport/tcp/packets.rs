@@ -1,0 +1,227 @@
+//! Segments as packets: what a connection sends, put into the fields of a packet, and read from them at the other end.
+//!
+//! A segment of data has its first byte in `seq`; an acknowledgement has the next byte expected there, the time that it
+//! echoes in `sent`, the receiver's window in `aux`, and its selective blocks beside the packet.
+
+use super::acknowledgement::Acknowledgement;
+use super::connection::{Connection, Sending};
+use super::receiver::{Answer, Incoming};
+use super::scoreboard::BLOCKS;
+use crate::balance::flow_hash;
+use crate::config::{EcnEcho, TcpConfig};
+use crate::net::PortId;
+use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::transport::HostContext;
+use crate::units::Time;
+
+/// Codes of control packets, and of data packets that say something.
+pub mod code {
+    pub const SYN: u8 = 1;
+    /// `aux`: the receiver's window.
+    pub const SYN_ACK: u8 = 2;
+    /// The third packet of the handshake.
+    pub const ESTABLISHED: u8 = 3;
+    /// The window is closed: asks for an acknowledgement.
+    pub const WINDOW_PROBE: u8 = 4;
+    /// Everything is acknowledged, and the connection closed.
+    pub const FIN: u8 = 5;
+    /// The other side closes as well.
+    pub const FIN_ACK: u8 = 6;
+    /// The last packet of all.
+    pub const CLOSED: u8 = 7;
+    /// Of a data packet: its sender has reduced its window (CWR).
+    pub const REDUCED: u8 = 1;
+}
+
+impl Connection {
+    /// What all packets of a connection have in common.
+    pub fn header(&self, slot: u32, cx: &HostContext) -> Packet {
+        Packet {
+            flow: self.flow,
+            src: cx.host,
+            dst: self.spec.dst,
+            sender: slot,
+            hash: self.hash,
+            telemetry: NONE,
+            group: self.spec.group,
+            profile: self.spec.transport as u8,
+            ..Packet::default()
+        }
+    }
+
+    /// The data packet of a segment that this connection, in place `slot`, sends now.
+    #[inline]
+    pub fn packet(&self, slot: u32, sending: &Sending, config: &TcpConfig, cx: &HostContext) -> Packet {
+        let left = self.source.size() - self.board.acknowledged();
+        let last = sending.first + u64::from(sending.payload) == self.source.size();
+        let mut flags = if last { flag::LAST } else { 0 };
+        flags |= if config.ecn == EcnEcho::Off { flag::NOT_CAPABLE } else { 0 };
+        flags |= if sending.reduced { code::REDUCED << flag::CODE_SHIFT } else { 0 };
+        Packet {
+            seq: sending.first,
+            sent: sending.sent,
+            // What pFabric's queues order by.
+            aux: u32::try_from(left).unwrap_or(u32::MAX),
+            size: (u32::from(sending.payload) + config.header) as u16,
+            payload: sending.payload,
+            kind: PacketKind::Data,
+            class: config.class,
+            wire_class: config.class,
+            flags,
+            transport: cx.transport,
+            ..self.header(slot, cx)
+        }
+    }
+}
+
+/// Sends a packet without data or acknowledgement: `header` says between whom.
+pub fn signal(code: u8, header: Packet, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
+    let port = cx.port_to(header.dst, header.hash)?;
+    let size = if matches!(code, code::SYN | code::SYN_ACK) { config.syn_header } else { config.ack_header };
+    let id = cx.net.packets.insert(Packet {
+        kind: PacketKind::Control,
+        flags: code << flag::CODE_SHIFT | flag::NOT_CAPABLE,
+        size: size as u16,
+        telemetry: NONE,
+        class: config.class,
+        wire_class: config.class,
+        transport: cx.transport,
+        ..header
+    });
+    cx.enqueue_control(port, id);
+    Some(port)
+}
+
+/// What a data packet brings its receiver.
+#[inline]
+pub fn segment(packet: &Packet, config: &TcpConfig) -> Incoming {
+    Incoming {
+        first: packet.seq,
+        payload: packet.payload,
+        sent: packet.sent,
+        last: packet.is_last(),
+        marked: packet.marked() && config.ecn != EcnEcho::Off,
+        reduced: packet.code() == code::REDUCED,
+    }
+}
+
+/// The packet that goes back to where this one came from, without content.
+pub fn turned(packet: &Packet) -> Packet {
+    Packet {
+        sent: packet.sent,
+        flow: packet.flow,
+        src: packet.dst,
+        dst: packet.src,
+        sender: packet.sender,
+        hash: flow_hash(packet.dst, packet.src, packet.flow),
+        telemetry: NONE,
+        group: packet.group,
+        profile: packet.profile,
+        ..Packet::default()
+    }
+}
+
+/// Sends an acknowledgement in the place of packet `id`; `back` says between whom (as [`turned`] gives it), `window` what the
+/// receiver takes beyond what it expects.
+pub fn send_answer(
+    id: PacketId,
+    back: Packet,
+    answer: &Answer,
+    window: u32,
+    config: &TcpConfig,
+    cx: &mut HostContext,
+) -> Option<PortId> {
+    let Some(port) = cx.port_to(back.dst, back.hash) else {
+        cx.net.discard(id);
+        return None;
+    };
+    send_answer_by(port, id, back, answer, window, config, cx);
+    Some(port)
+}
+
+/// The same, by a port of the host.
+pub fn send_answer_by(
+    port: PortId,
+    id: PacketId,
+    back: Packet,
+    answer: &Answer,
+    window: u32,
+    config: &TcpConfig,
+    cx: &mut HostContext,
+) {
+    let blocks = answer.blocks();
+    let stack = if blocks > 0 { carry_blocks(answer, blocks, cx) } else { NONE };
+    let sacks = if blocks > 0 { config.sack_header + 8 * blocks as u32 } else { 0 };
+    let ack = &mut cx.net.packets[id];
+    debug_assert!(ack.telemetry == NONE);
+    *ack = Packet {
+        seq: answer.expected,
+        sent: answer.echo,
+        aux: window,
+        size: (config.ack_header + sacks) as u16,
+        kind: PacketKind::Ack,
+        class: config.class,
+        wire_class: config.class,
+        flags: flag::NOT_CAPABLE | if answer.marked { flag::MARKED } else { 0 },
+        telemetry: stack,
+        transport: cx.transport,
+        ..back
+    };
+    cx.enqueue_control(port, id);
+}
+
+/// Puts the blocks of an acknowledgement beside its packet.
+#[inline(never)]
+fn carry_blocks(answer: &Answer, blocks: usize, cx: &mut HostContext) -> u32 {
+    let mut numbers = [0; 2 * BLOCKS];
+    let duplicate = Some(&answer.duplicate).filter(|block| block.0 < block.1);
+    let all = duplicate.into_iter().chain(&answer.blocks).take(blocks);
+    for (place, block) in numbers.chunks_exact_mut(2).zip(all) {
+        // What has come twice may lie below what is expected.
+        place[0] = block.0.wrapping_sub(answer.expected) as u32;
+        place[1] = block.1.wrapping_sub(answer.expected) as u32;
+    }
+    let stack = cx.net.stacks.insert();
+    cx.net.stacks.carry_numbers(stack, numbers);
+    stack
+}
+
+/// What an acknowledgement says.
+pub fn acknowledgement(packet: &Packet, cx: &HostContext) -> Acknowledgement {
+    let mut ack = Acknowledgement {
+        expected: packet.seq,
+        blocks: Default::default(),
+        count: 0,
+        duplicate: (0, 0),
+        echo: packet.sent,
+        window: u64::from(packet.aux),
+        marked: packet.marked(),
+    };
+    if packet.telemetry != NONE {
+        let numbers = cx.net.stacks.numbers(packet.telemetry);
+        let at = |offset: u32| packet.seq.wrapping_add_signed(i64::from(offset as i32));
+        for pair in numbers.chunks_exact(2).filter(|pair| pair[0] != pair[1]) {
+            ack.blocks[ack.count] = (at(pair[0]), at(pair[1]));
+            ack.count += 1;
+        }
+        take_duplicate(&mut ack);
+    }
+    ack
+}
+
+/// RFC 2883 §4: a first block below what is expected, or within the second one, is what has come twice.
+fn take_duplicate(ack: &mut Acknowledgement) {
+    let (first, second) = (ack.blocks[0], ack.blocks[1]);
+    let within = ack.count > 1 && second.0 <= first.0 && first.1 <= second.1;
+    if ack.count > 0 && (first.1 <= ack.expected || within) {
+        ack.duplicate = first;
+        ack.blocks.rotate_left(1);
+        ack.count -= 1;
+        ack.blocks[ack.count] = (0, 0);
+    }
+}
+
+/// How long a SYN is waited for, after so many in vain.
+pub fn syn_timeout(timeouts: u32, config: &TcpConfig) -> Time {
+    Time(config.rto.syn.0.saturating_mul(1 << timeouts.min(30))).min(config.rto.most)
+}

@@ -1,0 +1,270 @@
+//! RACK: loss detection by time. A segment is lost when one that was sent later has arrived, and a reordering window has passed
+//! since it could have arrived itself.
+//!
+//! ```text
+//! lost       sent + RACK.rtt + window <= now, and sent before RACK.xmit_ts
+//! window     0 while no reordering was seen, in recovery or with three segments beyond a hole;
+//!            else min(steps min_rtt / 4, SRTT)
+//! steps      1; one more in each round with a duplicate reported (D-SACK), 1 again after 16 recoveries without
+//! ```
+//!
+//! RACK.xmit_ts and RACK.rtt are of the segment sent last among those that have arrived. Segments are looked at in the order in which
+//! they were sent, so that an acknowledgement costs what it changes.
+//!
+//! Source: Cheng, Cardwell, Dukkipati, Jha, RFC 8985 §5 (state), §6.2 (steps 1 to 5), §6.3 (timeouts).
+//! Differs from the source: the reordering timer is set to when the first segment is due, not the last; the timestamp that is echoed tells
+//! a segment sent again from its original only where the segment moved the stream on (elsewhere it is another segment's, RFC 7323 §4.3),
+//! and the least round-trip time tells everywhere.
+
+use super::scoreboard::{Scoreboard, Segment};
+use crate::units::Time;
+use std::collections::VecDeque;
+
+/// Recoveries without a duplicate after which the window has one step again (RFC 8985 §6.2 step 4).
+const PERSIST: u32 = 16;
+
+#[derive(Debug)]
+pub struct Rack {
+    /// Of the segment sent last among those that have arrived: when it was sent, and where it ends.
+    latest: (Time, u64),
+    /// What it took.
+    rtt: Time,
+    /// Above the highest byte that has arrived (RACK.fack).
+    highest: u64,
+    reordering_seen: bool,
+    /// Quarters of the least round-trip time in the window (RACK.reo_wnd_mult).
+    steps: u32,
+    persist: u32,
+    /// No step more before everything below is acknowledged (RACK.dsack_round).
+    round: Option<u64>,
+    /// The reordering window, as the last acknowledgement left it.
+    window: Time,
+    /// Every transmission in order: number of the segment, and when. Those that have arrived, or were sent again, are skipped.
+    order: VecDeque<(u64, Time)>,
+    /// When the first segment that is suspected is due.
+    pub due: Option<Time>,
+}
+
+/// What bounds the reordering window.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// In fast recovery, or after a timeout.
+    pub recovering: bool,
+    /// Segments that count as a loss at once.
+    pub threshold: u32,
+    /// [`Time::MAX`] before the first sample.
+    pub least: Time,
+    pub smoothed: Option<Time>,
+}
+
+impl Rack {
+    pub fn new() -> Rack {
+        Rack {
+            latest: (Time::ZERO, 0),
+            rtt: Time::ZERO,
+            highest: 0,
+            reordering_seen: false,
+            steps: 1,
+            persist: PERSIST,
+            round: None,
+            window: Time::ZERO,
+            order: VecDeque::new(),
+            due: None,
+        }
+    }
+
+    #[inline]
+    pub fn sent(&mut self, number: u64, now: Time) {
+        self.order.push_back((number, now));
+    }
+
+    /// A segment has arrived (steps 2 and 3). `echo`: the time echoed, if the segment moved the stream on.
+    #[inline]
+    pub fn arrived(&mut self, segment: &Segment, echo: Option<Time>, least: Time, now: Time) {
+        let (rtt, again) = (now.saturating_sub(segment.sent), segment.sent_twice());
+        if segment.end() > self.highest {
+            self.highest = segment.end();
+        } else if segment.end() < self.highest && !again {
+            self.reordering_seen = true;
+        }
+        let of_the_original =
+            echo.is_some_and(|echo| echo < segment.sent) || least != Time::MAX && rtt < least;
+        if again && of_the_original {
+            return;
+        }
+        self.rtt = rtt;
+        self.latest = self.latest.max((segment.sent, segment.end()));
+    }
+
+    /// Step 4, of duplicates: an acknowledgement reports one, or none; `next` is the first byte never sent.
+    pub fn adapt(&mut self, duplicate: bool, acknowledged: u64, next: u64) {
+        if self.round.is_some_and(|round| acknowledged >= round) {
+            self.round = None;
+        }
+        if duplicate && self.round.is_none() {
+            self.round = Some(next);
+            self.steps += 1;
+            self.persist = PERSIST;
+        }
+    }
+
+    /// Step 4: a recovery has ended.
+    pub fn recovered(&mut self) {
+        self.persist -= 1;
+        if self.persist == 0 {
+            (self.steps, self.persist) = (1, PERSIST);
+        }
+    }
+
+    /// Step 5: marks what is lost; whether anything is. What is suspected only is [`due`](Rack::due) later.
+    pub fn detect(&mut self, board: &mut Scoreboard, bounds: &Bounds, now: Time) -> bool {
+        self.window = self.reordering_window(board, bounds);
+        self.due = None;
+        let mut found = false;
+        while let Some(&(number, sent)) = self.order.front() {
+            if let Some(segment) = board.in_flight(number).filter(|segment| segment.sent == sent) {
+                if self.latest <= (sent, segment.end()) {
+                    break;
+                }
+                let due = self.due_at(sent);
+                if due > now {
+                    self.due = Some(due);
+                    break;
+                }
+                board.lose_last_sent(number);
+                found = true;
+            }
+            self.order.pop_front();
+        }
+        found
+    }
+
+    /// When a segment that was sent then would have arrived.
+    pub fn due_at(&self, sent: Time) -> Time {
+        sent.saturating_add(self.rtt).saturating_add(self.window)
+    }
+
+    fn reordering_window(&self, board: &Scoreboard, bounds: &Bounds) -> Time {
+        let at_once = bounds.recovering || board.sacked_segments() >= bounds.threshold;
+        if !self.reordering_seen && at_once || bounds.least == Time::MAX {
+            return Time::ZERO;
+        }
+        let window = Time(bounds.least.0.saturating_mul(u64::from(self.steps)) / 4);
+        window.min(bounds.smoothed.unwrap_or(Time::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Reactions;
+
+    const BOUNDS: Bounds =
+        Bounds { recovering: false, threshold: 3, least: Time(20_000), smoothed: Some(Time(30_000)) };
+
+    /// Ten segments of 1000 B, sent one a nanosecond from 1 ns on, on a path of 20 ns.
+    struct Flight {
+        rack: Rack,
+        board: Scoreboard,
+    }
+
+    impl Flight {
+        fn new() -> Flight {
+            let (mut rack, mut board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
+            for number in 0..10 {
+                board.send_new(1000, Time(1000 * (number + 1)));
+                rack.sent(number, Time(1000 * (number + 1)));
+            }
+            Flight { rack, board }
+        }
+
+        /// Blocks of segments arrive; what is lost then.
+        fn hear(&mut self, expected: u64, block: (u64, u64), bounds: &Bounds, now: u64) -> u64 {
+            let blocks = [(1000 * block.0, 1000 * block.1)];
+            let rack = &mut self.rack;
+            self.board.update(
+                1000 * expected,
+                &blocks[..usize::from(block.0 < block.1)],
+                &mut |_, segment| {
+                    rack.arrived(segment, None, bounds.least, Time(now));
+                },
+            );
+            self.rack.detect(&mut self.board, bounds, Time(now));
+            self.board.lost() / 1000
+        }
+    }
+
+    #[test]
+    fn a_segment_is_lost_a_quarter_round_trip_after_one_sent_later_arrived() {
+        let mut flight = Flight::new();
+        // Segment 1 (sent at 2 ns) arrives at 22 ns; segment 0, sent at 1 ns, has until 1 + 20 + 5 ns.
+        assert_eq!(flight.hear(0, (1, 2), &BOUNDS, 22_000), 0);
+        assert_eq!(flight.rack.due, Some(Time(26_000)));
+        assert!(!flight.rack.detect(&mut flight.board, &BOUNDS, Time(25_999)));
+        assert!(flight.rack.detect(&mut flight.board, &BOUNDS, Time(26_000)));
+        assert_eq!((flight.board.lost(), flight.rack.due), (1000, None));
+    }
+
+    #[test]
+    fn three_segments_beyond_a_hole_lose_it_at_once_unless_reordering_was_seen() {
+        let mut flight = Flight::new();
+        assert_eq!(flight.hear(0, (1, 3), &BOUNDS, 23_000), 0);
+        assert_eq!(flight.hear(0, (1, 4), &BOUNDS, 24_000), 1);
+
+        let mut flight = Flight::new();
+        // Segment 1 arrives before segment 0.
+        flight.hear(0, (1, 2), &BOUNDS, 22_000);
+        flight.hear(2, (0, 0), &BOUNDS, 23_000);
+        assert_eq!(flight.hear(2, (3, 7), &BOUNDS, 27_000), 0);
+        // Segment 2, sent at 3 ns: 20 ns of the segment sent last, and 5 ns.
+        assert_eq!(flight.rack.due, Some(Time(28_000)));
+    }
+
+    #[test]
+    fn a_segment_sent_again_and_lost_again_is_found_by_its_own_time() {
+        let mut flight = Flight::new();
+        assert_eq!(flight.hear(0, (1, 4), &BOUNDS, 24_000), 1);
+        flight.board.send_again(0, Time(25_000));
+        flight.rack.sent(0, Time(25_000));
+        flight.board.send_new(1000, Time(26_000));
+        flight.rack.sent(10, Time(26_000));
+        let recovering = Bounds { recovering: true, ..BOUNDS };
+        // What was sent before it says nothing of it; what was sent after it does.
+        assert_eq!(flight.hear(0, (4, 10), &recovering, 30_000), 1);
+        assert!(!flight.board.has_lost());
+        assert_eq!(flight.hear(0, (10, 11), &recovering, 46_000), 1);
+        assert!(flight.board.has_lost());
+        assert_eq!(flight.board.pipe(), 0);
+    }
+
+    #[test]
+    fn an_original_that_answers_for_what_was_sent_again_does_not_count() {
+        let mut flight = Flight::new();
+        flight.hear(0, (1, 4), &BOUNDS, 24_000);
+        flight.board.send_again(0, Time(25_000));
+        let before = flight.rack.latest;
+        // One ns after it was sent again: less than a path takes.
+        flight.hear(4, (0, 0), &BOUNDS, 26_000);
+        assert_eq!(flight.rack.latest, before);
+    }
+
+    #[test]
+    fn duplicates_widen_the_window_once_a_round_up_to_the_smoothed_time_and_it_narrows_after_sixteen_recoveries()
+     {
+        let (mut rack, board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
+        rack.reordering_seen = true;
+        let window = |rack: &Rack| rack.reordering_window(&board, &BOUNDS).0;
+        assert_eq!(window(&rack), 5_000);
+        rack.adapt(true, 0, 9_000);
+        rack.adapt(true, 8_000, 20_000);
+        assert_eq!(window(&rack), 10_000, "once a round");
+        for round in 1..10 {
+            rack.adapt(true, 10_000 * round, 10_000 * round + 1);
+        }
+        assert_eq!(window(&rack), 30_000, "the smoothed time");
+        (0..15).for_each(|_| rack.recovered());
+        assert_eq!(window(&rack), 30_000);
+        rack.recovered();
+        assert_eq!(window(&rack), 5_000);
+    }
+}

@@ -1,0 +1,150 @@
+//! A connection under `reactions = "ns3-3.35"`, by hand: what is sent, and when.
+
+use super::*;
+use crate::config::Reactions;
+use crate::congestion::window::State;
+use crate::transport::tcp::scoreboard::Scoreboard;
+
+const MSS: u64 = 1440;
+
+fn ms(milliseconds: u64) -> Time {
+    Time::from_ms(milliseconds)
+}
+
+/// An acknowledgement of whole segments, with at most one block.
+fn ack(expected: u64, block: (u64, u64)) -> Acknowledgement {
+    let mut blocks = [(0, 0); BLOCKS];
+    blocks[0] = (block.0 * MSS, block.1 * MSS);
+    Acknowledgement {
+        expected: expected * MSS,
+        blocks,
+        count: usize::from(block.0 < block.1),
+        duplicate: (0, 0),
+        echo: ms(20),
+        window: 1 << 21,
+        marked: false,
+    }
+}
+
+/// Numbers of the segments that wait for the NIC.
+fn sent(c: &mut Connection) -> Vec<u64> {
+    c.outbox.drain(..).map(|sending| sending.first / MSS).collect()
+}
+
+/// Ten segments are out since 20 ms; the round trip is 20 ms.
+fn ten_out() -> (Connection, TcpConfig) {
+    let config = config("newreno", Profile::Ns3_35);
+    let mut c = connection(u64::MAX / 4, &config);
+    assert_eq!(sent(&mut c), (0..10).collect::<Vec<_>>());
+    (c, config)
+}
+
+#[test]
+fn segments_bear_the_time_at_which_they_were_handed_down() {
+    let config = config("newreno", Profile::Ns3_35);
+    let mut c = connection(u64::MAX / 4, &config);
+    let sending = c.take(ms(27), &config).unwrap();
+    assert_eq!((sending.first, sending.sent), (0, ms(20)));
+    assert_eq!(c.alarm.deadline, ms(1020));
+}
+
+#[test]
+fn recovery_sends_at_once_with_its_first_acknowledgement_and_with_every_partial_one() {
+    let (mut c, config) = ten_out();
+    let take = |c: &mut Connection, expected, block, at| {
+        c.acknowledge(&ack(expected, block), ms(at), &config);
+        sent(c)
+    };
+    // Segment 0 is lost. Two duplicates let a new segment out each.
+    assert_eq!(take(&mut c, 0, (1, 2), 41), [10]);
+    assert_eq!(take(&mut c, 0, (1, 3), 42), [11]);
+    // The third: 12 - 3 - 1 segments in flight, half of them the threshold, and one sent whatever the window.
+    assert_eq!(take(&mut c, 0, (1, 4), 43), [0]);
+    assert_eq!((c.state, c.window.ssthresh, c.window.cwnd), (State::Recovery, 4 * MSS, 9 * MSS));
+    // In proportion: 2 delivered * 4 / 12 outstanding is less than what was sent.
+    assert_eq!(take(&mut c, 0, (1, 5), 44), [0u64; 0]);
+    assert_eq!(c.window.cwnd, 8 * MSS);
+    // Segment 5 was not sent again, nothing is lost, so a new one leaves; the timeout begins anew.
+    assert_eq!(take(&mut c, 5, (0, 0), 63), [12]);
+    assert_eq!((c.window.cwnd, c.alarm.deadline), (7 * MSS, ms(1063)));
+    // Once more, but the timeout goes on.
+    assert_eq!(take(&mut c, 6, (0, 0), 64), [13]);
+    assert_eq!((c.window.cwnd, c.alarm.deadline), (7 * MSS, ms(1063)));
+    // The end: the threshold, and a segment squared over it for what this one acknowledges.
+    take(&mut c, 12, (0, 0), 65);
+    assert_eq!((c.state, c.window.cwnd), (State::Open, 4 * MSS + MSS / 4));
+}
+
+#[test]
+fn every_timeout_lowers_the_threshold_and_its_end_adds_nothing() {
+    let (mut c, config) = ten_out();
+    c.time_out(ms(1020), &config);
+    assert_eq!((sent(&mut c), c.window.cwnd, c.window.ssthresh), (vec![0], MSS, 5 * MSS));
+    assert_eq!(c.alarm.deadline, ms(3020));
+    c.time_out(ms(3020), &config);
+    assert_eq!((sent(&mut c), c.window.ssthresh), (vec![0], 2 * MSS));
+    // Everything had arrived but the first.
+    c.acknowledge(&ack(10, (0, 0)), ms(3060), &config);
+    assert_eq!((c.state, c.window.cwnd), (State::Open, MSS));
+}
+
+#[test]
+fn what_was_sent_again_and_has_arrived_counts_in_the_pipe_until_it_is_acknowledged_cumulatively() {
+    let pipe = |reactions| {
+        let mut board = Scoreboard::new(1000, 3, reactions);
+        (0..10).for_each(|_| _ = board.send_new(1000, Time::ZERO));
+        board.update(0, &[(2_000, 5_000)], &mut |_, _| {});
+        assert_eq!((board.lost(), board.pipe()), (2_000, 5_000));
+        board.send_again(0, Time::ZERO);
+        board.send_again(1, Time::ZERO);
+        board.update(0, &[(1_000, 5_000)], &mut |_, _| {});
+        board.pipe()
+    };
+    assert_eq!((pipe(Reactions::Rfc), pipe(Reactions::Ns3)), (6_000, 7_000));
+}
+
+#[test]
+fn arrivals_are_counted_from_the_segment_below_the_highest_once_that_comes() {
+    let mut board = Scoreboard::new(1000, 3, Reactions::Ns3);
+    (0..10).for_each(|_| _ = board.send_new(1000, Time::ZERO));
+    board.update(0, &[(7_000, 8_000)], &mut |_, _| {});
+    board.update(0, &[(9_000, 10_000)], &mut |_, _| {});
+    // Three have arrived, but counted from 8 on there are two.
+    board.update(0, &[(8_000, 9_000)], &mut |_, _| {});
+    assert_eq!(board.lost(), 0);
+    board.update(0, &[(6_000, 7_000)], &mut |_, _| {});
+    assert_eq!(board.lost(), 6_000);
+}
+
+#[test]
+fn a_receiver_remembers_four_blocks_and_echoes_nothing_stale() {
+    let config = config("newreno", Profile::Ns3_35);
+    let mut receiver = Receiver::new(EcnEcho::Off);
+    let mut take = |segment: u64, sent: u64| {
+        let sending = Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false };
+        receiver.take(&incoming(&sending, ms(sent), u64::MAX), &config.ack);
+        receiver.answer()
+    };
+    let block = |from, to| (from * MSS, to * MSS);
+    assert_eq!(take(0, 10).echo, ms(10));
+    for (segment, sent) in [(2, 12), (4, 14), (6, 16), (8, 18)] {
+        take(segment, sent);
+    }
+    assert_eq!(take(10, 20).blocks, [block(10, 11), block(8, 9), block(6, 7)]);
+    // Segment 2 is forgotten: what touches it is told of without it.
+    assert_eq!(take(3, 20).blocks, [block(3, 5), block(10, 11), block(8, 9)]);
+    // The hole is filled by a segment that was sent before one that has come.
+    let filled = take(1, 11);
+    assert_eq!((filled.expected, filled.echo), (5 * MSS, ms(10)));
+    assert_eq!(take(5, 21).echo, ms(21));
+}
+
+#[test]
+fn a_second_answer_to_the_syn_is_a_new_start_of_the_window_that_sends_nothing() {
+    let (mut c, config) = ten_out();
+    c.window.cwnd = MSS;
+    c.window.ssthresh = 2 * MSS;
+    c.answered_again(&config);
+    assert_eq!((c.window.cwnd, c.window.ssthresh), (10 * MSS, crate::congestion::window::NO_THRESHOLD));
+    assert_eq!(sent(&mut c), [0u64; 0]);
+}

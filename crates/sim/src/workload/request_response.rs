@@ -1,0 +1,251 @@
+//! Requests and responses over persistent connections: clients ask servers at random times, whatever became of earlier answers.
+//!
+//! Requests come to each client as a Poisson process, so that the responses make up the load. Each goes to a random server by one of
+//! `connections` to it, chosen at random, and waits there until the answer before it on that connection has come; when it has
+//! arrived the server answers with a response drawn from `sizes`.
+//!
+//! Source: the generator that CONGA, CLOVE, HULA and MP-HULA were tried with (clients in one half of the network, servers in the
+//! other, a few persistent connections between each two; recalled).
+//! Differs from the source: a request and a response are flows of their own under the transport; what a connection keeps from one to
+//! the next is their order, not its window. A flow's time runs from when it is sent, not from when it began to wait.
+
+use super::load::{Load, Sizes, mean_gap, participants};
+use super::sizes::{self, SizeDistribution};
+use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::{FlowSource, FlowSpec};
+use crate::engine::random::RandomStream;
+use crate::parameters::Parameters;
+use crate::topology::HostId;
+use crate::units::{Bytes, Time};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Keys of requests and responses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestResponseSpec {
+    pub sizes: Sizes,
+    pub load: Load,
+    pub request_size: Bytes,
+    pub clients: String,
+    pub servers: String,
+    pub connections: u64,
+}
+
+impl RequestResponseSpec {
+    pub fn read(p: &mut Parameters) -> RequestResponseSpec {
+        let clients = p.text("clients", Some("auto"), "Hosts that ask; auto: the first half of all hosts.");
+        let servers = p.text("servers", Some("auto"), "Hosts that answer; auto: the second half.");
+        let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
+        let connections_help =
+            "Connections between a client and a server; on each, a request waits for the answer before it.";
+        let spec = RequestResponseSpec {
+            sizes: Sizes::read_table(p, "websearch"),
+            load: Load::read(p, 0.5, load_help),
+            request_size: p.bytes("request_size", Bytes(100), "Size of a request."),
+            clients: clients.unwrap_or_default(),
+            servers: servers.unwrap_or_default(),
+            connections: p.integer("connections", 3, (1, 10_000), connections_help) as u64,
+        };
+        if spec.request_size.0 == 0 {
+            p.complain("request_size", "a flow needs at least one byte".into());
+        }
+        if spec.request_size.0 > sizes::MOST_BYTES {
+            p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
+        }
+        spec
+    }
+
+    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        if !window.bounded {
+            return Err(WorkloadError::new("duration", "give a duration such as \"2ms\""));
+        }
+        let half = cx.hosts / 2;
+        let clients = half_or(&self.clients, "clients", 0..half, cx)?;
+        let servers = half_or(&self.servers, "servers", half..cx.hosts, cx)?;
+        if let Some(client) = clients.iter().find(|client| servers.contains(client)) {
+            return Err(WorkloadError::new("servers", format!("host {client} is a client, too")));
+        }
+        let sizes = self.sizes.resolve(cx)?;
+        let bytes = self.load.bytes_per_flow(&sizes, cx);
+        let rate = self.load.whole_rate(&servers, cx);
+        let span = (window.end - window.start).0 as f64;
+        let expected = 2.0 * span / mean_gap(bytes, rate);
+        if expected > MOST_DEPENDENT_FLOWS as f64 {
+            let message = format!(
+                "about {expected:.0} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}"
+            );
+            return Err(WorkloadError::new("duration", message));
+        }
+        let client = |&host: &HostId| Client {
+            host,
+            gaps: cx.stream(&format!("host{host}.gaps")),
+            choice: cx.stream(&format!("host{host}.servers")),
+            sizes: cx.stream(&format!("host{host}.sizes")),
+        };
+        let mut source = RequestResponse {
+            mean_gap: mean_gap(bytes, rate / clients.len() as f64),
+            clients: clients.iter().map(client).collect(),
+            servers,
+            connections: self.connections,
+            sizes,
+            request_size: self.request_size.0,
+            next: BinaryHeap::new(),
+            last: BTreeMap::new(),
+            flow: cx.flow(),
+            response: None,
+            order: 0,
+            end: window.end,
+        };
+        (0..source.clients.len() as u32).for_each(|client| source.schedule(client, window.start));
+        Ok(Box::new(source))
+    }
+}
+
+/// The hosts that a key names; those of `half` where it says nothing.
+fn half_or(
+    hosts: &str,
+    key: &'static str,
+    half: std::ops::Range<u32>,
+    cx: &WorkloadContext,
+) -> Result<Vec<HostId>, WorkloadError> {
+    if hosts == "auto" && !half.is_empty() { Ok(half.collect()) } else { participants(hosts, key, 1, cx) }
+}
+
+#[derive(Debug, Clone)]
+struct Client {
+    host: HostId,
+    gaps: RandomStream,
+    choice: RandomStream,
+    sizes: RandomStream,
+}
+
+/// Order of the flows: requests by time, each followed by its response.
+#[derive(Clone)]
+struct RequestResponse {
+    clients: Vec<Client>,
+    servers: Vec<HostId>,
+    connections: u64,
+    sizes: SizeDistribution,
+    request_size: u64,
+    /// Of a client, in picoseconds.
+    mean_gap: f64,
+    next: BinaryHeap<Reverse<(Time, u32)>>,
+    /// By (client, server, connection): the order of the last response.
+    last: BTreeMap<(u32, HostId, u64), u32>,
+    flow: FlowSpec,
+    /// Of the request made last.
+    response: Option<FlowSpec>,
+    order: u32,
+    end: Time,
+}
+
+impl RequestResponse {
+    /// Puts the client's next request one gap after `now`, if that is before the end.
+    fn schedule(&mut self, client: u32, now: Time) {
+        let gap = self.clients[client as usize].gaps.exponential(self.mean_gap) as u64;
+        let at = now.saturating_add(Time(gap));
+        if at < self.end {
+            self.next.push(Reverse((at, client)));
+        }
+    }
+
+    /// The next flow, and the one before it that it waits for.
+    fn step(&mut self) -> Option<(FlowSpec, Option<u32>)> {
+        if let Some(response) = self.response.take() {
+            self.order += 1;
+            return Some((response, Some(self.order - 2)));
+        }
+        let Reverse((start, place)) = self.next.pop()?;
+        self.schedule(place, start);
+        let client = &mut self.clients[place as usize];
+        let server = self.servers[client.choice.below(self.servers.len() as u64) as usize];
+        let connection = client.choice.below(self.connections);
+        let before = self.last.insert((place, server, connection), self.order + 1);
+        let size = self.sizes.sample(&mut client.sizes);
+        let response = FlowSpec { src: server, dst: client.host, size, start, waits_for: 1, ..self.flow };
+        let request = FlowSpec {
+            src: client.host,
+            dst: server,
+            size: self.request_size,
+            start,
+            waits_for: u16::from(before.is_some()),
+            ..self.flow
+        };
+        self.response = Some(response);
+        self.order += 1;
+        Some((request, before))
+    }
+}
+
+impl FlowSource for RequestResponse {
+    fn next(&mut self) -> Option<FlowSpec> {
+        self.step().map(|(flow, _)| flow)
+    }
+
+    fn clone_box(&self) -> Box<dyn FlowSource> {
+        Box::new(self.clone())
+    }
+
+    fn dependencies(&self) -> Vec<(u32, u32)> {
+        let mut source = self.clone();
+        let mut all = Vec::new();
+        while let Some((_, before)) = source.step() {
+            all.extend(before.map(|before| (before, source.order - 1)));
+        }
+        all.sort_unstable();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Value;
+    use crate::workload::testing::{drain, play, source, source_error, text};
+
+    #[test]
+    fn a_request_waits_for_the_answer_before_it_on_its_connection() {
+        // Two hosts, one connection: 1 GB/s of responses of 5 KB over a network that takes 4 us for anything.
+        let keys = [
+            ("connections", Value::Integer(1)),
+            ("size", text("5KB")),
+            ("load", Value::Number(0.08)),
+            ("duration", text("100us")),
+        ];
+        let source = source("request-response", 2, &keys);
+        let flows = drain(&*source);
+        assert!(flows.len() >= 20 && flows.len() % 2 == 0, "{}", flows.len());
+        assert!(flows.iter().step_by(2).all(|f| (f.src, f.dst, f.size) == (0, 1, 100)));
+        assert!(flows.iter().skip(1).step_by(2).all(|f| (f.src, f.dst, f.size) == (1, 0, 5000)));
+        assert_eq!(source.dependencies().len(), flows.len() - 1);
+        // Each takes its 4 us, and none begins before the one before it has ended.
+        let times = play(&*source, Time::from_us(4));
+        for pair in times.windows(2) {
+            assert!(pair[1].0 >= pair[0].1, "{pair:?}");
+        }
+        assert!(times.iter().zip(&flows).all(|(time, flow)| time.0 >= flow.start));
+    }
+
+    #[test]
+    fn responses_make_up_the_load_of_the_servers() {
+        let keys = [
+            ("size", text("10KB")),
+            ("load", Value::Number(0.5)),
+            ("capacity", text("400Gbps")),
+            ("duration", text("10ms")),
+        ];
+        let flows = drain(&*source("request-response", 16, &keys));
+        let bytes: u64 = flows.iter().filter(|f| f.src >= 8).map(|f| f.size).sum();
+        // Half of 400 Gb/s for 10 ms: 250 MB.
+        assert!((bytes as f64 / 250e6 - 1.0).abs() < 0.02, "{bytes}");
+        assert!(flows.iter().filter(|f| f.src < 8).all(|f| f.dst >= 8 && f.size == 100));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let both = [("clients", text("0-3")), ("servers", text("3-5")), ("duration", text("1ms"))];
+        assert_eq!(source_error("request-response", 8, &both).to_string(), "host 3 is a client, too");
+        let endless = source_error("request-response", 8, &[]).to_string();
+        assert_eq!(endless, "give a duration such as \"2ms\"");
+    }
+}

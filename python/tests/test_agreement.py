@@ -1,0 +1,214 @@
+"""Claims place by place, and on who wins and loses; rows and seconds of `reproduce`; figures of flows."""
+
+import pytest
+
+from weftline import agreement, choices, experiments, flow_figures, matrix, sharing, switch_state
+from weftline.claims import as_json
+from weftline.cli import main
+from weftline.errors import InputError
+from weftline.exhibits import Panel
+from weftline.experiments import FigureDefinition
+from weftline.lines import Line
+
+
+class Share:
+    """A run whose flows have delivered at fixed rates (Mb/s by group) since 1 s."""
+
+    def __init__(self, end_s=10.0, scenario=None, ends=(), **groups):
+        self.rates = [(group, rate) for group, rates in groups.items() for rate in rates]
+        self.summary = {"end_ns": 1e9 * end_s}
+        self.scenario = scenario or {}
+        self.ends = ends or [(0, 1)] * len(self.rates)
+
+    def shares(self, from_ns=0, to_ns=None):
+        seconds = 1e-9 * (self.summary["end_ns"] if to_ns is None else to_ns) - 1
+        return [
+            {"flow": n, "src": e[0], "dst": e[1], "group": g, "start_ns": 1e9, "bytes": 1e6 * r * seconds / 8}
+            for n, ((g, r), e) in enumerate(zip(self.rates, self.ends, strict=True))
+        ]
+
+    def over_time(self, metric, **_):
+        return {f"flow{n}": [[1e9, 0.0], [2e9, 1e6 * rate]] for n, (_, rate) in enumerate(self.rates)}
+
+
+def figure(**more):
+    return FigureDefinition(name="f", title="F", kind="trend", lines="discipline", along="row", **more)
+
+
+def panel(runs, published, metric="jain"):
+    """A panel of one line "FIFO" with a run at each row."""
+    lines = [Line("FIFO", [run], place=str(row)) for row, run in enumerate(runs, 1)]
+    definition = figure(options={"metric": metric})
+    said = [{"line": "FIFO", "points": list(enumerate(published, 1))}]
+    return Panel(figure=definition, choice=(), lines=lines, published=said, title="")
+
+
+CLAIM = {"text": "near", "kind": "agreement", "figure": "f", "line": "FIFO", "outside": 1}
+
+
+def test_places_outside_a_bound_are_counted_and_named():
+    # Jain's index of (9, 3): 144 / 180 = 0.8; of equal rates 1.
+    runs = [Share(a=[9, 3]), Share(a=[1, 1]), Share(a=[9, 3])]
+    claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
+    verdict = agreement.check(None, claim, [panel(runs, [0.84, 0.96, 0.9])])
+    assert (verdict.word, verdict.measured, verdict.bound) == ("PASS", 1, "≤ 1")
+    assert verdict.write(verdict.measured) == "1 of 3 differ (3)"
+    assert [place["agrees"] for place in as_json(verdict)["places"]] == [True, True, False]
+    assert "0.800 / 0.840" in verdict.detail.text()
+    assert agreement.check(None, claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])]).word == "DIFFERS"
+
+
+def test_of_runs_that_are_too_short_nothing_is_decided():
+    claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.01}], "seconds": 100, "outside": 0}
+    short = agreement.check(None, claim, [panel([Share(a=[9, 3])], [0.9])])
+    assert (short.word, short.measured) == ("–", 1)
+    assert "10 s measured / 100 s published" in short.detail.text()
+    long = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
+    assert long.word == "DIFFERS"
+
+
+def test_relative_bounds_are_of_the_published_number():
+    runs = [Share(a=[49.0]), Share(a=[49.0])]
+    mbps = 98 / 99 * 49.0
+    claim = CLAIM | {"within": [{"figure": "f", "relative": 0.01}], "outside": 0}
+    near, far = panel(runs, [mbps / 1.009, mbps / 0.991], "goodput_98_99"), panel(runs, [mbps / 1.02] * 2)
+    assert agreement.check(None, claim, [near]).measured == 0
+    far.figure.options["metric"] = "goodput_98_99"
+    assert agreement.check(None, claim, [far]).measured == 2
+
+
+def test_a_claim_needs_its_bounds():
+    for bad in ({}, {"within": []}, {"within": [{"figure": "f"}]}):
+        with pytest.raises(InputError, match="within: expected"):
+            agreement.check(None, CLAIM | bad, [panel([Share(a=[1])], [1])])
+    with pytest.raises(InputError, match='expected "outside"'):
+        agreement.check(None, {"text": "near", "kind": "agreement"}, [])
+
+
+def test_the_same_groups_win_and_lose():
+    theirs = {"reno": 10.0, "cubic": 20.0, "vegas": 10.5}
+    assert agreement.same_order({"reno": 1, "cubic": 3, "vegas": 2}, theirs)
+    # Five per cent apart is no order.
+    assert agreement.same_order({"reno": 2, "cubic": 3, "vegas": 1}, theirs)
+    assert not agreement.same_order({"reno": 4, "cubic": 3, "vegas": 1}, theirs)
+    assert not agreement.same_order({"reno": 1}, theirs), "a group that is not there has won nothing"
+
+
+class Published:
+    """An experiment whose file says who wins."""
+
+    def published_values(self, key):
+        assert key == "groups"
+        return [{"line": "FIFO", "place": "1", "groups": {"reno": 5.0, "cubic": 9.0}}]
+
+
+def test_order_is_checked_against_the_published_groups():
+    claim = CLAIM | {"kind": "order", "outside": 0}
+    won = agreement.check(Published(), claim, [panel([Share(reno=[1, 2], cubic=[4])], [1])])
+    lost = agreement.check(Published(), claim, [panel([Share(reno=[5, 5], cubic=[4])], [1])])
+    assert (won.word, lost.word) == ("PASS", "DIFFERS")
+    assert won.places[0]["published_mbps"] == {"reno": 5.0, "cubic": 9.0}
+
+
+def test_rows_are_variants_of_the_axis_row_whatever_the_size():
+    experiment = experiments.load("cebinae-table")
+    assert choices.chosen_rows(experiment, "1-3,12") == ["1", "2", "3", "12"]
+    assert choices.chosen_variants(experiment, ["row=24-25"]) == {"row": ["24", "25"]}
+    jain = experiment.figures[0]
+    assert experiment.variants(jain, "row", full=False)[-1] == "10"
+    assert "24" in experiment.variants(jain, "row", full=False, asked={"row": ["24"]})
+    spread = next(figure for figure in experiment.figures if figure.name == "spread")
+    assert experiment.panels(spread) == []
+    assert experiment.panels(spread, asked={"start": ["jittered"]}) == [(("start", "jittered"),)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cebinae-table", "--rows", "26"], "--rows 26: no row 26; known: 1 to 25"),
+        (["cebinae-table", "--rows", "1-"], '--rows 1-: expected rows such as "1-5"'),
+        (["cebinae-table", "--only", "row=0-3"], "--only row=0-3: no row 0; known: 1 to 25"),
+        (["hpcc-fct", "--rows", "1"], '--rows: hpcc-fct has no axis "row"; its axes: traffic, load, scheme'),
+        (
+            ["cebinae-table", "--seconds", "3", "--duration", "3s"],
+            "--seconds 3 and --duration 3s: expected one of the two",
+        ),
+    ],
+)
+def test_rows_and_seconds_that_make_no_sense_are_told(capsys, arguments, said):
+    assert main(["reproduce", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_seconds_are_a_duration(capsys):
+    assert choices.chosen_duration(None, 30.0) == "30s"
+    assert choices.chosen_duration("5ms", None) == "5ms"
+    with pytest.raises(SystemExit):
+        main(["reproduce", "cebinae-table", "--seconds", "0"])
+    assert "expected seconds such as 30 or 0.5" in capsys.readouterr().err
+
+
+def test_distributions_and_groups_over_time_are_of_the_flows():
+    definition = figure(options={})
+    lines = [Line("FIFO", [Share(reno=[1.0, 3.0], cubic=[6.0])])]
+    said = [{"line": "FIFO", "mbps": [2.0, 4.0], "group": "reno", "mean": 2.5, "points": [[2, 2.5]]}]
+    p = Panel(figure=definition, choice=(), lines=lines, published=said, title="")
+    rows = flow_figures.draw_cdf(p, "T").spec["data"]["values"]
+    ours = [(row["x"], row["y"]) for row in rows if not row["published"]]
+    assert [share for _, share in ours] == [pytest.approx(100 / 3, rel=1e-4), pytest.approx(66.667), 100]
+    assert ours[-1][0] == pytest.approx(6 * 98 / 99)
+    assert [flow_figures.at_share([1, 2, 3, 4], share) for share in (0.01, 0.25, 0.26, 1)] == [1, 1, 2, 4]
+    (drawn,) = flow_figures.draw_groups(p, "T")
+    means = [(r["line"], r["x"], r["y"]) for r in drawn.spec["data"]["values"] if not r["published"]]
+    assert means == [("reno", 1, 0), ("reno", 2, 2), ("cubic", 1, 0), ("cubic", 2, 6)]
+    assert "1.98 / 2.50" in flow_figures.groups_table(p, "").text()
+
+
+def test_a_matrix_has_a_cell_for_every_pair():
+    lines = [
+        Line(row, [Share(a=[rate], b=[1.0])], place=column)
+        for row, rate in (("x", 1.0), ("y", 3.0))
+        for column in ("x", "y")
+    ]
+    definition = FigureDefinition(
+        name="m", title="M", kind="matrix", lines="first", along="second", options={"metric": "first_share"}
+    )
+    p = Panel(figure=definition, choice=(), lines=lines, published=[], title="")
+    cells = matrix.draw(p, "M").spec["data"]["values"]
+    assert [(c["row"], c["column"], c["value"]) for c in cells][2:] == [("y", "x", 75), ("y", "y", 75)]
+    assert matrix.table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
+
+
+def test_max_min_fair_goodputs_of_a_parking_lot_are_those_of_the_paper():
+    topology = {
+        "kind": "parking-lot",
+        "bottlenecks": 3,
+        "long_hosts": 4,
+        "hosts_by_hop": [2, 8, 1],
+        "bottleneck_link": {"rate": "100Mbps"},
+    }
+    ends = (
+        [(n, n + 4) for n in range(4)] + [(8, 10), (9, 11)] + [(n, n + 8) for n in range(12, 20)] + [(28, 29)]
+    )
+    rates = {"long": [1] * 4, "first": [1] * 2, "second": [1] * 8, "third": [1]}
+    run = Share(scenario={"topology": topology}, ends=ends, **rates)
+    ideal = [1e-6 * rate for rate in sharing.ideal(run)]
+    assert ideal == pytest.approx([25 / 3] * 4 + [100 / 3] * 2 + [25 / 3] * 8 + [200 / 3])
+    fair = Share(scenario={"topology": topology}, ends=ends, a=ideal)
+    assert sharing.index_against_ideal(fair) == pytest.approx(1)
+    dumbbell = {"kind": "dumbbell", "left": 2, "right": 2, "bottleneck_link": {"rate": "10Mbps"}}
+    run = Share(scenario={"topology": dumbbell}, ends=[(0, 2), (1, 3)], a=[1, 9])
+    assert sharing.ideal(run) == pytest.approx([5e6, 5e6])
+    assert sharing.ideal(Share(scenario={"topology": {"kind": "star"}}, a=[1])) is None
+
+
+def test_state_is_counted_by_the_formulas():
+    def of(scheme, flows):
+        return switch_state.of({"scheme": scheme, "flows": flows, "sharing": 0.01})
+
+    assert of("fq", 100) == {"memory_bytes": 3300, "queues": 100, "accesses": 3}
+    assert of("cebinae", 10)["memory_bytes"] == 2 * 2048 * 12 + 64
+    # 1 - (1 - 1/m)^(n - 1) = 0.1 in each of two rows: m = 1 / (1 - 0.9^(1/100)) = 949.6 for 101 flows.
+    assert switch_state.sketch_slots(101, 0.01) == 950
+    assert of("afq", 101)["memory_bytes"] == 2 * 950 * 4
+    assert switch_state.sketch_slots(1, 0.01) == 1

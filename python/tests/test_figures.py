@@ -1,0 +1,248 @@
+"""Figures as objects: what they draw, what they say when nothing can be drawn, how they become files."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import weftline
+from weftline import _native, export, figures_load, figures_time, notebook, words
+from weftline.errors import InputError
+from weftline.lines import Line, Mean, lines_of
+
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+)
+
+SCENARIO = {
+    "name": "drawn",
+    "topology": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4},
+    "workload": [{"kind": "poisson", "sizes": "google-rpc", "load": 0.6, "duration": "200us"}],
+    "measure": {
+        "queues": {"ports": "*", "every": "5us"},
+        "queue_histogram": {"ports": "leaf*.*"},
+        "utilisation": {"ports": "*", "every": "5us"},
+        "goodput": {"by": "flow", "flows": ["0-3"], "every": "5us"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return weftline.run(SCENARIO, out=tmp_path_factory.mktemp("run") / "r")
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A run that measured nothing and finished nothing."""
+    endless = {"kind": "bulk", "hosts": "0", "to": "1"}
+    scenario = {"topology": {"kind": "star", "hosts": 2}, "workload": [endless], "run": {"until": "50us"}}
+    return weftline.run(scenario, out=tmp_path_factory.mktemp("bare") / "r")
+
+
+def values(figure):
+    return figure.spec["data"]["values"]
+
+
+def drawn_without_warnings(figure, capfd):
+    vl_convert = pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+    svg = vl_convert.vegalite_to_svg(figure.spec, show_warnings=True)
+    assert "WARN" not in "".join(capfd.readouterr())
+    return svg
+
+
+FIGURES = {
+    "slowdown": lambda plot: plot.fct_slowdown(),
+    "decades": lambda plot: plot.fct_slowdown(bins="decades"),
+    "cdf": lambda plot: plot.cdf(),
+    "fct": lambda plot: plot.cdf("fct_ns"),
+    "goodput of flows": lambda plot: plot.cdf("goodput_bps"),
+    "queues": lambda plot: plot.queues(),
+    "heat": lambda plot: plot.queue_heat(),
+    "goodput": lambda plot: plot.goodput(),
+    "utilisation": lambda plot: plot.over_time("utilisation"),
+    "fairness": lambda plot: plot.fairness(),
+    "network": lambda plot: plot.network(),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_without_a_warning_and_names_its_axes_with_units(name, run, capfd):
+    svg = drawn_without_warnings(FIGURES[name](run.plot), capfd)
+    said = " ".join(re.findall(r">([^<>]+)</text>", svg))
+    units = r"\((KB|us|ms|%|Gb/s|bytes)\)|slowdown|flow size"
+    assert re.search(units, said), said
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_in_grey_has_no_colour_left(name, run):
+    spec = export.for_print(FIGURES[name](run.plot), width="column", grey=True)
+    colours = re.findall(r"#[0-9A-Fa-f]{6}", json.dumps(spec))
+    assert all(len({c[1:3].lower(), c[3:5].lower(), c[5:7].lower()}) == 1 for c in colours), colours
+    assert "yellow" not in json.dumps(spec)
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png", "json"])
+def test_a_figure_is_saved_by_its_extension(kind, run, tmp_path):
+    pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+    path = run.plot.cdf().save(tmp_path / "deep" / f"f.{kind}", width="column")
+    begin = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG", "json": b"{"}
+    assert path.read_bytes().startswith(begin[kind])
+
+
+@pytest.mark.parametrize(("width", "points"), [("column", 241), ("ieee-page", 516), (400, 400)])
+@pytest.mark.parametrize("name", ["slowdown", "cdf", "heat", "network"])
+def test_a_figure_for_a_paper_is_as_wide_as_its_column(name, width, points, run):
+    vl_convert = pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+    svg = vl_convert.vegalite_to_svg(export.for_print(FIGURES[name](run.plot), width=width))
+    drawn = float(re.search(r'width="([\d.]+)"', svg)[1])
+    assert 0.8 * points < drawn < 1.1 * points, drawn
+
+
+def test_wrong_names_get_the_nearest(run, tmp_path):
+    with pytest.raises(InputError, match='did you mean "column"'):
+        run.plot.cdf().save(tmp_path / "f.svg", width="colum")
+    with pytest.raises(InputError, match=r"expected a file that ends in \.svg"):
+        run.plot.cdf().save(tmp_path / "f.gif")
+    with pytest.raises(InputError, match='expected "equal-count" or "decades"'):
+        run.plot.fct_slowdown(bins="sizes")
+    with pytest.raises(InputError, match="expected one of slowdown, fct_ns"):
+        run.plot.cdf("size")
+
+
+def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
+    for draw, said in (
+        (bare.plot.queues, "measure.queue_histogram"),
+        (bare.plot.queue_heat, "measure.queues"),
+        (bare.plot.goodput, "measure"),
+        (bare.plot.fairness, "measure.goodput"),
+        (bare.plot.fct_slowdown, "no flow of these runs finished"),
+    ):
+        with pytest.raises(InputError, match=said):
+            draw()
+    assert bare.plot.network().spec["layer"]
+
+
+def test_a_cumulative_curve_ascends_to_all_flows_and_agrees_with_the_percentiles(run):
+    points = run.distribution("slowdown", most=10_000)
+    assert points[-1][1] == 1.0 and len(points) == run.summary["flows_done"]
+    assert points == sorted(points)
+    # Element floor(n p), counted from 0, has the share (floor(n p) + 1) / n.
+    n = len(points)
+    assert points[int(0.99 * n)][0] == pytest.approx(run.summary["slowdown"]["p99"])
+    assert len(run.distribution("fct_ns", most=50)) <= 50
+
+
+def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
+    rows = values(run.plot.queue_heat())
+    series = run.over_time("queue_bytes", max_points=0)
+    port = max(series, key=lambda name: max(v for _, v in series[name]))
+    longest = max(value for _, value in series[port])
+    assert max(row["y"] for row in rows if row["port"] == port) == pytest.approx(longest / 1000, rel=1e-4)
+    assert all(row["y"] > 0 and row["x"] < row["to"] for row in rows)
+
+
+def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
+    class Measured:
+        def __init__(self, series):
+            self.series = series
+
+        def over_time(self, metric, max_points):
+            return self.series
+
+    times = [float(t) for t in range(1, 101)]
+    equal = Measured({name: [[t, 5.0] for t in times] for name in "abcd"})
+    assert {index for _, index in figures_time.jain_over_time(equal)} == {1.0}
+    alone = Measured({n: [[t, 5.0 if n == "a" else 0.0] for t in times] for n in "abcd"})
+    assert {index for _, index in figures_time.jain_over_time(alone)} == {0.25}
+
+
+def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
+    points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
+    figure = figures_load.curve("c", points, axes=("load", "slowdown"))
+    assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]
+    assert "95 % interval" in figure.caption
+    drawn_without_warnings(figure, capfd)
+    measured = figures_load.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
+    assert values(measured)[0]["y"] == pytest.approx(run.summary["slowdown"]["p50"], rel=1e-4)
+
+
+def test_a_figure_shows_itself_in_a_notebook_and_its_specification_is_valid_json(run):
+    found = run.plot.cdf()._repr_mimebundle_()
+    assert found["text/plain"].startswith("Slowdown of all flows") or "slowdown" in found["text/plain"]
+    json.dumps(found[notebook.VEGA_LITE], allow_nan=False)
+    assert found["image/svg+xml"].startswith("<svg")
+
+
+def test_runs_side_by_side_are_drawn_as_lines(run, tmp_path):
+    other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
+    figure = weftline.plot(run, other).cdf()
+    assert {row["line"] for row in values(figure)} == {"hpcc", "dctcp"}
+    with pytest.raises(InputError, match="at least one run"):
+        weftline.plot()
+
+
+def test_paths_known_rises_to_all_flows(tmp_path):
+    from weftline import start
+
+    scenario, *_ = start.write("path-tracing", tmp_path / "p.toml")
+    run = weftline.run(scenario, out=tmp_path / "r")
+    figure = run.plot.paths_known()
+    rows = values(figure)
+    assert max(row["y"] for row in rows) == 100.0
+    assert {row["line"] for row in rows} <= {"1 switch", "3 switches", "5 switches"}
+
+
+def test_the_scenario_in_words_says_what_differs(run, tmp_path):
+    other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
+    told = words.scenario(lines_of([run, other]), None)
+    assert told[0] == "Network: leaf-spine."
+    assert any("RDMA with hpcc; packets carry INT (hpcc); RDMA with dctcp (dctcp)" in text for text in told)
+    assert sum(text.startswith("Traffic") for text in told) == 1
+
+
+def test_the_answer_names_the_best_by_the_tail(run, bare, tmp_path):
+    other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
+    found = lines_of([run, other])
+    best = min(found, key=lambda line: line.overall()["p99"].value)
+    assert words.answer(found)[0].startswith(f"{best.label}, by its p99 slowdown: {best.label} ")
+    assert words.answer(lines_of([run]))[0].startswith("Half of the flows take at most ")
+    assert words.answer(lines_of([bare])) == ["No flow finished; there is no completion time to speak of."]
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    over = {
+        "scheme": {name: {"transport.controller.kind": name} for name in ("hpcc", "dctcp")},
+        "workload.0.load": [0.3, 0.6],
+    }
+    asked = {"metrics": ["slowdown_p50"], "answer": "slowdown_p50 < 1000", "along": "load"}
+    folder = tmp_path_factory.mktemp("sweep") / "s"
+    return weftline.sweep(SCENARIO, over, seeds=2, report=asked, name="both", out=folder)
+
+
+def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has(swept):
+    figure = swept.plot()
+    rows = values(figure)
+    assert {(row["line"], row["x"]) for row in rows} == {
+        (scheme, load) for scheme in ("hpcc", "dctcp") for load in (0.3, 0.6)
+    }
+    told = {(e["scheme"], float(e["load"])): e for e in swept.estimates}
+    for row in rows:
+        estimate = told[row["line"], row["x"]]
+        assert row["y"] == pytest.approx(estimate["mean"], rel=1e-3)
+        assert row["high"] == pytest.approx(estimate["high"], rel=1e-3)
+    with pytest.raises(InputError, match="no axis of numbers"):
+        swept.plot(along="scheme")
+
+
+def test_the_page_of_a_sweep_begins_with_who_keeps_the_bound(swept, capsys):
+    from weftline.cli import main
+
+    assert main(["report", str(swept.path), "--question", "Who?"]) == 0
+    text = (swept.path / "report.html").read_text()
+    assert capsys.readouterr().out.strip().endswith("report.html")
+    assert ">Who?<" in text and re.search(r"Kept: [^<]*hpcc, load 0\.3", text)
+    assert "Slowdown, median over load" in text and "How to run it again" in text

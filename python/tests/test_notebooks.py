@@ -1,0 +1,133 @@
+"""The notebooks of examples/: every cell runs, and what the last line of a cell is can be shown.
+
+Cells run in this process, in order, in one namespace and an empty folder: no kernel is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import sys
+import threading
+import types
+from pathlib import Path
+
+import pytest
+
+import weftline
+from weftline import _native, notebook
+
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+)
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+
+
+def cells(path: Path, kind: str) -> list[str]:
+    found = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == kind]
+
+
+def run_cell(text: str, names: dict) -> object:
+    """Run a cell and return the value of its last line, if that is an expression."""
+    tree = ast.parse(text)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<cell>", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None
+
+
+def test_there_are_five_notebooks_for_the_five_questions():
+    names = {"first-run", "own-controller", "path-tracing", "fairness", "load-sweep"}
+    assert {path.stem for path in NOTEBOOKS} == names
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_cell_of_a_notebook_runs_and_its_last_line_can_be_shown(path, tmp_path, monkeypatch):
+    for package in ("polars", "vl_convert"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    figures = 0
+    for text in cells(path, "code"):
+        value = run_cell(text, names)
+        if hasattr(value, "_repr_mimebundle_"):
+            bundle = value._repr_mimebundle_()
+            figures += "image/svg+xml" in bundle and bundle["image/svg+xml"].startswith("<svg")
+        elif hasattr(value, "_repr_html_"):
+            assert value._repr_html_().strip().startswith("<")
+        else:
+            assert repr(value)
+    assert figures >= 2
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_stored_without_outputs_and_explains_itself(path):
+    document = json.loads(path.read_text("utf-8"))
+    assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in document["cells"]}) == len(document["cells"])
+    assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in document["cells"])
+    assert cells(path, "markdown")[0].startswith("# ")
+    for text in cells(path, "code"):
+        assert max(map(len, text.split("\n"))) <= 110, text
+
+
+class Cell:
+    """What IPython's display gives back, and what it was told."""
+
+    def __init__(self):
+        self.told = []
+
+    def update(self, line):
+        self.told.append(line)
+
+
+@pytest.fixture
+def ipython(monkeypatch):
+    """A stand-in for a kernel's shell."""
+    cell = Cell()
+    shell = type("ZMQInteractiveShell", (), {})()
+    module = types.ModuleType("IPython")
+    module.get_ipython = lambda: shell
+    display = types.ModuleType("IPython.display")
+    display.display = lambda line, display_id: cell
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    return cell
+
+
+def test_a_run_in_a_cell_shows_its_progress_and_takes_it_away(ipython, tmp_path):
+    scenario = {
+        "name": "<b>",
+        "topology": {"kind": "star", "hosts": 8},
+        "workload": [{"kind": "poisson", "load": 0.6, "duration": "20ms"}],
+    }
+    weftline.run({**scenario, "name": "shown"}, out=tmp_path / "r")
+    assert ipython.told and ipython.told[-1]._repr_html_() == ""
+    if len(ipython.told) > 1:
+        assert "<progress" in ipython.told[0]._repr_html_() and "packet-hops/s" in repr(ipython.told[0])
+
+
+def test_outside_of_a_notebook_nothing_is_shown():
+    assert not notebook.shown()
+
+
+def test_names_in_the_progress_of_a_cell_are_escaped():
+    assert "&lt;b&gt;" in notebook._Line("<b>", 0.5)._repr_html_()
+
+
+def test_interrupting_a_cell_ends_the_run_and_leaves_its_folder(ipython, tmp_path):
+    scenario = {
+        "name": "endless",
+        "topology": {"kind": "star", "hosts": 8},
+        "workload": [{"kind": "poisson", "load": 0.8, "duration": "10s"}],
+    }
+    end = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    end.start()
+    with pytest.raises(KeyboardInterrupt):
+        weftline.run(scenario, out=tmp_path / "r")
+    assert weftline.Run.open(tmp_path / "r").summary["status"] == "interrupted"
+    assert ipython.told[-1]._repr_html_() == ""

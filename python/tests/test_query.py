@@ -1,0 +1,114 @@
+"""SQL over result stores, and comparisons with paired differences."""
+
+import json
+
+import pytest
+
+import weftline
+from weftline import _native, store
+from weftline.cli import main
+from weftline.errors import InputError
+
+duckdb = pytest.importorskip("duckdb", reason="SQL needs DuckDB")
+real = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+
+FABRIC = {
+    "name": "fabric",
+    "topology": {"kind": "star", "hosts": 4},
+    "workload": [{"kind": "poisson", "sizes": "websearch", "load": 0.5, "duration": "300us"}],
+    "measure": {"queues": {"ports": "*", "every": "10us"}},
+}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep of four runs, in a folder whose name is hostile to patterns and quotes."""
+    folder = tmp_path_factory.mktemp("it's [a] store*")
+    return weftline.sweep(
+        FABRIC,
+        {"scheme": {"H": {"transport.controller.kind": "hpcc"}, "D": {"transport.controller.kind": "dctcp"}}},
+        seeds=2,
+        report={"metrics": ["slowdown_p50"]},
+        out=folder / "s",
+    )
+
+
+def asked(capsys, *arguments):
+    assert main(["query", *map(str, arguments), "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@real
+def test_tables_of_a_store_are_tied_by_run(swept, capsys):
+    from weftline import sweep_tables
+
+    sweep_tables.write(swept)
+    counted = asked(
+        capsys,
+        swept.path,
+        "select scheme, count(*) n from points join runs r using (run) group by all order by 1",
+    )
+    assert [(row["scheme"], row["n"]) for row in counted] == [("D", 2), ("H", 2)]
+    by_run = asked(capsys, swept.path, "select run, count(*) n from flows group by run order by run")
+    totals = asked(capsys, swept.path, "select run, flows::int n from runs order by run")
+    assert by_run == totals and len(totals) == 4
+    (row,) = asked(capsys, swept.path, "select count(distinct run) n, min(metric) m from series")
+    assert row == {"n": 4, "m": "queue_bytes"}
+
+
+@real
+def test_a_run_and_a_store_without_points_can_be_asked_too(swept, capsys, tmp_path):
+    run = swept.runs[0]
+    (row,) = asked(capsys, run.out, "select run, status from runs")
+    assert row == {"run": run.out.name, "status": "done"}
+    kept = store.Store.create(tmp_path / "empty")
+    assert asked(capsys, kept.path, "select count(*) n from flows") == [{"n": 0}]
+    assert asked(capsys, kept.path, "select count(*) n from points") == [{"n": 0}]
+
+
+@real
+def test_a_wrong_question_is_wrong_input(swept, capsys):
+    assert main(["query", str(swept.path), "select * from flowz"]) == 2
+    assert 'Did you mean "flows"' in capsys.readouterr().err
+    assert main(["query", str(swept.path / "nothing"), "select 1"]) == 2
+
+
+@real
+def test_tables_are_printed_as_table_and_csv(swept, capsys):
+    question = "select 'a' as word, 2.5 as number, null as missing"
+    assert main(["query", str(swept.path), question]) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["a", "2.5000", "–"]
+    assert main(["query", str(swept.path), question, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "word,number,missing\na,2.5,\n"
+    assert main(["query", str(swept.path)]) == 0
+    assert "flows: run, flow_id, src" in capsys.readouterr().out
+
+
+@real
+def test_a_comparison_takes_differences_on_the_same_flows(swept, capsys):
+    found = weftline.compare(swept.path)
+    assert [line.label for line in found.lines] == ["H", "D"] and found.base.label == "H"
+    assert found.difference("slowdown_p50", found.lines[1]).paired
+    assert "seed by seed on the same flows" in str(found) and "<table>" in found._repr_html_()
+    by_folder = weftline.compare(*[run.out for run in swept.runs], against="dctcp")
+    expected = found.difference("slowdown_p50", found.lines[1]).estimate.mean
+    (other,) = (line for line in by_folder.lines if line is not by_folder.base)
+    assert by_folder.difference("slowdown_p50", other).estimate.mean == pytest.approx(-expected)
+    assert main(["compare", str(swept.path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["differences"]["D"]["slowdown_p50"]["paired"] is True
+
+
+@real
+def test_runs_of_other_flows_are_compared_as_independent(swept, tmp_path):
+    more = weftline.sweep(FABRIC, {"workload.0.load": [0.3, 0.6]}, seeds=3, out=tmp_path / "s")
+    found = weftline.compare(more.path)
+    apart = found.difference("slowdown_p50", found.lines[1])
+    assert not apart.paired and apart.estimate.low < apart.estimate.high
+
+
+@real
+def test_what_cannot_be_compared_is_told(swept, tmp_path):
+    with pytest.raises(InputError, match="known: H, D"):
+        weftline.compare(swept.path, against="HPCC")
+    with pytest.raises(InputError, match="nothing to compare"):
+        weftline.compare(store.Store.create(tmp_path / "empty").path)

@@ -1,0 +1,122 @@
+"""Wrong input of fairness scenarios: told before anything runs, with file, line, key and what is expected."""
+
+import pytest
+
+from weftline.cli import main
+
+SCENARIO = """\
+name = "fair"
+[topology]
+kind = "dumbbell"
+groups = GROUPS
+host_link = { rate = "1Gbps" }
+bottleneck_link = { rate = "100Mbps", delay = "10ms" }
+[switch]
+pfc = { enabled = false }
+[[switch.port]]
+match = "s0->s1"
+queue = QUEUE
+[transport]
+kind = "tcp"
+controller = { kind = "CONTROLLER" }
+[[workload]]
+kind = "bulk"
+HOSTS
+[run]
+until = "1s"
+"""
+RIGHT = {
+    "GROUPS": '[{ hosts = 2, delay = "1ms" }, { hosts = 1, delay = "2ms" }]',
+    "QUEUE": '{ kind = "cebinae", packets = 100 }',
+    "CONTROLLER": "newreno",
+    "HOSTS": 'hosts = "0-2"\nto = "3-5"',
+}
+
+
+def check(tmp_path, capsys, **changes):
+    """Check a scenario with some of it replaced; the exit status and all that was said."""
+    text = SCENARIO
+    for key, value in {**RIGHT, **changes}.items():
+        text = text.replace(key, value)
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+    status = main(["check", str(path)])
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_what_is_right_is_taken_without_a_warning(tmp_path, capsys):
+    status, said = check(tmp_path, capsys)
+    assert status == 0 and "warnings  none" in said
+
+
+@pytest.mark.parametrize("key", ["tax", "port_slack", "flow_slack"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0", "0 is not in (0, 1]"),
+        ("1.5", "expected a number from 0 to 1, found 1.5"),
+        ("-0.01", "expected a number from 0 to 1, found -0.01"),
+    ],
+)
+def test_thresholds_are_above_0_and_at_most_1(tmp_path, capsys, key, value, expected):
+    queue = f'{{ kind = "cebinae", packets = 100, {key} = {value} }}'
+    status, said = check(tmp_path, capsys, QUEUE=queue)
+    assert status == 2 and f"s.toml:11: switch.port.0.queue.{key}: {expected}" in said
+
+
+def test_a_threshold_of_1_is_taken(tmp_path, capsys):
+    queue = '{ kind = "cebinae", packets = 100, tax = 1, port_slack = 1, flow_slack = 1 }'
+    assert check(tmp_path, capsys, QUEUE=queue)[0] == 0
+
+
+def test_a_round_is_longer_than_the_deadline_of_control(tmp_path, capsys):
+    queue = '{ kind = "cebinae", packets = 100, round = "1ms", deadline = "2ms" }'
+    status, said = check(tmp_path, capsys, QUEUE=queue)
+    assert status == 2
+    assert "switch.port.0.queue.round: 1ms is shorter than control needs, 2ms (deadline) and 1ns" in said
+    assert "set a longer round, or a shorter deadline" in said
+
+
+def test_a_buffer_that_cannot_drain_in_a_round_is_a_warning(tmp_path, capsys):
+    queue = '{ kind = "cebinae", packets = 1000, round = "60ms" }'
+    status, said = check(tmp_path, capsys, QUEUE=queue)
+    assert status == 0
+    assert "cannot drain in a round of 60ms: it takes 120ms" in said
+    assert "set a longer round or a smaller buffer" in said
+
+
+def test_a_controller_that_there_is_not_is_told_with_the_nearest(tmp_path, capsys):
+    status, said = check(tmp_path, capsys, CONTROLLER="cubbic")
+    assert status == 2
+    assert 's.toml:14: transport.controller.kind: unknown controller "cubbic": did you mean "cubic"?' in said
+
+
+@pytest.mark.parametrize("name", ["FqCodelQueueDisc", "fqcodel", "FIFO"])
+def test_a_misspelt_discipline_is_an_error_and_never_a_silent_default(tmp_path, capsys, name):
+    status, said = check(tmp_path, capsys, QUEUE=f'{{ kind = "{name}" }}')
+    assert status == 2
+    assert f's.toml:11: switch.port.0.queue.kind: unknown queue "{name}"' in said and "fq-codel" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"GROUPS": '[{ hosts = 0, delay = "1ms" }]'},
+            "s.toml:4: topology.groups: group 0: hosts: expected 1 to 1000000, found 0",
+        ),
+        ({"HOSTS": 'hosts = ""\nto = "3"'}, "s.toml:17: workload.0.hosts"),
+        ({"HOSTS": 'hosts = "0-2"\nto = "3-4"'}, "2 receivers for 3 senders: expected as many"),
+        ({"HOSTS": 'hosts = "0-2"\nto = "6-8"'}, "s.toml:18: workload.0.to"),
+        ({"HOSTS": "flows_per_pair = 0"}, "s.toml:17: workload.0.flows_per_pair"),
+    ],
+)
+def test_groups_without_flows_are_told(tmp_path, capsys, changes, expected):
+    status, said = check(tmp_path, capsys, **changes)
+    assert status == 2 and expected in said
+
+
+def test_a_sender_that_the_hash_does_not_know_is_still_a_number(tmp_path, capsys):
+    status, said = check(tmp_path, capsys, QUEUE='{ kind = "fq-codel", ns3_senders = -1 }')
+    assert status == 2 and "switch.port.0.queue.ns3_senders: expected" in said

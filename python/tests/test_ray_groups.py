@@ -1,0 +1,132 @@
+"""What is handed to Ray and what becomes of its answers; Ray itself is not needed."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from weftline import _native, executor, ray_executor, ray_worker, scenarios, store
+from weftline.cli import main
+from weftline.executor import Cost, Outcome
+
+
+@pytest.fixture
+def work(engine, tmp_path, scenario):
+    """Twenty points of half a second each."""
+    kept = store.Store.create(tmp_path / "s")
+    source = scenarios.load(scenario)
+    points = [store.point(kept.path, source, {}, seed, name="all") for seed in range(20)]
+    return made(kept, points, seconds=0.5)
+
+
+def made(kept, points, *, seconds):
+    costs = {point.key: Cost(seconds=seconds, memory_bytes=0) for point in points}
+    found = ray_executor._Work(points, kept, Outcome(), threads=1, costs=costs)
+    found.points = points
+    found.kept = kept
+    return found
+
+
+def groups(work, slots=2):
+    return {number: [s["key"] for s in specs] for _, number, specs, _ in work.messages(slots)}
+
+
+def answer(keys, **more):
+    files = {"summary.json": b'{"status": "done"}', "flows.parquet": b"PAR1", "scenario.toml": b""}
+    results = [{"key": key, "seconds": 0.5, "hops": 7, "files": files} | more for key in keys]
+    return {"version": _native.version(), "results": results}
+
+
+def test_groups_take_two_seconds_and_every_slot_has_two(work):
+    found = groups(work)
+    assert [len(keys) for keys in found.values()] == [4, 4, 3, 2], (
+        "4 of 0.5 s; then the others keep their share"
+    )
+    assert groups(work) == {}, "no more until an answer comes"
+    work.take(1, answer(found[1]))
+    assert len(groups(work)) == 1 and work.outcome.ran == 4 and work.hops == 28
+
+
+def test_runs_that_take_longer_than_expected_come_in_smaller_groups(work):
+    found = groups(work)
+    work.take(1, answer(found[1], seconds=5.0))
+    assert [len(keys) for keys in groups(work).values()] == [1]
+
+
+def test_finished_results_are_kept_and_errors_recorded(work):
+    found = groups(work)
+    good, bad = found[1][:2], found[1][2:]
+    results = answer(good)["results"] + [
+        {"key": key, "seconds": 1, "hops": 0, "error": "it broke"} for key in bad
+    ]
+    work.take(1, {"version": _native.version(), "results": results})
+    assert {entry.key for entry in work.kept.entries()} == set(good)
+    assert [why for _, why in work.outcome.failed] == ["it broke"] * 2
+    assert work.kept.failure(bad[0]) == "it broke"
+    assert work.left() == 16
+
+
+def test_a_lost_group_is_tried_point_by_point_and_then_given_up(work):
+    found = groups(work)
+    work.lost(1, "WorkerCrashedError: it died")
+    for number, keys in list(found.items())[1:]:
+        work.take(number, answer(keys))
+    alone = []
+    while again := groups(work):
+        for number, keys in again.items():
+            if set(keys) & set(found[1]):
+                assert len(keys) == 1
+                alone += keys
+                work.lost(number, "WorkerCrashedError: it died")
+            else:
+                work.take(number, answer(keys))
+    assert sorted(alone) == sorted(found[1]) and work.left() == 0
+    assert work.outcome.ran == 16 and len(work.outcome.failed) == 4
+    assert "Ray lost it: WorkerCrashedError" in work.outcome.failed[0][1]
+
+
+def test_workers_of_another_version_stop_the_sweep(work):
+    found = groups(work)
+    work.take(1, {**answer(found[1]), "version": "9.9.9"})
+    assert "the workers have weftline 9.9.9" in work.outcome.stopped
+
+
+def test_a_point_that_another_sweep_runs_is_left_to_it(work):
+    claim = work.kept.claim(work.points[0].key)
+    first = groups(work)
+    assert work.points[0].key not in list(chain(*first.values())) and work.left() == 20
+    claim.release()
+    for number, keys in first.items():
+        work.take(number, answer(keys))
+    assert work.points[0].key in list(chain(*groups(work, slots=4).values()))
+
+
+def test_without_ray_it_is_told_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "sweep.toml").write_text('scenario = "small.toml"\n')
+    assert main(["sweep", str(tmp_path / "sweep.toml"), "--on", "ray"]) == 2
+    assert "pip install 'weftline[ray]'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+def test_a_worker_gives_back_what_a_run_here_would_leave(tmp_path):
+    (tmp_path / "flows.csv").write_text("src,dst,size_bytes,start_ns\n0,2,200000,1000\n")
+    text = '[topology]\nkind = "star"\nhosts = 3\n[[workload]]\nkind = "trace"\nfile = "flows.csv"\n'
+    (tmp_path / "traced.toml").write_text(text)
+    kept = store.Store.create(tmp_path / "s")
+    point = store.point(kept.path, scenarios.load(tmp_path / "traced.toml"), {}, 5, name="traced")
+    work = made(kept, [point], seconds=1)
+    (_, digest, data), (_, _, specs, _) = work.messages(1)
+    # On the other machine the file is not where it was.
+    (tmp_path / "flows.csv").rename(tmp_path / "gone.csv")
+    found = ray_worker.run_group(specs, {digest: data})
+    assert "error" not in found["results"][0], found["results"][0]
+    work.take(1, found)
+    by_ray = {path.name: path.read_bytes() for path in point.folder.iterdir()}
+    (tmp_path / "gone.csv").rename(tmp_path / "flows.csv")
+    here = store.Store.create(tmp_path / "here")
+    again = store.point(here.path, point.source, {}, 5, name="traced")
+    assert again.key == point.key and executor.run([again], here, jobs=1).ran == 1
+    for name in ("scenario.toml", "flows.parquet"):
+        assert (again.folder / name).read_bytes() == by_ray[name]

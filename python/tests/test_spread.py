@@ -1,0 +1,62 @@
+"""How traffic was spread over links, and how long a failure cost packets."""
+
+import pytest
+
+from weftline import spread
+from weftline.metrics import METRICS, Flows, metric
+
+
+class Spread:
+    """A run with two uplinks measured at 1 to 4 ms, of which the last flow starts at 3 ms."""
+
+    def __init__(self):
+        self.scenario = {"failures": {"event": [{"at": "2ms"}, {"at": "1500us"}]}}
+        self.summary = {
+            "last_loss_ns": 2_100_000.0,
+            "probe_bytes": 5,
+            "bytes_on_wire": 1000,
+            "flowlets": 8,
+            "flowlets_moved": 2,
+            "receiving": {"reordered_share": 0.25, "paths_per_flow": 1.5},
+        }
+
+    def backlog(self):
+        return {"last_ns": 3e6}
+
+    def over_time(self, name, *, max_points):
+        assert name == "utilisation" and max_points == 0
+        return {
+            "leaf0.p1": [[1e6, 0.6], [2e6, 0.0], [3e6, 0.4], [4e6, 0.0]],
+            "leaf0.p2": [[1e6, 0.2], [2e6, 0.0], [3e6, 0.4], [4e6, 0.9]],
+            "host0.p0": [[1e6, 1.0], [2e6, 1.0], [3e6, 1.0], [4e6, 1.0]],
+        }
+
+
+def test_imbalance_is_the_spread_over_the_mean_while_flows_start():
+    # 1 ms: (0.6 - 0.2) / 0.4 = 1; 2 ms: idle; 3 ms: 0; 4 ms is behind the last flow.
+    assert spread.imbalance(Spread()) == pytest.approx(0.5)
+    assert spread.most_utilisation(Spread()) == pytest.approx(1.0 / 3)
+    assert spread.mean_utilisation(Spread()) == pytest.approx((1.0 + 0.6) / 6)
+
+
+def test_the_last_loss_counts_from_the_first_failure():
+    assert spread.failure_to_last_loss_ns(Spread()) == 600_000
+    run = Spread()
+    run.summary["last_loss_ns"] = 1_000_000.0
+    assert spread.failure_to_last_loss_ns(run) is None, "what was lost before is not the failure's"
+    run = Spread()
+    run.scenario["failures"]["loss"] = 0.1
+    assert spread.failure_to_last_loss_ns(run) is None, "random losses are not the failure's"
+
+
+def test_the_measures_of_balancers_have_names():
+    expected = {
+        "probe_share": 0.005,
+        "flowlets_moved_share": 0.25,
+        "reordered_share": 0.25,
+        "paths_per_flow": 1.5,
+        "imbalance": 0.5,
+    }
+    for name, value in expected.items():
+        assert metric(name).value(Spread(), Flows()) == pytest.approx(value), name
+    assert {"probes", "probe_bytes", "probes_settled", "flowlets", "unfinished"} <= METRICS.keys()

@@ -1,0 +1,90 @@
+"""Estimates over seeds: known tables, hand-computed cases, coverage."""
+
+import math
+import random
+
+import pytest
+
+from weftline import stats
+
+
+@pytest.mark.parametrize(
+    "share, freedom, expected",
+    [
+        # Any table of Student's distribution.
+        (0.975, 1, 12.706),
+        (0.975, 2, 4.303),
+        (0.975, 3, 3.182),
+        (0.975, 4, 2.776),
+        (0.975, 9, 2.262),
+        (0.975, 10, 2.228),
+        (0.975, 30, 2.042),
+        (0.975, 60, 2.000),
+        (0.975, 120, 1.980),
+        (0.975, 10_000, 1.960),
+        (0.95, 7, 1.895),
+        (0.995, 9, 3.250),
+        (0.9995, 5, 6.869),
+    ],
+)
+def test_quantiles_of_t_are_those_of_the_tables(share, freedom, expected):
+    assert stats.t_quantile(share, freedom) == pytest.approx(expected, abs=6e-4)
+
+
+def test_t_with_one_degree_is_cauchys_and_with_two_has_a_closed_form():
+    assert stats.t_quantile(0.975, 1) == pytest.approx(math.tan(math.pi * 0.475), rel=1e-9)
+    assert stats.t_quantile(0.975, 2) == pytest.approx(0.95 / math.sqrt(2 * 0.975 * 0.025), rel=1e-9)
+
+
+def test_the_mean_of_three_has_the_interval_worked_out_by_hand():
+    found = stats.estimate([1.0, 2.0, 3.0, None])
+    # s = 1, so half of it is 4.3027 / sqrt(3).
+    assert (found.mean, found.count) == (2.0, 3)
+    assert found.half == pytest.approx(2.4841, abs=1e-4)
+    assert found.low == pytest.approx(2 - found.half)
+
+
+def test_one_value_has_no_interval_and_none_has_no_estimate():
+    assert stats.estimate([5.0]) == stats.Estimate(5.0)
+    assert stats.estimate([None, None]) is None
+
+
+def test_the_bootstrap_stays_within_the_values_and_repeats_itself():
+    values = [1.0, 1.1, 0.9, 1.2, 5.0, 1.0, 0.8, 1.05]
+    low, high = stats.interval_bootstrap(values)
+    assert min(values) <= low < sum(values) / 8 < high <= max(values)
+    assert stats.interval_bootstrap(values) == (low, high)
+
+
+def test_a_paired_difference_cancels_what_the_seeds_share():
+    base = {seed: 100.0 * seed for seed in range(1, 6)}
+    ours = {seed: value + 1.0 + 0.01 * (-1) ** seed for seed, value in base.items()}
+    found = stats.difference(ours, base)
+    assert found.paired and found.estimate.half < 0.02
+    assert found.estimate.mean == pytest.approx(0.998)
+    assert found.relative == pytest.approx(0.998 / 300)
+    apart = stats.difference(ours, base, paired=False)
+    assert not apart.paired and apart.estimate.half > 100
+
+
+def test_unlike_seeds_are_compared_as_welch_does():
+    # Means 2 and 7, variances 1 and 4 of 3: s^2/n 1/3 and 4/3, 2.94 degrees of freedom, taken as 2.
+    found = stats.difference({1: 1.0, 2: 2.0, 3: 3.0}, {4: 5.0, 5: 7.0, 6: 9.0})
+    assert not found.paired and found.estimate.mean == -5.0
+    assert found.estimate.half == pytest.approx(4.3027 * math.sqrt(5 / 3), abs=1e-3)
+
+
+def test_only_common_seeds_are_paired():
+    found = stats.difference({1: 2.0, 2: 3.0, 3: 99.0}, {1: 1.0, 2: 2.0, 4: 0.0})
+    assert found.estimate == stats.Estimate(1.0, 1.0, 1.0, 2) and found.base == 1.5
+
+
+@pytest.mark.parametrize("draw", [lambda d: d.gauss(3, 2), lambda d: 6 * d.random()])
+def test_the_interval_covers_the_mean_nineteen_times_in_twenty(draw):
+    source = random.Random(7)
+    covered = 0
+    for _ in range(1000):
+        low, high = stats.interval_t([draw(source) for _ in range(5)])
+        covered += low <= 3 <= high
+    # 950 expected; 4 standard deviations are 28, and the uniform one is a little off at five values.
+    assert 915 <= covered <= 978

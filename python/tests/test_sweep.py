@@ -1,0 +1,239 @@
+"""Sweeps from the file to the tables, with the stand-in for the engine."""
+
+import csv
+import json
+
+import pytest
+
+import weftline
+from weftline import _native, store, sweep_tables
+from weftline.cli import main
+from weftline.errors import InputError, RunFailed
+
+SWEEP = """
+question = "Which scheme?"
+scenario = "small.toml"
+seeds = 3
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[axis]]
+name = "load"
+key = "workload.0.load"
+values = [0.3, 0.5]
+[report]
+metrics = ["slowdown_p99", "goodput"]
+rows = "scheme"
+along = "load"
+"""
+
+
+@pytest.fixture
+def file(engine, tmp_path, scenario):
+    """A sweep of twelve points, of which the stand-in knows nothing over time."""
+    path = tmp_path / "which.toml"
+    path.write_text(SWEEP)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_time(monkeypatch):
+    from weftline import steady
+
+    monkeypatch.setattr(steady, "under_way", lambda run: None)
+
+
+def rows(path):
+    with path.open() as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_a_sweep_runs_once_and_shows_estimates_and_differences(file, engine, capsys):
+    assert main(["sweep", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "Which scheme?" in printed and "12 runs: scheme (2) x load (2), 3 seeds" in printed
+    assert "slowdown, p99, minus HPCC" in printed and "seed by seed on the same flows" in printed
+    assert len(engine.runs) == 12
+    assert main(["sweep", str(file), "--resume"]) == 0
+    assert "12 are there already" in capsys.readouterr().out and len(engine.runs) == 12
+
+
+def test_tables_hold_every_run_and_every_estimate(file, tmp_path):
+    main(["sweep", str(file), "--quiet"])
+    folder = tmp_path / "out/sweeps/which"
+    points, table = rows(folder / "points.csv"), rows(folder / "table.csv")
+    assert len(points) == 12 and points[0]["scheme"] == "HPCC" and points[0]["seed"] == "1"
+    assert len(table) == 8
+    of_goodput = [row for row in table if row["metric"] == "goodput"]
+    assert float(of_goodput[0]["mean"]) == pytest.approx(1e11 * 0.7)
+    # DCTCP is half as fast in the stand-in, whatever the seed.
+    assert float(of_goodput[2]["difference"]) == pytest.approx(-0.5e11 * 0.7)
+    assert of_goodput[2]["paired"] == "True" and of_goodput[0]["against"] == ""
+
+
+def test_what_is_loaded_is_what_was_run(file, tmp_path):
+    main(["sweep", str(file), "--quiet"])
+    found = weftline.load(tmp_path / "out/sweeps/which")
+    assert found.question == "Which scheme?" and [axis.name for axis in found.axes] == ["scheme", "load"]
+    assert found.axes[1].numbers == [0.3, 0.5] and found.against == "HPCC"
+    assert len(found.rows) == 12 and found.rows[0]["slowdown_p99"] > 1
+    assert "<table>" in found._repr_html_() and "12 runs" in repr(found)
+
+
+def test_a_sweep_from_python_is_that_of_the_file(file, engine, scenario, tmp_path):
+    main(["sweep", str(file), "--quiet"])
+    kinds = {"HPCC": {"transport.controller.kind": "hpcc"}, "DCTCP": {"transport.controller.kind": "dctcp"}}
+    found = weftline.sweep(
+        scenario,
+        {"scheme": kinds, "workload.0.load": [0.3, 0.5]},
+        seeds=3,
+        report={"metrics": ["goodput"]},
+        out=tmp_path / "out/sweeps/which",
+    )
+    assert len(engine.runs) == 12, "the store knows all of them"
+    assert {row["metric"] for row in found.estimates} == {"goodput"}
+    assert weftline.sweep(file, out=tmp_path / "out/sweeps/which").question == "Which scheme?"
+    with pytest.raises(InputError, match="seeds: the file of a sweep says this itself"):
+        weftline.sweep(file, seeds=2)
+
+
+def test_the_bound_of_an_answer_is_kept_missed_or_open(file, engine, tmp_path):
+    file.write_text(SWEEP + 'answer = "goodput > 50Gbps"\n')
+    main(["sweep", str(file), "--quiet"])
+    found = weftline.load(tmp_path / "out/sweeps/which")
+    # 70, 50, 35 and 25 Gb/s with no spread at all: 50 is not above 50.
+    assert [found.verdict(cell) for cell in found.cells] == ["yes", "no", "no", "no"]
+    assert found.tables()[0].title == "goodput > 50Gbps?"
+
+
+def test_a_failed_point_is_shown_and_tried_again_only_when_asked(file, engine, capsys, monkeypatch):
+    good = engine.run
+
+    def bad(text, file, base_dir, sets, seed, *rest):
+        if seed == 2 and ("workload.0.load", "0.5") in sets:
+            raise RunFailed("it broke")
+        return good(text, file, base_dir, sets, seed, *rest)
+
+    monkeypatch.setattr(_native, "run", bad)
+    assert main(["sweep", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "failed: scheme HPCC, load 0.5, seed 2: it broke" in said.err and "--retry" in said.err
+    assert "slowdown, p99" in said.out, "what there is is shown"
+    monkeypatch.setattr(_native, "run", good)
+    assert main(["sweep", str(file), "--quiet"]) == 1 and len(engine.runs) == 10
+    assert main(["sweep", str(file), "--quiet", "--retry"]) == 0 and len(engine.runs) == 12
+
+
+def test_a_dry_run_runs_nothing(file, engine, capsys, tmp_path):
+    assert main(["sweep", str(file), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "the rest takes about" in printed and "load: 0.3, 0.5" in printed
+    assert not engine.runs and not (tmp_path / "out").exists()
+    assert main(["sweep", str(file), "--dry-run", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["points"]) == 12
+
+
+def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatch):
+    assert main(["sweep", str(file), "--array"]) == 0
+    assert "sbatch --array=0-11" in capsys.readouterr().out and not engine.runs
+    assert main(["sweep", str(file), "--array", "--index", "3"]) == 0
+    assert len(engine.runs) == 1
+    for key, value in {"ID": "6", "MIN": "2", "STEP": "2", "COUNT": "5"}.items():
+        monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", value)
+    # The third of five tasks: points 2, 7.
+    assert main(["sweep", str(file), "--array"]) == 0
+    assert len(engine.runs) == 3
+    assert main(["sweep", str(file), "--array", "--index", "99"]) == 2
+    assert "expected 0 to 11" in capsys.readouterr().err
+    assert main(["sweep", str(file), "--quiet"]) == 0 and len(engine.runs) == 12
+
+
+def test_few_seeds_and_few_flows_are_warned_of(file, capsys):
+    main(["sweep", str(file)])
+    assert "3 seeds: an interval over so few is wide" in capsys.readouterr().err
+    file.write_text(SWEEP.replace("seeds = 3", "seeds = 1"))
+    main(["sweep", str(file)])
+    assert "one seed: no interval" in capsys.readouterr().err
+
+
+def test_what_was_not_measured_says_which_key_it_needs(file, engine, capsys):
+    _native.queues = lambda directory: "null"
+    file.write_text(SWEEP.replace('"goodput"', '"queue_p99"'))
+    main(["sweep", str(file)])
+    assert "queue_p99 was not measured: it needs measure.queue_histogram" in capsys.readouterr().err
+
+
+def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
+    file.write_text(SWEEP.replace('rows = "scheme"\nalong = "load"', 'rows = "load"\nalong = "scheme"'))
+    main(["sweep", str(file)])
+    assert "as of independent runs: the flows are not the same" in capsys.readouterr().out
+
+
+def test_the_json_has_it_all(file, capsys):
+    main(["sweep", str(file), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["runs"]) == 12 and len(found["estimates"]) == 8 and not found["failed"]
+
+
+def test_a_store_without_sweep_and_a_broken_description_are_told(engine, tmp_path):
+    store.Store.create(tmp_path / "s")
+    with pytest.raises(InputError, match="not of a sweep"):
+        weftline.load(tmp_path / "s")
+    (tmp_path / "s/sweep.json").write_text('{"name": 3}')
+    with pytest.raises(InputError, match="not the description of a sweep"):
+        weftline.load(tmp_path / "s")
+    with pytest.raises(InputError, match="not the folder of a finished run"):
+        weftline.load(tmp_path)
+
+
+def test_an_interrupt_keeps_what_is_finished(file, engine, capsys, monkeypatch):
+    from weftline import executor
+
+    real = executor.run
+
+    def half(points, *rest, **options):
+        outcome = real(points[:5], *rest, **options)
+        outcome.interrupted = True
+        return outcome
+
+    monkeypatch.setattr(executor, "run", half)
+    assert main(["sweep", str(file)]) == 1
+    assert "interrupted; finished runs are kept" in capsys.readouterr().err
+    monkeypatch.setattr(executor, "run", real)
+    assert main(["sweep", str(file)]) == 0 and len(engine.runs) == 12
+
+
+def test_an_uneven_interval_shows_both_ends():
+    from weftline.quantities import digits
+    from weftline.stats import Estimate
+
+    assert sweep_tables.estimate_text(Estimate(2.0, 1.0, 3.0, 5), digits) == "2.00 ±1.00"
+    assert sweep_tables.estimate_text(Estimate(2.0, 1.5, 3.5, 5), digits) == "2.00 [1.50, 3.50]"
+
+
+def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
+    heard = []
+    weftline.sweep(file, progress=heard.append)
+    assert all("/12 runs" in text for text in heard)
+    from weftline import notebook
+
+    class Cell:
+        def __init__(self, name):
+            self.said = []
+            cells.append(self)
+
+        def say(self, text):
+            self.said.append(text)
+
+        def clear(self):
+            self.said.append("")
+
+    cells: list[Cell] = []
+    monkeypatch.setattr(notebook, "shown", lambda: True)
+    monkeypatch.setattr(notebook, "ProgressCell", Cell)
+    weftline.sweep(file)
+    weftline.sweep(file, progress=False)
+    assert len(cells) == 1 and cells[0].said[-1] == ""

@@ -1,0 +1,274 @@
+"""Sweeps on the engine itself: killed and resumed, intervals that cover a known mean, flows left out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import weftline
+from weftline import _native, columns, executor, stats, steady, store, sweepfile, sweeps
+from weftline.cli import main
+from weftline.metrics import METRICS, Flows
+
+pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+
+FABRIC = """
+name = "fabric"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+[[workload]]
+kind = "poisson"
+sizes = "websearch"
+load = 0.5
+duration = "1ms"
+"""
+SWEEP = """
+scenario = "fabric.toml"
+seeds = 5
+[[axis]]
+name = "scheme"
+key = "transport.controller.kind"
+values = ["hpcc", "dctcp", "timely"]
+[[axis]]
+name = "load"
+key = "workload.0.load"
+range = { from = 0.2, to = 0.5, step = 0.1 }
+[report]
+metrics = ["slowdown_p50", "slowdown_p99", "goodput", "fct_mean"]
+along = "load"
+"""
+MD1 = """
+name = "md1"
+[topology]
+kind = "star"
+hosts = 33
+host_link = { rate = "4Tbps", delay = "1us" }
+[[topology.override]]
+between = ["host32", "s0"]
+rate = "10Gbps"
+[switch]
+pfc = { enabled = false }
+[transport]
+kind = "rdma"
+controller = { kind = "none" }
+[[workload]]
+kind = "poisson"
+size = "1000B"
+hosts = "0-31"
+to = "32"
+capacity = "10Gbps"
+load_counts = "wire"
+load = 0.5
+duration = "2500us"
+"""
+
+
+def files(folder: Path) -> Path:
+    (folder / "fabric.toml").write_text(FABRIC)
+    (folder / "sweep.toml").write_text(SWEEP)
+    return folder / "sweep.toml"
+
+
+def command(*arguments: str, **options) -> subprocess.Popen:
+    path = os.pathsep.join([str(Path(weftline.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-m", "weftline", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def test_a_sweep_killed_twenty_times_gives_the_same_bytes_as_one_that_was_not(tmp_path):
+    sweep = files(tmp_path)
+    whole = command("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "whole"))
+    assert whole.wait(timeout=300) == 0, whole.stderr.read()
+    chance = random.Random(1)
+    store, landed = tmp_path / "killed", 0
+    for _ in range(20):
+        child = command("sweep", str(sweep), "--quiet", "--out", str(store))
+        # Somewhere between the start of Python and the sixth point that this one finishes.
+        before, wanted = finished(store), chance.randrange(6)
+        until = time.monotonic() + 30
+        while child.poll() is None and finished(store) - before < wanted and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.05) if wanted else chance.uniform(0, 0.3))
+        landed += child.poll() is None
+        child.kill()
+        child.communicate()
+    assert landed >= 15, "most of them were at work when they were killed"
+    last = command("sweep", str(sweep), "--quiet", "--out", str(store))
+    assert last.wait(timeout=300) == 0, last.stderr.read()
+    for name in ("points.csv", "table.csv"):
+        assert (store / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert finished(store) == 60 and not list((store / "parts").iterdir())
+    assert not (store / "damaged").exists(), "what is in its place is whole"
+
+
+def finished(store: Path) -> int:
+    try:
+        return len(list((store / "points").iterdir()))
+    except FileNotFoundError:
+        return 0
+
+
+def test_two_sweeps_at_once_on_one_store_run_each_point_once(tmp_path):
+    sweep = files(tmp_path)
+    both = [command("sweep", str(sweep), "--quiet", "--out", str(tmp_path / "s")) for _ in range(2)]
+    for child in both:
+        assert child.wait(timeout=300) == 0, child.stderr.read()
+    lines = (tmp_path / "s/index.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["key"] for line in lines}) == len(lines) == 60
+
+
+def test_the_interval_covers_the_mean_wait_of_md1_in_190_of_200_sweeps_or_so(tmp_path):
+    # Mean wait rho S / (2 (1 - rho)) with rho 0.5 and S 1048 B at 10 Gb/s, on top of what a flow takes alone.
+    (tmp_path / "md1.toml").write_text(MD1)
+    report = {"metrics": ["nfct"], "warmup": "10%"}
+    found = weftline.sweep(tmp_path / "md1.toml", {}, seeds=1000, report=report, out=tmp_path / "s")
+    (cell,) = found.cells
+    alone = columns.read(cell.runs[1].flows, ["ideal_fct_ns"])["ideal_fct_ns"][0]
+    expected = 1 + 0.5 * 838.4 / (2 * 0.5) / alone
+    values = list(found.values("nfct", cell).values())
+    groups = [values[n : n + 5] for n in range(0, 1000, 5)]
+    covered = sum(low <= expected <= high for low, high in map(stats.interval_t, groups))
+    assert len(groups) == 200 and 0.90 <= covered / 200 <= 0.99, covered
+    low, high = stats.interval_t(values)
+    assert (high - low) / 2 < 0.01 * (expected - 1), "all of them together know the wait to a per cent"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "fabric.toml").write_text(FABRIC)
+    return weftline.run(folder / "fabric.toml", set={"workload.0.duration": "3ms"}, out=folder / "out")
+
+
+def test_columns_are_those_of_pyarrow(run):
+    pyarrow = pytest.importorskip("pyarrow")
+    names = ["flow_id", "size_bytes", "fct_ns", "deadline_ns", "met_deadline", "group", "start_ns"]
+    assert columns.read(run.flows, names) == pyarrow.table(run.flows).select(names).to_pydict()
+
+
+def test_columns_keep_what_is_missing(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(
+        {
+            "real": [1.5, None, 2.5, None],
+            "flag": [True, None, False, True],
+            "word": pyarrow.array(["a", "b", None, "a"]).dictionary_encode(),
+            "count": pyarrow.array([1, 2, None, 4], pyarrow.uint64()),
+        }
+    )
+    for part in (table, table.slice(1, 2), pyarrow.concat_tables([table.slice(2), table])):
+        got = columns.read(part, ["real", "flag", "word", "count"])
+        assert got == {name: part[name].to_pylist() for name in got}
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.completion])
+@pytest.mark.parametrize("flows", [Flows(), Flows(least=10_000, most=10**6), Flows(group="poisson")])
+def test_a_window_of_everything_counts_as_the_engine_does(run, name, flows):
+    everything = steady.Window(first_ns=0, last_ns=math.inf)
+    expected = METRICS[name].value(run, flows)
+    assert steady.windowed(run, name, flows, everything) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_window_leaves_out_the_ends_of_the_arrivals(run):
+    starts = sorted(columns.read(run.flows, ["start_ns"])["start_ns"])
+    window = steady.Window.of(run, "20%", "500us")
+    first, last = starts[0], starts[-1]
+    assert window.first_ns == pytest.approx(first + 0.2 * (last - first))
+    assert window.last_ns == pytest.approx(last - 5e5)
+    inside = sum(window.first_ns <= start <= window.last_ns for start in starts)
+    assert 0 < inside < len(starts) and steady.flows_in(run, Flows(), "20%", "500us") == inside
+    assert steady.windowed(run, "queue_p99", Flows(), window) is steady.WHOLE
+    assert steady.windowed(run, "fct_mean", Flows(group="nobody"), window) is None
+
+
+def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):
+    (tmp_path / "md1.toml").write_text(MD1.replace('10Gbps"\nload_counts', '20Gbps"\nload_counts'))
+    report = {"metrics": ["slowdown_mean"]}
+    found = weftline.sweep(
+        tmp_path / "md1.toml", {"workload.0.load": [0.3, 0.7]}, seeds=3, report=report, out=tmp_path / "s"
+    )
+    # 0.3 and 0.7 of 20 Gb/s: the link of 10 Gb/s is used to 60 and offered 140 per cent.
+    light, heavy = (list(cell.runs.values()) for cell in found.cells)
+    assert steady.remark(light, warmup=True) == ""
+    assert "not a steady state" in steady.remark(heavy, warmup=True)
+    assert "not a steady state" in steady.remark(heavy[:1], warmup=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say who waited")
+def test_short_runs_keep_every_worker_at_work(tmp_path):
+    (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "4ms"))
+    sweep = sweepfile.read({"scenario": "fabric.toml", "seeds": 30}, file="<test>", base_dir=tmp_path)
+    plan = sweeps.plan(sweep, tmp_path / "s")
+    seen: dict[int, int] = {}
+    began = time.monotonic()
+    done = threading.Event()
+    watch = threading.Thread(target=wanted_time, args=(seen, done))
+    watch.start()
+    executor.run(plan.points, store.Store.create(plan.path), jobs=2)
+    took = time.monotonic() - began
+    done.set()
+    watch.join()
+    # On a core or in line for one: what the sweep itself leaves idle is what counts, not who else works here.
+    assert sum(sorted(seen.values())[-2:]) / 1e9 > 0.9 * 2 * took
+
+
+def wanted_time(seen, done):
+    """Note how long each worker ran or was ready to, in ns, until all is done."""
+    while not done.wait(0.01):
+        for thread in threading.enumerate():
+            if thread.name.startswith("weftline-") and thread.native_id:
+                with contextlib.suppress(OSError):
+                    ran, waited, _ = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()
+                    seen[thread.native_id] = int(ran) + int(waited)
+
+
+def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, capsys):
+    (tmp_path / "fabric.toml").write_text(FABRIC)
+    (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 3\n')
+    command = ["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s")]
+    assert main(command) == 0
+    before = (tmp_path / "s/points.csv").read_bytes()
+    harmed = next((tmp_path / "s/points").iterdir()) / "flows.parquet"
+    data = bytearray(harmed.read_bytes())
+    data[100:-8] = bytes(byte ^ 0x5A for byte in data[100:-8])
+    harmed.write_bytes(data)
+    capsys.readouterr()
+    assert main(command) == 1
+    said = capsys.readouterr()
+    assert "slowdown, p99" in said.out and "damaged results are now in" in said.err
+    assert main(command) == 0
+    assert (tmp_path / "s/points.csv").read_bytes() == before
+
+
+def test_ctrl_c_ends_a_sweep_at_once_and_keeps_what_is_finished(tmp_path):
+    (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "50ms"))
+    (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 50\n')
+    child = command("sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s"))
+    until = time.monotonic() + 60
+    while finished(tmp_path / "s") < 1 and child.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    began = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 1 and b"interrupted; finished runs are kept" in said
+    assert time.monotonic() - began < 20, "other runs may want the cores too"
+    assert not list((tmp_path / "s/parts").iterdir())

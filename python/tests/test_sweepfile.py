@@ -1,0 +1,190 @@
+"""Files of sweeps: what they stand for, and what is said of those that are wrong."""
+
+import pytest
+
+from weftline import axes, sweepfile, sweeps
+from weftline.errors import InputError
+
+
+def read(text, tmp_path, scenario):
+    path = tmp_path / "sweep.toml"
+    path.write_text(f'scenario = "{scenario.name}"\n' + text)
+    return sweepfile.load(path)
+
+
+def test_axes_multiply_and_the_last_one_runs_fastest(engine, tmp_path, scenario):
+    sweep = read(
+        """
+seeds = 2
+[set]
+"workload.0.duration" = "2ms"
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[axis]]
+key = "workload.0.load"
+values = [0.3, 0.5]
+""",
+        tmp_path,
+        scenario,
+    )
+    assert [tuple(variant for _, variant in choice) for choice in sweep.combinations()] == [
+        ("HPCC", "0.3"),
+        ("HPCC", "0.5"),
+        ("DCTCP", "0.3"),
+        ("DCTCP", "0.5"),
+    ]
+    assert sweep.changes(sweep.combinations()[1]) == {
+        "workload.0.duration": "2ms",
+        "transport.controller.kind": "hpcc",
+        "workload.0.load": 0.5,
+    }
+    assert [point.seed for point in sweeps.plan(sweep, tmp_path / "s").points] == [1] * 4 + [2] * 4
+
+
+def test_paired_keys_and_zipped_axes_advance_together(engine, tmp_path, scenario):
+    sweep = read(
+        """
+zip = [["size", "load"]]
+[[axis]]
+name = "size"
+keys = ["topology.leaves", "topology.spines"]
+values = [[2, 1], [4, 2]]
+[[axis]]
+name = "scheme"
+key = "transport.controller.kind"
+values = ["hpcc", "dctcp"]
+[[axis]]
+name = "load"
+key = "workload.0.load"
+values = [0.3, 0.5]
+""",
+        tmp_path,
+        scenario,
+    )
+    found = [tuple(variant for _, variant in choice) for choice in sweep.combinations()]
+    assert found == [
+        ("2 1", "hpcc", "0.3"),
+        ("2 1", "dctcp", "0.3"),
+        ("4 2", "hpcc", "0.5"),
+        ("4 2", "dctcp", "0.5"),
+    ]
+    assert sweep.changes(sweep.combinations()[2])["topology.spines"] == 2
+
+
+@pytest.mark.parametrize(
+    "table, expected",
+    [
+        ({"from": 0.1, "to": 0.5, "step": 0.1}, [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ({"from": 1, "to": 9, "step": 4}, [1, 5, 9]),
+        ({"from": "10us", "to": "30us", "step": "10us"}, ["10us", "20us", "30us"]),
+        ({"from": 0, "to": 1, "points": 3}, [0.0, 0.5, 1.0]),
+        ({"from": "1KB", "to": "1000KB", "points": 4, "scale": "log"}, ["1KB", "10KB", "100KB", "1000KB"]),
+        ({"from": 1, "to": 100, "points": 3, "scale": "log"}, [1, 10, 100]),
+        ({"from": 2, "to": 2, "step": 1}, [2]),
+    ],
+)
+def test_ranges_include_both_ends(table, expected):
+    assert axes.range_values(table, "here") == expected
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [(3, [1, 2, 3]), ([7, 2, 7], [7, 2]), ("1-3,9", [1, 2, 3, 9])],
+)
+def test_seeds_are_a_number_a_list_or_ranges(value, expected):
+    assert sweepfile.parse_seeds(value, "seeds") == expected
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("seeds = 0", ":2: seeds: expected a number of runs from 1"),
+        ("seeds = true", "seeds: expected a number of runs"),
+        ("seeds = []", "seeds: expected a number of runs"),
+        ('seeds = "5-1"', "5-1 is not a range"),
+        ("sedes = 3", ':2: unknown key "sedes" of sweep: did you mean "seeds"'),
+        ('[[axis]]\nkey = "a.b"', "expected either values or range"),
+        ('[[axis]]\nkey = "a.b"\nvalues = []', "expected at least one value"),
+        ('[[axis]]\nkey = "a.b"\nvalues = [1, 1]', "1 is there twice"),
+        ('[[axis]]\nkey = "a.b"\nvalues = 3', "values: expected a list"),
+        ('[[axis]]\nkey = "a.b"\nvalus = [3]', ':4: unknown key "valus" of axis: did you mean "values"'),
+        ("[[axis]]\nvalues = [1]", "expected one of key, keys and variants, found none"),
+        ('[[axis]]\nkeys = ["a", "b"]\nvalues = [[1]]', "expected 2 values"),
+        ('[[axis]]\nkey = "seed"\nvalues = [1, 2]', 'a text other than "seed"'),
+        ('[[axis]]\nkey = "a"\nvalues = [1]\n[[axis]]\nkey = "a"\nvalues = [2]', "two axes"),
+        ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 0, step = 1 }', "expected from at most to"),
+        ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 2 }', "expected either step or points"),
+        ('[[axis]]\nkey = "a"\nrange = { from = 1, to = 2, step = 0 }', "expected a number above 0"),
+        (
+            '[[axis]]\nkey = "a"\nrange = { from = 0, to = 2, points = 2, scale = "log" }',
+            "above 0 on a log scale",
+        ),
+        ('[[axis]]\nkey = "a"\nrange = { from = "1us", to = "2ms", points = 2 }', "in one unit"),
+        ('[[axis]]\nkey = "a"\nrange = { from = 0, to = 1e9, step = 1 }', "values; expected at most"),
+        ('[[axis]]\nname = "x"\nvariants = [{ nmae = "a" }]', 'unknown key "nmae" of variant'),
+        ('zip = [["a", "b"]]', "unknown axis 'a'"),
+        ('[report]\nmetrics = ["slowdwon_p99"]', 'did you mean "slowdown_p99"'),
+        ('[report]\nrows = "scheme"', "report.rows: expected an axis"),
+        ('[report]\nanswer = "slowdown_p99 5"', "expected a bound on a metric"),
+        ('[report]\nwarmup = "1"', "a time such as"),
+        ('[report]\ninterval = "z"', '"t" or "bootstrap"'),
+        ('[report]\nsizes = { least = "10" }', "expected a size with its unit"),
+        ("seeds = 5\nseeds = 6", "Cannot overwrite a value"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(engine, tmp_path, scenario, text, said):
+    with pytest.raises(InputError) as error:
+        read(text, tmp_path, scenario)
+    assert said in str(error.value) and str(tmp_path / "sweep.toml") in str(error.value)
+
+
+def test_an_axis_that_names_no_key_is_named(engine, tmp_path, scenario, monkeypatch):
+    def refuse(text, file, base_dir, sets, seed, controllers=None):
+        raise InputError(f'{file}: --set {sets[0][0]}: unknown key "laod": did you mean "load"?')
+
+    sweep = read('[[axis]]\nname = "load"\nkey = "workload.0.laod"\nvalues = [0.3]', tmp_path, scenario)
+    monkeypatch.setattr(sweeps.store._native, "resolve", refuse)
+    with pytest.raises(InputError, match=r'sweep.toml:2: axis "load", load 0.3: .*did you mean "load"'):
+        sweeps.plan(sweep, tmp_path / "s")
+
+
+def test_a_scenario_that_is_not_there_is_named(engine, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('seeds = 1\nscenario = "nothing.toml"\n')
+    with pytest.raises(InputError, match=r"sweep.toml:2: scenario: .*nothing.toml: no such file"):
+        sweepfile.load(path)
+    path.write_text("seeds = 1\n")
+    with pytest.raises(InputError, match=r"scenario: expected a file .*found nothing"):
+        sweepfile.load(path)
+
+
+def test_a_scenario_is_no_sweep(engine, scenario):
+    with pytest.raises(InputError, match=r'this is a scenario; expected a sweep, .*scenario = "small.toml"'):
+        sweepfile.load(scenario)
+
+
+def test_the_scenario_may_stand_in_the_file(engine, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        '[scenario]\n[scenario.topology]\nkind = "star"\n[[axis]]\nkey = "topology.hosts"\nvalues = [2, 3]\n'
+    )
+    sweep = sweepfile.load(path)
+    assert len(sweeps.plan(sweep, tmp_path / "s").points) == 2 and sweep.name == "sweep"
+
+
+def test_combinations_that_are_one_run_are_told(engine, tmp_path, scenario):
+    sweep = read('[[axis]]\nname = "x"\nvariants = [{ name = "a" }, { name = "b" }]', tmp_path, scenario)
+    assert sweeps.plan(sweep, tmp_path / "s").same == [
+        '"x a" and "x b" are the same run: what differs has no effect'
+    ]
+
+
+def test_a_bound_is_read_in_the_unit_of_its_metric():
+    assert sweepfile.Report(answer="fct_p99 < 2ms").bound == ("fct_p99", "<", 2e6)
+    assert sweepfile.Report(answer="goodput > 40Gbps").bound == ("goodput", ">", 40e9)
+    assert sweepfile.Report(answer="queue_p99 < 20KB").bound == ("queue_p99", "<", 20e3)
+    assert sweepfile.Report(answer="deadlines_met > 95%").bound == ("deadlines_met", ">", 0.95)

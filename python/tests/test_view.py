@@ -1,0 +1,243 @@
+"""`weftline view`: who it lets in, what it can be asked, and how it looks in a browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from urllib.parse import quote
+
+import chromium
+import pytest
+
+import weftline
+from weftline import _native, view
+from weftline.errors import InputError
+
+pytestmark = [
+    pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
+]
+
+SCENARIO = {
+    "name": "viewed",
+    "topology": {"kind": "star", "hosts": 4},
+    "workload": [{"kind": "poisson", "sizes": "google-rpc", "load": 0.3, "duration": "100us"}],
+}
+HOSTILE = "<img src=x onerror=document.title='broken'>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of run folders; one has a hostile name, one is not a run."""
+    found = tmp_path_factory.mktemp("runs")
+    for scheme in ("hpcc", "dctcp"):
+        weftline.run(SCENARIO, set={"transport.controller.kind": scheme}, out=found / scheme)
+    summary = json.loads((found / "dctcp" / "summary.json").read_text())
+    (found / "dctcp" / "summary.json").write_text(json.dumps({**summary, "name": HOSTILE}))
+    (found / "broken").mkdir()
+    (found / "broken" / "summary.json").write_text("[")
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    found = view.View(folder)
+    threading.Thread(target=found.serve, daemon=True).start()
+    yield found
+    found.close()
+
+
+def ask(server, path, *, token=None, method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    token = server.token if token is None else token
+    cookie = {"Cookie": f"weftline={token}"} if token else {}
+    connection.request(method, path, headers=cookie | headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer, text
+
+
+def test_only_who_has_the_token_is_let_in(server):
+    for path in ("/", "/api/runs", "/page?runs=hpcc", "/nothing"):
+        assert ask(server, path, token="")[0].status == 403
+        assert ask(server, path, token="wrong")[0].status == 403
+    assert ask(server, "/?token=wrong", token="")[0].status == 403
+    answer, _ = ask(server, f"/?token={server.token}", token="")
+    assert answer.status == 303 and answer.headers["Location"] == "/"
+    assert "HttpOnly; SameSite=Strict" in answer.headers["Set-Cookie"]
+
+
+def test_tokens_are_long_and_new_each_time(folder, server):
+    other = view.View(folder)
+    assert len(other.token) >= 32 and other.token != server.token
+    other._server.server_close()
+
+
+def test_it_listens_on_the_loopback_address_alone(server):
+    assert server._server.server_address[0] == "127.0.0.1"
+
+
+def test_another_name_that_leads_here_is_refused(server):
+    assert ask(server, "/api/runs", Host="evil.example")[0].status == 403
+    assert ask(server, "/api/runs", Host=f"localhost:{server.port}")[0].status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_reading_is_known(server, method):
+    assert ask(server, "/api/runs", method=method)[0].status == 501
+
+
+def test_the_list_has_every_run_that_can_be_read(server):
+    rows = json.loads(ask(server, "/api/runs")[1])
+    assert [row["run"] for row in rows] == ["dctcp", "hpcc"]
+    assert rows[1]["status"] == "done" and rows[1]["slowdown_p99"] >= 1
+
+
+@pytest.mark.parametrize("name", ["..", "../runs", "/etc", "hpcc/../dctcp", "", "broken/..", "%2e%2e"])
+def test_no_name_leads_out_of_the_folder(server, name):
+    answer, text = ask(server, f"/api/scenario?run={quote(name, safe='')}")
+    assert answer.status == 400 and "no run is called" in text
+
+
+def test_a_page_compares_the_runs_that_were_chosen(server):
+    answer, text = ask(server, "/page?runs=hpcc,dctcp")
+    assert answer.status == 200 and "Side by side" in text
+    assert ask(server, "/page?runs=")[0].status == 400
+    assert ask(server, "/page?runs=" + ",".join(["hpcc"] * 30))[0].status == 400
+
+
+def test_answers_forbid_what_they_do_not_need(server):
+    answer, _ = ask(server, "/")
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+@pytest.fixture
+def questions(folder):
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    pytest.importorskip("weftline.query", reason="weftline query is not there")
+    return view.Questions(folder / "hpcc")
+
+
+def test_a_select_over_the_tables_is_answered(questions):
+    found = questions.ask("select count(*) as flows, max(slowdown) >= 1 as sane from flows")
+    assert found["columns"] == ["flows", "sane"] and found["rows"][0][1] is True
+    assert questions.ask("select * from range(5)", most=3)["more"]
+    assert questions.ask("select 'NaN'::double as x")["rows"] == [[None]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy flows to '{out}'",
+        "create table t as select 1",
+        "attach '{out}' as other",
+        "set memory_limit = '100GB'",
+        "install httpfs",
+        "select 1; select 2",
+        "export database '{out}'",
+        "pragma database_list",
+        "insert into runs select * from runs",
+        "",
+    ],
+)
+def test_whatever_is_no_single_select_is_refused(questions, tmp_path, sql):
+    with pytest.raises(InputError, match="one SELECT"):
+        questions.ask(sql.format(out=tmp_path / "out"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_other_file_can_be_read(questions, tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    for call in (f"read_csv('{secret}')", f"read_text('{secret}')", f"glob('{tmp_path}/*')", f"'{secret}'"):
+        with pytest.raises(InputError, match=r"[Pp]ermission|disabled|cannot"):
+            questions.ask(f"select * from {call}")
+
+
+def test_a_question_that_takes_too_long_is_given_up(questions):
+    begin = time.monotonic()
+    with pytest.raises(InputError, match=r"given up after 0\.3 s"):
+        questions.ask(
+            "select count(*) from range(1000000) a, range(1000000) b where a.range > b.range", seconds=0.3
+        )
+    assert time.monotonic() - begin < 20
+
+
+def test_wrong_sql_says_what_is_wrong(questions):
+    with pytest.raises(InputError, match="flws"):
+        questions.ask("select * from flws")
+
+
+@pytest.mark.parametrize(("path", "said"), [("none", "no such folder"), ("empty", "holds no runs")])
+def test_a_folder_without_runs_is_refused(tmp_path, path, said):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=said):
+        view.View(tmp_path / path)
+
+
+def test_a_port_that_is_taken_says_so(folder, server):
+    with pytest.raises(InputError, match="leave --port out"):
+        view.View(folder, port=server.port)
+
+
+def test_the_command_prints_its_address_and_ends_by_ctrl_c(folder):
+    program = [sys.executable, "-m", "weftline", "view", str(folder)]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("http://127.0.0.1:")
+    process.send_signal(2)
+    assert process.wait(20) == 0 and "Traceback" not in process.stderr.read()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    why = chromium.missing()
+    if why and os.environ.get("CI") and not os.environ.get("WEFTLINE_NO_BROWSER"):
+        pytest.fail(f"under CI the view is tested in a browser: {why}")
+    if why:
+        pytest.skip(why)
+    found = chromium.Chromium(chromium.program())
+    yield found
+    found.close()
+
+
+def test_runs_are_listed_filtered_and_chosen_in_a_browser(browser, server):
+    browser.size(1200, 800)
+    browser.call("Page.navigate", url=server.url)
+    count = "document.getElementById('count')?.textContent"
+    browser.until(f"{count} === '2 of 2 runs'")
+    assert browser.evaluate("location.search") == ""
+    assert browser.evaluate("document.title") == "weftline view"
+    assert HOSTILE in browser.evaluate("document.getElementById('runs').innerText")
+    write = "(() => {{ const field = document.getElementById('filter'); field.value = {};"
+    write += " field.dispatchEvent(new Event('input')); }})()"
+    for text, left in (
+        ("hpcc", 1),
+        ("flows>5", 2),
+        ("flows>100000", 0),
+        ("seed<10", 2),
+        ("slowdown_p99<1", 0),
+        ("seed=1", 2),
+        ("run=dctcp status=done", 1),
+    ):
+        browser.evaluate(write.format(json.dumps(text)))
+        assert browser.evaluate(count) == f"{left} of 2 runs", text
+    browser.evaluate("document.querySelector('#runs tbody input').click()")
+    assert browser.evaluate("document.getElementById('compare').disabled") is False
+    assert [c for c in browser.complaints() if str(server.port) not in c] == []
+
+
+def test_a_compared_page_opens_under_its_own_policy(browser, server):
+    browser.call("Page.navigate", url=server.url)
+    browser.until("document.getElementById('count')?.textContent === '2 of 2 runs'")
+    browser.events.clear()
+    browser.call("Page.navigate", url=f"http://127.0.0.1:{server.port}/page?runs=hpcc,dctcp")
+    browser.until("Number(document.documentElement.dataset.drawn) > 0")
+    assert [c for c in browser.complaints() if f"127.0.0.1:{server.port}" not in c] == []

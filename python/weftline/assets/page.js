@@ -1,0 +1,68 @@
+// Draws the figures of a page: in the colours of the reader's theme, as wide as there is room.
+(() => {
+  const specs = JSON.parse(document.getElementById("figures").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const AXES = 74; // pixels that an axis with its labels takes beside a panel
+
+  // A copy of a specification whose panels stand in as many columns as fit, none wider than the room.
+  const fitted = (spec, room) => {
+    const fit = structuredClone(spec);
+    const narrow = (unit) => {
+      if (typeof unit.width === "number") unit.width = Math.max(140, Math.min(unit.width, room - AXES));
+    };
+    const columns = (width) => Math.max(1, Math.floor(room / (width + AXES)));
+    if (fit.facet?.column) {
+      const most = columns(fit.spec.width);
+      fit.facet = { ...fit.facet.column };
+      fit.columns = most;
+      narrow(fit.spec);
+    } else if (fit.hconcat) {
+      fit.concat = fit.hconcat;
+      delete fit.hconcat;
+      fit.columns = columns(Math.max(...fit.concat.map((unit) => unit.width || 0)));
+      fit.concat.forEach(narrow);
+    } else narrow(fit);
+    const legend = (node) => {
+      for (const channel of Object.values(node?.encoding || {}))
+        if (channel.legend?.columns)
+          channel.legend.columns = Math.min(channel.legend.columns, Math.max(1, Math.floor(room / 150)));
+      for (const inner of [node?.spec, ...(node?.concat || []), ...(node?.layer || [])]) if (inner) legend(inner);
+    };
+    legend(fit);
+    return fit;
+  };
+
+  const look = (isDark) => {
+    const ink = isDark ? "#e6e8eb" : "#1c1e21", rule = isDark ? "#30353c" : "#e4e6ea";
+    const axis = isDark ? "#767f8a" : "#8a9199";
+    return {
+      background: null, font: getComputedStyle(document.body).fontFamily, view: { stroke: null },
+      title: { color: ink },
+      axis: { labelColor: ink, titleColor: ink, gridColor: rule, domainColor: axis, tickColor: axis,
+              titleFontWeight: "normal", labelFontSize: 11, titleFontSize: 12 },
+      legend: { labelColor: ink, titleColor: ink, labelFontSize: 12, labelLimit: 260 },
+      header: { labelColor: ink }, text: { color: ink },
+    };
+  };
+
+  const places = [...document.querySelectorAll(".plot")];
+  const drawn = new Map();
+  const draw = (isDark, room) => Promise.all(places.map((place) => {
+    const spec = fitted(specs[Number(place.dataset.figure)], room || place.parentElement.clientWidth);
+    const options = { actions: false, renderer: "svg", config: look(isDark), tooltip: { theme: isDark ? "dark" : "light" } };
+    return vegaEmbed(place, spec, options)
+      .then((result) => { drawn.get(place)?.finalize(); drawn.set(place, result); })
+      .catch((error) => { place.textContent = "This figure could not be drawn: " + error.message; });
+  })).then(() => { document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1); });
+
+  let width = document.body.clientWidth, later;
+  addEventListener("resize", () => {
+    if (document.body.clientWidth === width) return;
+    clearTimeout(later);
+    later = setTimeout(() => { width = document.body.clientWidth; draw(dark.matches); }, 150);
+  });
+  draw(dark.matches);
+  dark.addEventListener("change", (event) => draw(event.matches));
+  addEventListener("beforeprint", () => draw(false, 700));
+  addEventListener("afterprint", () => draw(dark.matches));
+})();

@@ -1,0 +1,120 @@
+// The list of runs: filtered, sorted, compared; and questions in SQL. Whatever a run is called stands here as text.
+(() => {
+  const SHOWN = 500; // rows in the list at a time
+  const at = (id) => document.getElementById(id);
+  const chosen = new Set();
+  let rows = [], columns = [], order = { column: "run", down: false };
+
+  const make = (parent, name, text = "", attributes = {}) => {
+    const made = parent.appendChild(document.createElement(name));
+    if (text !== "") made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const said = (value) => value === null || value === undefined ? "–"
+    : typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)).toString() : String(value);
+
+  const plain = /^-?\d+(\.\d+)?$/;
+  // Words that must all be found: plain ones anywhere in a row, others compare a column with a value.
+  const test = (word) => {
+    const found = word.match(/^([A-Za-z_][\w.]*)(<=|>=|!=|=|<|>)(.*)$/);
+    if (!found || !columns.includes(found[1])) {
+      const lower = word.toLowerCase();
+      return (row) => columns.some((column) => said(row[column]).toLowerCase().includes(lower));
+    }
+    const [, column, sign, text] = found, number = plain.test(text) ? Number(text) : NaN;
+    const compare = { "=": (a, b) => a === b, "!=": (a, b) => a !== b, "<": (a, b) => a < b, ">": (a, b) => a > b,
+                      "<=": (a, b) => a <= b, ">=": (a, b) => a >= b }[sign];
+    return (row) => {
+      const value = row[column];
+      if (value === null || value === undefined) return false;
+      // The variants of an axis are texts, and may be numbers all the same.
+      const mine = typeof value === "number" ? value : plain.test(value) ? Number(value) : NaN;
+      return Number.isNaN(number) || Number.isNaN(mine) ? compare(said(value), text) : compare(mine, number);
+    };
+  };
+
+  const list = () => {
+    const tests = at("filter").value.split(/\s+/).filter(Boolean).map(test);
+    const found = rows.filter((row) => tests.every((passes) => passes(row)));
+    const { column, down } = order;
+    found.sort((a, b) => {
+      const [x, y] = [a[column], b[column]];
+      const less = typeof x === "number" && typeof y === "number" ? x - y : said(x).localeCompare(said(y), "en", { numeric: true });
+      return down ? -less : less;
+    });
+    const head = at("runs").tHead, body = at("runs").tBodies[0];
+    head.replaceChildren();
+    body.replaceChildren();
+    const line = make(head, "tr");
+    make(line, "th");
+    for (const name of columns) {
+      const sorted = name === column ? { "aria-sort": down ? "descending" : "ascending" } : {};
+      make(line, "th", name, { scope: "col", ...sorted }).addEventListener("click", () => {
+        order = { column: name, down: name === column ? !down : false };
+        list();
+      });
+    }
+    for (const row of found.slice(0, SHOWN)) {
+      const made = make(body, "tr"), box = make(make(made, "td"), "input", "", { type: "checkbox", "aria-label": `choose ${row.run}` });
+      box.checked = chosen.has(row.run);
+      box.addEventListener("change", () => { box.checked ? chosen.add(row.run) : chosen.delete(row.run); ready(); });
+      for (const name of columns) {
+        const cell = make(made, "td");
+        if (typeof row[name] !== "number") cell.className = "text";
+        if (name === "run") make(cell, "a", row.run, { href: "/page?runs=" + encodeURIComponent(row.run), target: "_blank" });
+        else cell.textContent = said(row[name]);
+      }
+    }
+    at("count").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} runs`;
+    at("rest").textContent = found.length > SHOWN ? `The first ${SHOWN} are shown: filter for the others.` : "";
+  };
+  const ready = () => {
+    at("compare").disabled = chosen.size === 0;
+    at("compare").textContent = chosen.size > 1 ? `Compare ${chosen.size}` : "Compare";
+  };
+
+  const answer = (found) => {
+    const head = at("answer").tHead, body = at("answer").tBodies[0];
+    head.replaceChildren();
+    body.replaceChildren();
+    const line = make(head, "tr");
+    for (const name of found.columns) make(line, "th", name, { scope: "col" });
+    for (const row of found.rows) {
+      const made = make(body, "tr");
+      for (const value of row) make(made, "td", said(value), typeof value === "number" ? {} : { class: "text" });
+    }
+    at("said").className = "note";
+    at("said").textContent = `${found.rows.length} row${found.rows.length === 1 ? "" : "s"}${found.more ? ", and more that are not shown" : ""}`;
+  };
+  const fetched = async (path) => {
+    const response = await fetch(path);
+    const text = await response.text();
+    if (!response.ok) throw new Error(text);
+    return JSON.parse(text);
+  };
+
+  at("filter").addEventListener("input", list);
+  at("choose").addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (chosen.size) open("/page?runs=" + [...chosen].map(encodeURIComponent).join(","), "_blank", "noopener");
+  });
+  at("ask").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    at("said").className = "note";
+    at("said").textContent = "…";
+    try {
+      answer(await fetched("/api/query?sql=" + encodeURIComponent(at("sql").value)));
+    } catch (error) {
+      at("answer").tHead.replaceChildren();
+      at("answer").tBodies[0].replaceChildren();
+      at("said").className = "note wrong";
+      at("said").textContent = error.message;
+    }
+  });
+  fetched("/api/runs").then((found) => {
+    rows = found;
+    columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+    list();
+  }).catch((error) => { at("count").textContent = error.message; });
+})();

@@ -1,0 +1,228 @@
+"""The axes of a sweep: what varies, read from `[[axis]]` tables; see `sweepfile`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from weftline import scenarios
+from weftline.errors import InputError, nearest
+from weftline.located import Where, check_keys
+
+MOST_VALUES = 200_000
+_AXIS_KEYS = "name key keys values range variants"
+_RANGE_KEYS = "from to step points scale"
+_QUANTITY = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%]*)\s*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """What varies: settings by the name of the variant, in order."""
+
+    name: str
+    variants: Mapping[str, Mapping[str, Any]]
+    where: str = ""
+    """Where it is declared, as ``FILE:LINE``."""
+
+    @property
+    def numbers(self) -> list[float] | None:
+        """Where the variants stand on an axis of x, None if they are not all numbers of one unit."""
+        found = [match for name in self.variants if (match := _QUANTITY.fullmatch(name))]
+        if len(found) != len(self.variants) or len({match[2] for match in found}) != 1:
+            return None
+        return [float(match[1]) for match in found]
+
+
+def read(entries: object, where: Where) -> dict[str, Axis]:
+    """Return the axes of a parsed file by name, in order."""
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InputError(f"{where()}: axis: expected [[axis]] tables, found {entries!r}")
+    found: dict[str, Axis] = {}
+    for number, entry in enumerate(entries):
+        axis = _axis(entry, number, where)
+        if axis.name in found:
+            raise InputError(f'{where("name", "axis", number)}: two axes are called "{axis.name}"')
+        found[axis.name] = axis
+    return found
+
+
+def _axis(entry: Mapping, number: int, where: Where) -> Axis:
+    here = where("", "axis", number)
+    check_keys(entry, "axis", _AXIS_KEYS, where, "axis", number)
+    forms = [key for key in ("key", "keys", "variants") if key in entry]
+    if len(forms) != 1:
+        raise InputError(
+            f"{here}: axis: expected one of key, keys and variants, found {' and '.join(forms) or 'none'}"
+        )
+    keys = entry.get("keys", [entry["key"]] if "key" in entry else [])
+    if not isinstance(keys, list) or not all(isinstance(key, str) and key.strip() for key in keys):
+        raise InputError(
+            f'{here}: {forms[0]}: expected a path such as "workload.0.load", found {entry[forms[0]]!r}'
+        )
+    name = entry.get("name", keys[0].rsplit(".", 1)[-1] if keys else None)
+    if not isinstance(name, str) or not name.strip() or name == "seed":
+        raise InputError(f'{here}: name: expected a text other than "seed", found {name!r}')
+    here = f'{here}: axis "{name}"'
+    if "variants" in entry:
+        variants = _named(entry["variants"], here, where, number)
+    else:
+        if len(forms + [key for key in ("values", "range") if key in entry]) != 2:
+            raise InputError(f"{here}: expected either values or range")
+        values = range_values(entry["range"], here) if "range" in entry else entry["values"]
+        variants = _listed(keys, values, here, several="keys" in entry)
+    if not variants:
+        raise InputError(f"{here}: expected at least one value")
+    return Axis(name=name, variants=variants, where=where("", "axis", number))
+
+
+def _named(variants: object, here: str, where: Where, number: int) -> dict[str, dict]:
+    if not isinstance(variants, list) or not all(isinstance(variant, Mapping) for variant in variants):
+        raise InputError(f'{here}: variants: expected a list of {{ name = "...", set = {{ ... }} }}')
+    found: dict[str, dict] = {}
+    for variant in variants:
+        check_keys(variant, "variant", "name set", where, "axis", number)
+        name, settings = variant.get("name"), variant.get("set", {})
+        if not isinstance(name, str) or not name.strip() or not isinstance(settings, Mapping):
+            raise InputError(
+                f"{here}: variants: expected a name and a table called set, found {dict(variant)!r}"
+            )
+        if name in found:
+            raise InputError(f'{here}: two variants are called "{name}"')
+        found[name] = dict(settings)
+    return found
+
+
+def _listed(keys: list[str], values: object, here: str, *, several: bool) -> dict[str, dict]:
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{here}: values: expected a list, found {values!r}")
+    found: dict[str, dict] = {}
+    for value in values:
+        row = list(value) if several and isinstance(value, list | tuple) else [value]
+        if len(row) != len(keys):
+            raise InputError(
+                f"{here}: values: expected {len(keys)} values, one for each key, found {value!r}"
+            )
+        name = " ".join(_text(part) for part in row)
+        if name in found:
+            raise InputError(f"{here}: values: {name} is there twice")
+        found[name] = dict(zip(keys, row, strict=True))
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else scenarios.value_to_toml(value)
+
+
+def range_values(table: object, here: str) -> list[Any]:
+    """Return the values of ``{ from, to, step }`` or ``{ from, to, points, scale }``, both ends included.
+
+    Decimal numbers stay decimal: 0.1, 0.2, 0.3. With ``scale = "log"`` each value is the same factor above
+    the one before, rounded to four figures.
+    """
+    if not isinstance(table, Mapping):
+        raise InputError(f"{here}: range: expected {{ from = 0.3, to = 0.7, step = 0.1 }}, found {table!r}")
+    for key in table:
+        if key not in _RANGE_KEYS.split():
+            known = _RANGE_KEYS.split()
+            raise InputError(
+                f'{here}: range: unknown key "{key}": {nearest(str(key), known)}known: {", ".join(known)}'
+            )
+    (first, unit), (last, unit_of_last) = (
+        _decimal(table.get(key), f"{here}: range: {key}") for key in ("from", "to")
+    )
+    if unit != unit_of_last:
+        raise InputError(
+            f"{here}: range: expected from and to in one unit, found {table['from']} and {table['to']}"
+        )
+    if last < first:
+        raise InputError(f"{here}: range: expected from at most to, found {table['from']} and {table['to']}")
+    if ("step" in table) == ("points" in table):
+        raise InputError(f"{here}: range: expected either step or points")
+    steps = _stepped(table, first, last, unit, here) if "step" in table else _spaced(table, first, last, here)
+    return [_with_unit(value, unit, whole=_is_whole(table)) for value in steps]
+
+
+def _stepped(table: Mapping, first: Decimal, last: Decimal, unit: str, here: str) -> list[Decimal]:
+    step, of_step = _decimal(table["step"], f"{here}: range: step")
+    if step <= 0 or of_step != unit or "scale" in table:
+        raise InputError(
+            f"{here}: range: step: expected a number above 0 in the unit of from, and no scale, "
+            f"found {table['step']!r}"
+        )
+    count = int((last - first) / step) + 1
+    if count > MOST_VALUES:
+        raise InputError(f"{here}: range: step: {count:,} values; expected at most {MOST_VALUES:,}")
+    return [first + n * step for n in range(count)]
+
+
+def _spaced(table: Mapping, first: Decimal, last: Decimal, here: str) -> list[Decimal]:
+    count, scale = table["points"], table.get("scale", "linear")
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_VALUES:
+        raise InputError(f"{here}: range: points: expected a number from 2, found {count!r}")
+    if scale not in ("linear", "log"):
+        raise InputError(f'{here}: range: scale: expected "linear" or "log", found {scale!r}')
+    if scale == "linear":
+        return [first + (last - first) * n / (count - 1) for n in range(count)]
+    if first <= 0:
+        raise InputError(
+            f"{here}: range: from: expected a number above 0 on a log scale, found {table['from']!r}"
+        )
+    factor = (last / first).ln() / (count - 1)
+    inner = [Decimal(f"{first * (factor * n).exp():.4g}") for n in range(1, count - 1)]
+    return [first, *inner, last]
+
+
+def _decimal(value: object, what: str) -> tuple[Decimal, str]:
+    match = _QUANTITY.fullmatch(str(value)) if not isinstance(value, bool) else None
+    try:
+        return Decimal(match[1]), match[2]  # type: ignore[index]
+    except (TypeError, InvalidOperation):
+        raise InputError(
+            f'{what}: expected a number, or a quantity such as "10us", found {value!r}'
+        ) from None
+
+
+def _is_whole(table: Mapping) -> bool:
+    return all(isinstance(table[key], int) for key in ("from", "to", "step") if key in table) and (
+        "step" in table or table.get("scale") == "log"
+    )
+
+
+def _with_unit(value: Decimal, unit: str, *, whole: bool) -> Any:
+    if unit:
+        return f"{_plain(value)}{unit}"
+    return round(value) if whole else float(_plain(value))
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{round(value, 12):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def read_zipped(entries: object, axes: Mapping[str, Axis], where: Where) -> list[list[str]]:
+    """Return the lists of axes that advance together."""
+    here = f"{where('zip')}: zip"
+    if isinstance(entries, list) and entries and all(isinstance(entry, str) for entry in entries):
+        entries = [entries]
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, list) and len(entry) > 1 for entry in entries
+    ):
+        raise InputError(f'{here}: expected lists of axes such as [["leaves", "spines"]], found {entries!r}')
+    seen: set[str] = set()
+    for names in entries:
+        for name in names:
+            if name not in axes:
+                raise InputError(
+                    f"{here}: unknown axis {name!r}: {nearest(str(name), list(axes))}known: {', '.join(axes)}"
+                )
+            if name in seen:
+                raise InputError(f'{here}: "{name}" is there twice')
+            seen.add(name)
+        counts = {name: len(axes[name].variants) for name in names}
+        if len(set(counts.values())) > 1:
+            said = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise InputError(f"{here}: axes that advance together have equally many values, but {said}")
+    return entries

@@ -1,0 +1,156 @@
+"""Columns of a run's tables as plain Python values, without any data frame library.
+
+Tables come from the engine as streams of the Arrow C data interface (arrow.apache.org/docs/format:
+CDataInterface, CStreamInterface); what is read of it here is what the tables of a run are made of: numbers,
+booleans and dictionaries of text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+_NUMBERS = {
+    "c": "b",
+    "C": "B",
+    "s": "h",
+    "S": "H",
+    "i": "i",
+    "I": "I",
+    "l": "q",
+    "L": "Q",
+    "f": "f",
+    "g": "d",
+}
+"""Type codes of the module `array` by Arrow's formats."""
+
+
+class _Schema(ctypes.Structure):
+    pass
+
+
+class _Array(ctypes.Structure):
+    pass
+
+
+class _Stream(ctypes.Structure):
+    pass
+
+
+_Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_void_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
+    ("dictionary", ctypes.POINTER(_Schema)),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))),
+    ("private_data", ctypes.c_void_p),
+]
+_Array._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
+    ("dictionary", ctypes.POINTER(_Array)),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))),
+    ("private_data", ctypes.c_void_p),
+]
+_Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(_Stream))),
+    ("release", ctypes.c_void_p),
+    ("private_data", ctypes.c_void_p),
+]
+
+
+def read(table: Any, names: Sequence[str]) -> dict[str, list]:
+    """Return columns of a table by name, None where a value is missing.
+
+    Raises
+    ------
+    OSError
+        If the table cannot be read to its end.
+    KeyError
+        If it has no such column.
+    """
+    capsule = table.__arrow_c_stream__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    stream = _Stream.from_address(pointer(capsule, b"arrow_array_stream"))
+    schema = _Schema()
+    _checked(stream, stream.get_schema(stream, schema))
+    try:
+        fields = [schema.children[n].contents for n in range(schema.n_children)]
+        places = {field.name.decode(): n for n, field in enumerate(fields)}
+        found: dict[str, list] = {name: [] for name in names}
+        for batch in _batches(stream):
+            for name in names:
+                number = places[name]
+                found[name] += _values(fields[number], batch.children[number].contents, batch)
+        return found
+    finally:
+        schema.release(schema)
+
+
+def _batches(stream: _Stream) -> Iterator[_Array]:
+    while True:
+        batch = _Array()
+        _checked(stream, stream.get_next(stream, batch))
+        if not batch.release:
+            return
+        try:
+            yield batch
+        finally:
+            batch.release(batch)
+
+
+def _checked(stream: _Stream, status: int) -> None:
+    if status:
+        said = stream.get_last_error(stream)
+        raise OSError(status, said.decode("utf-8", "replace") if said else "the table cannot be read")
+
+
+def _values(field: _Schema, column: _Array, batch: _Array) -> list:
+    start, count = column.offset + batch.offset, batch.length
+    form = field.format.decode()
+    if field.dictionary:
+        words = _texts(column.dictionary.contents)
+        values: list = [words[n] for n in _numbers(form, column, start, count)]
+    elif form == "b":
+        values = [bool(bit) for bit in _bits(column.buffers[1], start, count)]
+    elif form in _NUMBERS:
+        values = _numbers(form, column, start, count).tolist()
+    else:
+        raise OSError(f"a column of the format {form!r} is not read here")
+    if column.null_count and column.buffers[0]:
+        there = _bits(column.buffers[0], start, count)
+        values = [value if bit else None for value, bit in zip(values, there, strict=True)]
+    return values
+
+
+def _numbers(form: str, column: _Array, start: int, count: int) -> array:
+    numbers = array(_NUMBERS[form])
+    if count:
+        address = column.buffers[1] + start * numbers.itemsize
+        numbers.frombytes(ctypes.string_at(address, count * numbers.itemsize))
+    return numbers
+
+
+def _bits(address: int, start: int, count: int) -> list[int]:
+    data = ctypes.string_at(address, (start + count + 7) // 8)
+    return [data[n >> 3] >> (n & 7) & 1 for n in range(start, start + count)]
+
+
+def _texts(column: _Array) -> list[str]:
+    ends = array("i")
+    ends.frombytes(ctypes.string_at(column.buffers[1] + 4 * column.offset, 4 * (column.length + 1)))
+    data = ctypes.string_at(column.buffers[2], ends[-1]) if column.length else b""
+    return [data[ends[n] : ends[n + 1]].decode() for n in range(column.length)]

@@ -1,0 +1,81 @@
+"""What a worker of a Ray cluster does: runs a few points and gives their files back."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weftline import _native, runs, scenarios
+from weftline.errors import InputError, RunFailed
+
+
+def run_group(
+    specs: Sequence[Mapping[str, Any]], files: Mapping[str, Any], fetch: Any = None
+) -> dict[str, Any]:
+    """Run points one after the other.
+
+    Parameters
+    ----------
+    specs : sequence of dict
+        Of each point ``key``, ``text`` (the resolved scenario), ``file`` (its name in messages),
+        ``base_dir``, ``threads`` and ``files``: the digests of the files it names, by name.
+    files : mapping of digest to bytes
+        What is in these files, or what `fetch` makes it of.
+
+    Returns
+    -------
+    dict
+        ``version`` of weftline, and ``results``: of each point ``key``, ``seconds``, ``hops``, and either
+        ``files``, the bytes of its folder by name, or ``error``.
+    """
+    known = {digest: (fetch(data) if fetch else data) for digest, data in files.items()}
+    return {"version": _native.version(), "results": [_one(spec, known) for spec in specs]}
+
+
+def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="weftline-"))
+    try:
+        text, moved = _with_files(spec, files, folder)
+        source = scenarios.Scenario(text=text, file=spec["file"], base_dir=spec["base_dir"])
+        run = runs.start(source, [], seed=None, threads=spec["threads"], out=folder / "out", force=True)
+        if run.summary.get("status") == "memory-limit":
+            return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began)
+        found = {path.name: path.read_bytes() for path in run.out.iterdir()}
+        scenario = found["scenario.toml"]
+        for here, there in moved.items():
+            scenario = scenario.replace(here.encode(), there.encode())
+        found["scenario.toml"] = scenario
+        hops = run.summary.get("packet_hops") or 0
+        return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": hops, "files": found}
+    except (InputError, RunFailed, OSError) as error:
+        return _failed(spec, str(error), began)
+    except Exception:
+        raise
+    except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
+        return _failed(spec, f"weftline broke, which is its own fault: {error}", began)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _failed(spec: Mapping[str, Any], why: str, began: float) -> dict[str, Any]:
+    return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": 0, "error": why}
+
+
+def _with_files(
+    spec: Mapping[str, Any], files: Mapping[str, bytes], folder: Path
+) -> tuple[str, dict[str, str]]:
+    """Return the scenario with its files where this machine has them, and their names here by TOML text."""
+    text, moved = spec["text"], {}
+    for number, (path, digest) in enumerate(spec["files"].items()):
+        here = folder / f"{number}" / Path(path).name
+        here.parent.mkdir()
+        here.write_bytes(files[digest])
+        old, new = scenarios.value_to_toml(path), scenarios.value_to_toml(str(here))
+        text = text.replace(old, new)
+        moved[new] = old
+    return text, moved

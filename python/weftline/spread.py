@@ -1,0 +1,71 @@
+"""How traffic was spread over links, and how long a failure cost packets: numbers of one run.
+
+Links are those that `measure.utilisation` names, without those of hosts; only the time in which flows
+start counts, so that what drains in the end does not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+
+def _links(run: Run) -> dict[str, list[float]]:
+    """Return the utilisation of each measured link over time, until the last flow has started."""
+    found = run.backlog()
+    last = found["last_ns"] if found else math.inf
+    ports = run.over_time("utilisation", max_points=0)
+    return {
+        port: [value for time, value in points if time <= last]
+        for port, points in ports.items()
+        if not port.startswith("host")
+    }
+
+
+def _means(run: Run) -> list[float]:
+    return [math.fsum(values) / len(values) for values in _links(run).values() if values]
+
+
+def mean_utilisation(run: Run) -> float | None:
+    """Return the mean over the links, None where none was measured."""
+    means = _means(run)
+    return math.fsum(means) / len(means) if means else None
+
+
+def most_utilisation(run: Run) -> float | None:
+    """Return the mean of the link with the largest."""
+    return max(_means(run), default=None)
+
+
+def imbalance(run: Run) -> float | None:
+    """Return the mean over time of (most - least) / mean over the links, after CONGA's paper.
+
+    Times at which all links were idle do not count. None where fewer than two links were measured.
+    """
+    links = [values for values in _links(run).values() if values]
+    if len(links) < 2:
+        return None
+    spreads = []
+    for at_once in zip(*links, strict=False):
+        mean = math.fsum(at_once) / len(at_once)
+        if mean > 0:
+            spreads.append((max(at_once) - min(at_once)) / mean)
+    return math.fsum(spreads) / len(spreads) if spreads else None
+
+
+def failure_to_last_loss_ns(run: Run) -> float | None:
+    """Return the time from the first failure to the last packet that a dead link or a missing route cost.
+
+    None where nothing failed, nothing was lost since, or links lose packets at random, too.
+    """
+    failures = run.scenario.get("failures", {})
+    last = run.summary.get("last_loss_ns")
+    times = [quantities.parse_time_ns(event["at"]) for event in failures.get("event", [])]
+    if last is None or not times or failures.get("loss", 0) or last < min(times):
+        return None
+    return last - min(times)
