@@ -115,13 +115,18 @@ impl PacketSlab {
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         self.live += 1;
-        if self.free != NONE {
-            let id = self.free;
-            self.free = self.packets[id as usize].next;
-            self.packets[id as usize] = packet;
-            return id;
-        }
-        self.packets.push(packet);
+        let id = if self.free != NONE { self.free } else { self.grow() };
+        let place = &mut self.packets[id as usize];
+        self.free = place.next;
+        *place = packet;
+        id
+    }
+
+    /// One more place, which is free.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> PacketId {
+        self.packets.push(Packet { next: NONE, ..Packet::default() });
         (self.packets.len() - 1) as PacketId
     }
 

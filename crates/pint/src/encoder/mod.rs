@@ -5,15 +5,18 @@
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (sets), §4.1 to §4.3 (tasks), appendix A.4 (loops).
 
+mod field;
+mod refused;
 mod step;
+mod task;
 
+pub use field::{Field, Set, Slot};
+pub use refused::Refused;
 pub use step::{Observed, block};
+pub use task::{Blocks, Task};
 
-use crate::code::{Code, MAX_HOPS, survivor};
-use crate::counting::Counter;
+use crate::code::{MAX_HOPS, survivor};
 use crate::hash::{Key, Mixed, spread};
-use crate::loops::LoopDetection;
-use crate::value::Approximation;
 use step::{Hop, Operation, Thresholds, task_step};
 
 /// Queries that an encoder may have.
@@ -24,150 +27,6 @@ pub const MAX_SETS: usize = 32;
 pub const MAX_FIELDS: usize = 256;
 /// Copies of a query in one slot.
 pub const MAX_COPIES: u32 = 16;
-
-/// How a value that is constant on the path fits into a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocks {
-    /// As many bits of a hash of value and packet as the field has.
-    Hashed,
-    /// One of `count` (1 to 64) pieces of the value, as wide as the field, from the lowest; the packet's id says which.
-    Fragments { count: u32 },
-}
-
-/// What a query's field holds and how a hop changes it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Task {
-    /// A value that is constant per flow and hop, by distributed coding.
-    Path {
-        code: Code,
-        blocks: Blocks,
-    },
-    /// The value of one hop, each with the same probability.
-    Sample(Approximation),
-    Maximum(Approximation),
-    Minimum(Approximation),
-    /// The sum of all hops' values, on average.
-    Sum(Counter),
-    /// The product of all hops' values (0 counts as 1), on average if the approximation rounds in the value domain.
-    Product(Approximation),
-    /// Hops whose value is greater than this; stays at the largest number that the field holds.
-    Count {
-        threshold: u64,
-    },
-    /// Whether the packet came back to a hop.
-    Loop(LoopDetection),
-}
-
-/// Room for a query in a set: `copies` fields of `bits` bits from bit `offset` on, the first lowest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
-    /// Index of the query.
-    pub query: u32,
-    pub offset: u32,
-    /// Bits of one copy.
-    pub bits: u32,
-    pub copies: u32,
-    /// Copy n hashes with `Key::new(key.0, n)`.
-    pub key: Key,
-}
-
-/// One copy of one query in a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
-    /// The key of this copy.
-    pub key: Key,
-    pub query: u8,
-    pub copy: u8,
-    pub offset: u8,
-    pub bits: u8,
-    /// The next field is another copy of the same query.
-    copied: bool,
-    /// How far a hash of 64 bits is shifted down for its upper ones to fall on the field.
-    down: u8,
-    /// Ones where the field lies.
-    mask: u64,
-    operation: Operation,
-}
-
-impl Field {
-    /// Its bits of a digest.
-    #[inline]
-    pub const fn read(&self, digest: u64) -> u64 {
-        (digest & self.mask) >> self.offset
-    }
-
-    /// The digest with its bits replaced.
-    #[inline]
-    pub const fn write(&self, digest: u64, value: u64) -> u64 {
-        digest & !self.mask | value << self.offset & self.mask
-    }
-
-    /// The largest number that it holds.
-    #[inline]
-    const fn limit(&self) -> u64 {
-        self.mask >> self.offset
-    }
-}
-
-/// A set of queries: it has the packets with q from the previous set's `until` to its own, in units of 2^-16.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Set<'a> {
-    /// Cumulative share, at most 65 536.
-    pub until: u32,
-    pub slots: &'a [Slot],
-}
-
-/// Why a plan cannot be an encoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    TooManyQueries,
-    TooManySets,
-    TooManyFields,
-    /// Cumulative shares fall, or exceed 65 536, at this set.
-    Shares {
-        set: usize,
-    },
-    /// A slot of this set names a query that there is not.
-    UnknownQuery {
-        set: usize,
-    },
-    /// A slot of this set has no bits or copies, too many, or does not end within 64 bits.
-    Width {
-        set: usize,
-    },
-    /// Two slots of this set share a bit.
-    Overlap {
-        set: usize,
-    },
-    /// The query's own settings need another width than a slot of this set has.
-    Mismatch {
-        set: usize,
-        query: usize,
-    },
-}
-
-impl core::fmt::Display for Refused {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Refused::TooManyQueries => write!(f, "more than {MAX_QUERIES} queries"),
-            Refused::TooManySets => write!(f, "more than {MAX_SETS} sets of queries"),
-            Refused::TooManyFields => write!(f, "more than {MAX_FIELDS} fields in all sets together"),
-            Refused::Shares { set } => {
-                write!(f, "cumulative shares must rise to at most 65536, set {set} does not")
-            }
-            Refused::UnknownQuery { set } => write!(f, "set {set} names a query that there is not"),
-            Refused::Width { set } => {
-                write!(f, "a slot of set {set} must have 1 to {MAX_COPIES} copies and end within 64 bits")
-            }
-            Refused::Overlap { set } => write!(f, "two slots of set {set} share a bit"),
-            Refused::Mismatch { set, query } => {
-                write!(f, "query {query} needs another width than its slot in set {set} has")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Refused {}
 
 /// A plan as switches run it and collectors read it.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,7 +99,7 @@ impl Encoder {
             if !fits || slot.offset + slot.bits * slot.copies > 64 {
                 return Err(Refused::Width { set });
             }
-            if !fits_task(&self.tasks[query], slot.bits) {
+            if !self.tasks[query].fits(slot.bits) {
                 return Err(Refused::Mismatch { set, query });
             }
             let operation = Operation::of(&self.tasks[query]);
@@ -458,19 +317,6 @@ impl Encoder {
             (_, task) => task_step(task, field, now, word, hop.number(), value, observed),
         };
         ((next ^ now) << field.offset & field.mask, looped)
-    }
-}
-
-/// Whether a task can live in a field of `bits`.
-fn fits_task(task: &Task, bits: u32) -> bool {
-    match task {
-        Task::Path { blocks: Blocks::Fragments { count }, .. } => (1..=64).contains(count),
-        Task::Path { .. } | Task::Count { .. } => true,
-        Task::Sample(values) | Task::Maximum(values) | Task::Minimum(values) => values.bits() <= bits,
-        // A product's codes are wider than one value's.
-        Task::Product(values) => values.bits() <= bits,
-        Task::Sum(counter) => counter.bits() <= bits,
-        Task::Loop(detection) => LoopDetection::new(bits, detection.tolerance()) == Some(*detection),
     }
 }
 

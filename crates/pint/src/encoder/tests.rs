@@ -2,9 +2,11 @@
 
 use super::step::{Hop, Operation, Thresholds, choose};
 use super::*;
-use crate::code::{Layer, Selection, reservoir_acts, survivor};
+use crate::code::{Code, Layer, Selection, reservoir_acts, survivor};
+use crate::counting::Counter;
 use crate::hash::Word;
-use crate::value::Rounding;
+use crate::loops::LoopDetection;
+use crate::value::{Approximation, Rounding};
 use proptest::prelude::*;
 
 const SELECTOR: Key = Key::new(7, 0);

@@ -1,15 +1,31 @@
 //! Asks the processor for memory that is about to be touched.
 
-/// Begins to fetch `slice[at]` into the cache; does nothing where there is no such place, or no such instruction.
+/// Begins to fetch `slice[at]` into the cache; does nothing of use where there is no such place, or no such instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(place) = slice.get(at) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the instruction is part of every x86-64, and a prefetch has no effect that a program can see; the pointer
-        // is that of a reference.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+        // Some place where there is no such one: cheaper than a branch.
+        let place = slice.as_ptr().wrapping_add(at.min(slice.len()));
+        // SAFETY: the instruction is part of every x86-64, and a prefetch has no effect that a program can see, whatever the
+        // address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
+}
+
+/// The same for the first `lines` cache lines of a value, or all where it has fewer.
+#[inline(always)]
+pub fn prefetch_lines<T>(value: &T, lines: usize) {
+    const LINE: usize = 64;
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..size_of::<T>().min(lines * LINE)).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: as above; the place lies within the value.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(at)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (value, lines);
 }

@@ -6,8 +6,8 @@
 //!
 //! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
 //! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Calendar*:
-//! one event after the other through all nodes; for networks whose shortest link is too short for windows, and the
-//! oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion, for the compat mode.
+//! the same for links so short that nodes have few events in a window; or one event after the other through all nodes, for networks
+//! in which one link is too short for any windows, and as the oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion, for the compat mode.
 
 mod calendar;
 mod due;
@@ -70,6 +70,12 @@ impl Event {
         Event(u128::from(time.0) << 64 | u128::from(u64::from(port) << 32 | u64::from(packet)))
     }
 
+    /// A transmitter becomes free.
+    #[inline(always)]
+    pub fn of_departure(time: Time, port: PortId) -> Event {
+        Event(u128::from(time.0) << 64 | u128::from(rank::DEPARTURE << 60 | u64::from(port) << 32))
+    }
+
     /// The same arrival, of another packet.
     #[inline(always)]
     pub fn with_packet(self, packet: PacketId) -> Event {
@@ -122,6 +128,14 @@ impl Event {
     #[inline(always)]
     pub fn port(self) -> PortId {
         (self.order() >> 32) as u32 & ((1 << PORT_BITS) - 1)
+    }
+
+    /// Transport and token, if this is a timer of a host.
+    #[inline]
+    pub fn timer(self) -> Option<(u8, u32)> {
+        let transport = (self.order() >> 56) as u8 & 15;
+        (self.order() >> 60 == rank::TIMER && transport != SWITCHES)
+            .then_some((transport, self.order() as u32))
     }
 
     /// Port and packet, if this is an arrival: what most events are.
@@ -206,6 +220,9 @@ impl Timed for Far {
 pub enum AgendaKind {
     /// By windows of this length, at most the shortest delay of a link within the partition.
     Windows(Time),
+    /// The same where nodes have few events in one.
+    ShortWindows(Time),
+    /// One event after the other.
     Calendar,
     Insertion,
 }
@@ -220,14 +237,17 @@ pub enum Agenda {
 }
 
 impl Agenda {
-    /// For a partition with so many nodes and ports.
-    pub fn new(kind: AgendaKind, nodes: usize, ports: usize) -> Agenda {
+    /// For a partition with so many nodes, hosts first, and ports.
+    pub fn new(kind: AgendaKind, (hosts, nodes): (usize, usize), ports: usize) -> Agenda {
         // A slot of the queue should hold a few events (a busy port has one about every 100 ns), and all slots together the
         // microsecond or so that packets spend on a link. One of the calendar should hold some tens.
         let slot = Time((1_000_000 / ports.max(1) as u64).clamp(1 << 10, 1 << 14));
         match kind {
             AgendaKind::Windows(length) => Agenda::Windows(Windows::new(length, nodes)),
-            AgendaKind::Calendar => Agenda::Calendar(Calendar::new(Time(slot.0 * 32))),
+            AgendaKind::ShortWindows(length) => {
+                Agenda::Calendar(Calendar::by_node(length, hosts, nodes - hosts))
+            }
+            AgendaKind::Calendar => Agenda::Calendar(Calendar::by_time(Time(slot.0 * 32))),
             AgendaKind::Insertion => Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0 },
         }
     }
@@ -237,7 +257,7 @@ impl Agenda {
     pub fn push(&mut self, node: u32, event: Event) {
         match self {
             Agenda::Windows(windows) => windows.push(node, event),
-            Agenda::Calendar(calendar) => calendar.push(event),
+            Agenda::Calendar(calendar) => calendar.push(node, event),
             Agenda::Insertion { queue, inserted } => {
                 *inserted += 1;
                 queue.push(Inserted { time: event.time(), number: *inserted, event });
@@ -250,7 +270,7 @@ impl Agenda {
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
             Agenda::Windows(windows) => windows.next_of_node(),
-            Agenda::Calendar(calendar) => calendar.pop_before(limit),
+            Agenda::Calendar(calendar) => calendar.pop_before(limit).map(|(_, event)| event),
             Agenda::Insertion { queue, .. } => queue.pop_before(limit).map(|inserted| inserted.event),
         }
     }
@@ -453,7 +473,7 @@ mod tests {
             }
         };
         let run = |kind: AgendaKind| {
-            let mut agenda = Agenda::new(kind, NODES as usize, 100);
+            let mut agenda = Agenda::new(kind, (NODES as usize / 2, NODES as usize), 100);
             let mut seen: Vec<Vec<Event>> = vec![Vec::new(); NODES as usize];
             for node in 0..NODES {
                 let start = Event::new(
@@ -470,23 +490,24 @@ mod tests {
                     seen[host as usize].push(event);
                     respond(event, host, Box::new(|to, event| agenda.push(to, event)));
                 };
-                if let AgendaKind::Calendar = kind {
-                    while let Some(event) = agenda.next(limit) {
-                        handle(event, &mut agenda);
-                    }
-                    continue;
-                }
-                loop {
-                    let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
-                    if !windows.open(limit) {
-                        break;
-                    }
-                    let mut from = 0;
-                    loop {
+                match kind {
+                    AgendaKind::Windows(_) => loop {
                         let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
-                        let Some(node) = windows.next_node(from) else { break };
-                        from = node + 1;
-                        windows.begin(node);
+                        if !windows.open(limit) {
+                            break;
+                        }
+                        let mut from = 0;
+                        loop {
+                            let Agenda::Windows(windows) = &mut agenda else { unreachable!() };
+                            let Some(node) = windows.next_node(from) else { break };
+                            from = node + 1;
+                            windows.begin(node);
+                            while let Some(event) = agenda.next(limit) {
+                                handle(event, &mut agenda);
+                            }
+                        }
+                    },
+                    _ => {
                         while let Some(event) = agenda.next(limit) {
                             handle(event, &mut agenda);
                         }
@@ -495,8 +516,12 @@ mod tests {
             }
             seen
         };
-        let (calendar, windows) = (run(AgendaKind::Calendar), run(AgendaKind::Windows(Time(DELAY))));
+        let calendar = run(AgendaKind::Calendar);
         assert!(calendar.iter().map(Vec::len).sum::<usize>() > 1000);
-        assert_eq!(calendar, windows);
+        // The delay is the longest that windows may be; ends of shorter ones lie elsewhere.
+        for length in [DELAY, DELAY - 1, DELAY / 3, 7] {
+            assert_eq!(calendar, run(AgendaKind::Windows(Time(length))), "{length}");
+            assert_eq!(calendar, run(AgendaKind::ShortWindows(Time(length))), "{length}");
+        }
     }
 }

@@ -27,6 +27,8 @@ pub struct SharedBuffer {
     /// Bytes held, whatever they are charged to.
     held: u64,
     lossy_alpha: f64,
+    /// With this much free, any packet may pass.
+    plenty: u64,
     lossless: Option<Lossless>,
 }
 
@@ -68,7 +70,13 @@ impl SharedBuffer {
         packet: u64,
     ) -> SharedBuffer {
         let lossless = pfc.enabled.then(|| Lossless::new(size, ports, pfc, nic_rate, packet));
-        SharedBuffer { size: size.0, held: 0, lossy_alpha, lossless }
+        let most = f64::from(u16::MAX);
+        let plenty = if lossy_alpha > 0.0 {
+            ((most / lossy_alpha).max(most) as u64).saturating_mul(2)
+        } else {
+            u64::MAX
+        };
+        SharedBuffer { size: size.0, held: 0, lossy_alpha, plenty, lossless }
     }
 
     /// Bytes that headroom and reserves of these ports take before anything is shared.
@@ -84,7 +92,7 @@ impl SharedBuffer {
             Some(lossless) => lossless.lets_pass(port, class, size),
             None => {
                 let free = self.size.saturating_sub(self.held);
-                size <= free && (size as f64) <= self.lossy_alpha * free as f64
+                free >= self.plenty || size <= free && (size as f64) <= self.lossy_alpha * free as f64
             }
         }
     }

@@ -9,12 +9,13 @@ pub use receiving::TRAIL_SHIFT;
 
 use super::PortId;
 use super::agenda::Action;
-use super::map::Map;
 use super::partition::Partition;
+use super::port::Port;
+use crate::engine::prefetch::prefetch_lines;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
-use crate::settings::Settings;
-use crate::transport::{Ended, HostContext, Look, Transport, TransportState};
+use crate::topology::Row;
+use crate::transport::{HostContext, Look, Transport, TransportState};
 use crate::workload::{FlowId, FlowSpec};
 
 pub struct Host {
@@ -24,6 +25,8 @@ pub struct Host {
     pub node: u32,
     pub first_port: PortId,
     pub ports: u16,
+    /// Where its next hops are looked up, and those of the switch behind its first port; renewed with the routes.
+    pub rows: [Row; 2],
     pub transports: Vec<TransportState>,
     /// The transport that is asked first for the next packet: the one behind the one that gave the last.
     pub turn: usize,
@@ -31,78 +34,61 @@ pub struct Host {
     pub edge: Option<Box<Edge>>,
 }
 
-/// What a host works with: everything of the network but the hosts.
-pub struct Surroundings<'a> {
-    pub net: &'a mut Partition,
-    pub settings: &'a Settings,
-    pub map: &'a Map,
-    pub ended: &'a mut Vec<Ended>,
-}
-
 impl Host {
-    #[inline]
-    fn context<'a>(&self, transport: u8, around: &'a mut Surroundings) -> HostContext<'a> {
-        HostContext {
-            net: around.net,
-            settings: around.settings,
-            map: around.map,
-            ended: around.ended,
-            host: self.id,
-            index: self.index,
-            node: self.node,
-            first_port: self.first_port,
-            transport,
+    /// Begins to fetch what is touched of a host whatever happens there.
+    #[inline(always)]
+    pub fn prefetch(&self, ports: &[Port]) {
+        if let (Some(transport), Some(port)) = (self.transports.first(), ports.get(self.first_port as usize))
+        {
+            prefetch_lines(port, 2);
+            transport.prefetch();
         }
     }
 
     /// A packet has come in by a port.
     #[inline]
-    pub fn receive(&mut self, port: PortId, id: PacketId, around: &mut Surroundings) {
-        if !around.net.arrives(port, id) {
+    pub fn receive(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
+        if !cx.net.arrives(port, id) {
             return;
         }
-        let packet = &around.net.packets[id];
-        match packet.kind {
-            PacketKind::Pause | PacketKind::Resume => {
-                let frame = *packet;
-                around.net.discard(id);
-                if around.net.obey_pause(port, &frame) {
-                    self.kick(port, around);
-                }
-            }
-            _ if self.edge.is_some() => self.receive_at_edge(port, id, around),
-            _ => self.deliver(id, around),
+        let packet = &cx.net.packets[id];
+        if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume) {
+            return self.obey(port, id, cx);
         }
+        if self.edge.is_some() {
+            return self.receive_at_edge(port, id, cx);
+        }
+        self.deliver(id, cx);
     }
 
     /// A transport gets a packet.
-    #[inline]
-    fn deliver(&mut self, id: PacketId, around: &mut Surroundings) {
-        let transport = around.net.packets[id].transport;
-        let mut cx = self.context(transport, around);
-        if let Some(port) = self.transports[usize::from(transport)].receive(id, &mut cx) {
-            self.kick(port, around);
+    #[inline(always)]
+    fn deliver(&mut self, id: PacketId, cx: &mut HostContext) {
+        let transport = cx.net.packets[id].transport;
+        cx.transport = transport;
+        if let Some(port) = self.transports[usize::from(transport)].receive(id, cx) {
+            self.kick(port, cx);
         }
     }
 
     #[inline(never)]
-    fn receive_at_edge(&mut self, port: PortId, id: PacketId, around: &mut Surroundings) {
+    fn receive_at_edge(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
         let at = (self.node, port - self.first_port);
         if let Some(edge) = &mut self.edge {
-            edge.comes(around.net, around.map, id, at);
+            edge.comes(cx.net, cx.map, id, at);
         }
-        self.deliver_ready(around);
+        self.deliver_ready(cx);
     }
 
     /// The transports get what the edge has for them.
-    fn deliver_ready(&mut self, around: &mut Surroundings) {
+    fn deliver_ready(&mut self, cx: &mut HostContext) {
         let Some(edge) = &mut self.edge else { return };
         let ready = edge.ready();
         if let Some(at) = edge.alarm() {
             let timer = Action::Timer { host: self.index, token: 0, transport: edge::TIMER };
-            around.net.schedule(self.index, at, timer);
+            cx.net.schedule(self.index, at, timer);
         }
-        ready.iter().for_each(|&id| self.deliver(id, around));
+        ready.iter().for_each(|&id| self.deliver(id, cx));
         if let Some(edge) = &mut self.edge {
             edge.give_back(ready);
         }
@@ -116,81 +102,93 @@ impl Host {
         }
     }
 
-    pub fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, around: &mut Surroundings) {
-        let transport = around.settings.transport_of[usize::from(spec.transport)];
-        let mut cx = self.context(transport, around);
-        if let Some(port) = self.transports[usize::from(transport)].start_flow(flow, spec, &mut cx) {
-            self.kick(port, around);
+    /// A pause or resume frame has come in by a port.
+    #[cold]
+    #[inline(never)]
+    fn obey(&mut self, port: PortId, id: PacketId, cx: &mut HostContext) {
+        let frame = cx.net.packets[id];
+        cx.net.discard(id);
+        if cx.net.obey_pause(port, &frame) {
+            self.kick(port, cx);
+        }
+    }
+
+    pub fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) {
+        let transport = cx.settings.transport_of[usize::from(spec.transport)];
+        cx.transport = transport;
+        if let Some(port) = self.transports[usize::from(transport)].start_flow(flow, spec, cx) {
+            self.kick(port, cx);
         }
     }
 
     /// A timer of one of the transports, or of the edge.
-    pub fn timer(&mut self, transport: u8, token: u32, around: &mut Surroundings) {
+    pub fn timer(&mut self, transport: u8, token: u32, cx: &mut HostContext) {
         if transport == edge::TIMER {
-            self.edge.iter_mut().for_each(|edge| edge.timer(around.net));
-            return self.deliver_ready(around);
+            self.edge.iter_mut().for_each(|edge| edge.timer(cx.net));
+            return self.deliver_ready(cx);
         }
-        let mut cx = self.context(transport, around);
-        if let Some(port) = self.transports[usize::from(transport)].on_timer(token, &mut cx) {
-            self.kick(port, around);
+        cx.transport = transport;
+        if let Some(port) = self.transports[usize::from(transport)].on_timer(token, cx) {
+            self.kick(port, cx);
         }
     }
 
     /// A NIC's wake-up for paced packets of one of the transports.
     #[inline]
-    pub fn wake(&mut self, transport: u8, port: PortId, serial: u32, around: &mut Surroundings) {
-        let cx = self.context(transport, around);
-        if self.transports[usize::from(transport)].on_wake(port, serial, &cx) {
-            self.kick(port, around);
+    pub fn wake(&mut self, transport: u8, port: PortId, serial: u32, cx: &mut HostContext) {
+        cx.transport = transport;
+        if self.transports[usize::from(transport)].on_wake(port, serial, cx) {
+            self.kick(port, cx);
         }
     }
 
     /// A port became free, or something came for it: sends the next packet if there is one.
     #[inline]
-    pub fn kick(&mut self, port_id: PortId, around: &mut Surroundings) {
-        let port = &mut around.net.ports[port_id as usize];
-        if !port.is_idle(around.net.now) {
-            return self.look_ahead(port_id, around);
-        }
-        if !port.up {
+    pub fn kick(&mut self, port_id: PortId, cx: &mut HostContext) {
+        let port = &mut cx.net.ports[port_id as usize];
+        if port.departure_pending {
             return;
         }
-        let next = match port.queue.dequeue(port.paused, &mut around.net.packets, around.net.now) {
-            Some(id) => {
-                let packet = &mut around.net.packets[id];
-                packet.class = packet.wire_class;
-                Some(id)
+        if port.busy_until <= cx.net.now {
+            if !port.up {
+                return;
             }
-            None => self.pull(port_id, around),
-        };
-        if let Some(id) = next {
+            let next = match port.queue.dequeue(port.paused, &mut cx.net.packets, cx.net.now) {
+                Some(id) => {
+                    let packet = &mut cx.net.packets[id];
+                    packet.class = packet.wire_class;
+                    Some(id)
+                }
+                None => self.pull(port_id, cx),
+            };
+            let Some(id) = next else { return };
             if let Some(edge) = &mut self.edge {
-                edge.leaves(around.net, around.map, id, (self.node, port_id - self.first_port));
+                edge.leaves(cx.net, cx.map, id, (self.node, port_id - self.first_port));
             }
-            around.net.transmit(port_id, id, false);
-            self.look_ahead(port_id, around);
+            cx.net.transmit(port_id, id, false);
         }
+        self.look_ahead(port_id, cx);
     }
 
     /// The port is busy: makes sure that it is looked at again when it can send the next packet, if there is one. That
     /// is when its transmitter becomes free, or when pacing lets the packet go.
-    #[inline]
-    fn look_ahead(&mut self, port_id: PortId, around: &mut Surroundings) {
-        let port = &around.net.ports[port_id as usize];
+    #[inline(always)]
+    fn look_ahead(&mut self, port_id: PortId, cx: &mut HostContext) {
+        let port = &cx.net.ports[port_id as usize];
         if port.departure_pending {
             return;
         }
         if !port.queue.is_empty() {
-            return around.net.expect_departure(port_id);
+            return cx.net.expect_departure(port_id);
         }
         let (free, paused, nic) = (port.busy_until, port.paused, (port_id - self.first_port) as usize);
         for (number, transport) in self.transports.iter_mut().enumerate() {
-            match transport.next_look(nic, paused, free, around.net.compat) {
+            match transport.next_look(nic, paused, free, cx.net.compat) {
                 Look::NoMore => {}
-                Look::WhenFree => return around.net.expect_departure(port_id),
+                Look::WhenFree => return cx.net.expect_departure(port_id),
                 Look::Wake { at, serial } => {
-                    let wake = Action::Wake { port: port_id, serial, transport: number as u8 };
-                    around.net.schedule(self.index, at, wake);
+                    cx.transport = number as u8;
+                    cx.set_wake(at, port_id, serial);
                 }
             }
         }
@@ -198,17 +196,17 @@ impl Host {
 
     /// Asks the transports for a packet, in turn.
     #[inline]
-    fn pull(&mut self, port: PortId, around: &mut Surroundings) -> Option<PacketId> {
+    fn pull(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
         let count = self.transports.len();
         if count == 1 {
-            let mut cx = self.context(0, around);
-            return self.transports[0].next_packet(port, &mut cx);
+            cx.transport = 0;
+            return self.transports[0].next_packet(port, cx);
         }
         let mut transport = self.turn;
         for _ in 0..count {
             let next = if transport + 1 == count { 0 } else { transport + 1 };
-            let mut cx = self.context(transport as u8, around);
-            if let Some(id) = self.transports[transport].next_packet(port, &mut cx) {
+            cx.transport = transport as u8;
+            if let Some(id) = self.transports[transport].next_packet(port, cx) {
                 self.turn = next;
                 return Some(id);
             }
@@ -225,13 +223,13 @@ impl Host {
     }
 
     /// The run ends.
-    pub fn finish(&mut self, around: &mut Surroundings) {
+    pub fn finish(&mut self, cx: &mut HostContext) {
         for transport in 0..self.transports.len() {
-            let mut cx = self.context(transport as u8, around);
-            self.transports[transport].finish(&mut cx);
+            cx.transport = transport as u8;
+            self.transports[transport].finish(cx);
         }
         if let Some(edge) = &mut self.edge {
-            edge.finish(around.net);
+            edge.finish(cx.net);
         }
     }
 }

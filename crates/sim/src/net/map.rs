@@ -2,7 +2,7 @@
 //! windows, when links change or routes follow.
 
 use super::port::Line;
-use crate::topology::Routes;
+use crate::topology::{Routes, Row};
 use crate::units::Rate;
 
 /// Routes and links, ports numbered through the whole network.
@@ -31,6 +31,19 @@ impl Map {
     /// The way out of a node by its port `local`.
     pub fn side(&self, node: u32, local: u32) -> &Side {
         &self.sides[(self.first_port[node as usize] + local) as usize]
+    }
+
+    /// Where the next hops of the node behind a port are looked up.
+    #[inline(never)]
+    pub fn row_behind(&self, node: u32, local: u32) -> Row {
+        self.routes.row(self.side(node, local).peer_node)
+    }
+
+    /// The same of a host, and of the node behind its first port, if it has one.
+    pub fn rows_of_host(&self, node: u32) -> [Row; 2] {
+        let row = self.routes.row(node);
+        let has_port = self.first_port[node as usize] < self.first_port[node as usize + 1];
+        [row, if has_port { self.row_behind(node, 0) } else { row }]
     }
 
     /// The way back.

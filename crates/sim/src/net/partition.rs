@@ -7,7 +7,6 @@ use super::outbox::Outbox;
 use super::port::Port;
 use super::{NodeIndex, PortId};
 use crate::config::{Compat, TelemetryConfig};
-use crate::engine::prefetch::prefetch;
 use crate::engine::queue::Timed;
 use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
@@ -95,34 +94,41 @@ impl Partition {
             taken_in_order: 0,
             delivered_once: Vec::new(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
-            agenda: Agenda::new(plan.agenda, plan.nodes, ports),
+            agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             links_fail: plan.links_fail || plan.losses.is_some(),
             losses: plan.losses,
         }
     }
 
-    /// Where one event comes after the other: takes the next one before `limit`, and moves the clock to it.
+    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and
+    /// moves the clock to it.
     #[inline(always)]
-    pub fn next_event(&mut self, limit: Time) -> Option<Event> {
+    pub fn next_event(&mut self, limit: Time) -> Option<(u32, Event)> {
         let Agenda::Calendar(calendar) = &mut self.agenda else { return self.next_inserted(limit) };
-        let event = calendar.pop_before(limit)?;
-        let ahead = calendar.ahead();
-        self.packets.prefetch(ahead.packet());
-        prefetch(&self.ports, ahead.port() as usize);
-        debug_assert!(event.time() >= self.now);
-        self.now = event.time();
+        let next = calendar.pop_before(limit)?;
+        self.packets.prefetch(calendar.packet_ahead());
+        self.now = next.1.time();
         self.taken_in_order += 1;
-        Some(event)
+        Some(next)
+    }
+
+    /// Where nodes take turns: a node that soon has something to do; else some other number.
+    #[inline(always)]
+    pub fn node_ahead(&self) -> u32 {
+        match &self.agenda {
+            Agenda::Calendar(calendar) => calendar.node_ahead(),
+            _ => u32::MAX,
+        }
     }
 
     /// The same by the order of insertion.
     #[inline(never)]
-    fn next_inserted(&mut self, limit: Time) -> Option<Event> {
+    fn next_inserted(&mut self, limit: Time) -> Option<(u32, Event)> {
         let event = self.agenda.next(limit)?;
         self.now = event.time();
         self.taken_in_order += 1;
-        Some(event)
+        Some((0, event))
     }
 
     /// Events that have happened.
@@ -203,7 +209,7 @@ impl Partition {
         }
         port.departure_pending = true;
         let (at, node) = (port.busy_until.max(self.now), port.slot);
-        self.schedule(node, at, Action::Departure { port: port_id });
+        self.agenda.push(node, Event::of_departure(at, port_id));
     }
 
     /// The node that a port belongs to.

@@ -6,11 +6,9 @@ use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
 
-/// What a packet touches when it leaves by a port fills one cache line, what it touches when it comes in another.
+/// What a packet touches that leaves by a port fills one cache line, what it touches to find out whether it may another.
 #[repr(C, align(64))]
 pub struct Port {
-    /// The transmitter is busy until then.
-    pub busy_until: Time,
     /// Bytes sent since the start, PFC included: what INT reports.
     pub bytes_sent: u64,
     pub packets_sent: u64,
@@ -18,11 +16,13 @@ pub struct Port {
     pub rate_kbps: u32,
     /// The port at the other end, as its own partition numbers it, and its number at its node.
     pub peer: PortId,
-    pub peer_local: u16,
     /// The node at the other end, as its own partition numbers it.
     pub peer_slot: u32,
+    pub peer_local: u16,
     /// The partition that the peer belongs to.
     pub peer_partition: u16,
+    /// The transmitter is busy until then. From here on: all that is looked at of a busy port.
+    pub busy_until: Time,
     /// Bit c: the peer has paused class c.
     pub paused: u8,
     /// A departure event is on its way.
@@ -43,6 +43,7 @@ pub struct Port {
 }
 
 /// What a packet touches that finds the port idle lies in the first two lines.
+const _: () = assert!(std::mem::offset_of!(Port, busy_until) == 64);
 const _: () = assert!(std::mem::offset_of!(Port, queue) + 16 <= 128);
 
 /// One direction of a link, as packets cross it.
@@ -172,7 +173,8 @@ impl Port {
     /// The transmitter sends nothing and nothing waits for it to become free.
     #[inline]
     pub fn is_idle(&self, now: Time) -> bool {
-        !self.departure_pending && self.busy_until <= now
+        // Not one after the other: there is nothing to guess twice.
+        !self.departure_pending & (self.busy_until <= now)
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Switch {
 
 impl Switch {
     /// A packet has come in by a port.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         if !net.arrives(port, id) {
             return;
@@ -83,7 +83,7 @@ impl Switch {
     }
 
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
-    #[inline]
+    #[inline(always)]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
         if self.marks {
             self.mark(net, port, id);
@@ -135,8 +135,7 @@ impl Switch {
     fn admit(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         let packet = &mut net.packets[id];
         let port = &mut net.ports[out as usize];
-        let passes = port.is_idle(net.now)
-            && port.up
+        let passes = (port.is_idle(net.now) & port.up)
             && (self.lets_pass || self.is_untold(out))
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
@@ -207,15 +206,20 @@ impl Switch {
     }
 
     /// A port became free, or something came for it: sends the next packet if it can.
-    #[inline]
+    #[inline(always)]
     pub fn kick(&mut self, net: &mut Partition, port_id: PortId) {
         let port = &mut net.ports[port_id as usize];
-        if !port.is_idle(net.now) {
-            if !port.departure_pending && !port.queue.is_empty() {
-                net.expect_departure(port_id);
-            }
-            return;
+        if port.is_idle(net.now) {
+            self.serve(net, port_id);
+        } else if !port.departure_pending && !port.queue.is_empty() {
+            net.expect_departure(port_id);
         }
+    }
+
+    /// A port is idle: sends the next packet if there is one.
+    #[inline(never)]
+    fn serve(&mut self, net: &mut Partition, port_id: PortId) {
+        let port = &mut net.ports[port_id as usize];
         if !port.up {
             return;
         }
@@ -336,8 +340,10 @@ fn departs(
     waited: bool,
 ) -> bool {
     let class = packet.class;
-    let marker = &switch.markers[usize::from(port.local)];
-    let marks = class != 0 && marker.marks(port.queue.class_bytes(class), &mut switch.random);
+    // Where it did not wait nothing waits behind it, and an empty queue is below every threshold.
+    let marks = waited
+        && class != 0
+        && switch.markers[usize::from(port.local)].marks(port.queue.class_bytes(class), &mut switch.random);
     if marks && packet.kind == PacketKind::Data {
         packet.flags |= flag::MARKED;
     }
@@ -347,7 +353,7 @@ fn departs(
                 let hop = HopState {
                     now,
                     bytes_sent: port.bytes_sent,
-                    queue_bytes: port.queue.bytes(),
+                    queue_bytes: if waited { port.queue.bytes() } else { 0 },
                     rate_kbps: port.rate_kbps,
                 };
                 stacks.push(packet.telemetry, switch.path_id, hop);

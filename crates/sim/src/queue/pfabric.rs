@@ -44,9 +44,9 @@ struct Waiting {
     order: u32,
     /// All data are in the index; else in `few`.
     many: bool,
-    few: Few,
     /// Pauses, which go before everything (class 0), and signals (in the list of class 1, whatever their own).
     first: ClassLists,
+    few: Few,
     index: Index,
 }
 
@@ -198,7 +198,7 @@ impl QueueDiscipline for Pfabric {
         Some(self.subtract(id, packets))
     }
 
-    #[inline(never)]
+    #[inline]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
         self.packets == 0 && (class == 0 || paused & (1 << class) == 0)
     }
@@ -207,7 +207,7 @@ impl QueueDiscipline for Pfabric {
     fn bytes(&self) -> u64 {
         u64::from(self.bytes) + self.class_bytes(0)
     }
-    #[inline(never)]
+    #[inline]
     fn class_bytes(&self, class: u8) -> u64 {
         if self.packets == 0 { 0 } else { u64::from(self.waiting.class_bytes[usize::from(class) % CLASSES]) }
     }

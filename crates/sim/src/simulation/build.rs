@@ -331,6 +331,7 @@ impl Builder<'_> {
                     node,
                     first_port,
                     ports: own.len() as u16,
+                    rows: self.map.rows_of_host(node),
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
                     edge: Edge::new(self.config, self.map.routes.host_at(node).unwrap_or(0)),
@@ -427,11 +428,7 @@ impl Builder<'_> {
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
         let shortest = links.map(|link| link.delay).min().unwrap_or(Time::MAX);
-        let pay = || execution::windows_pay(&self.config.topology, shortest);
-        match shortest > Time::ZERO && self.windows.unwrap_or_else(pay) {
-            true => AgendaKind::Windows(shortest),
-            false => AgendaKind::Calendar,
-        }
+        execution::agenda(&self.config.topology, shortest, self.windows)
     }
 
     /// The ports of a node.

@@ -172,6 +172,9 @@ impl Simulation {
             for switch in &mut region.switches {
                 switch.row = region.map.routes.row(switch.node);
             }
+            for host in &mut region.hosts {
+                host.rows = region.map.rows_of_host(host.node);
+            }
         }
     }
 }

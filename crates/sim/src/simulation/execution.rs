@@ -4,6 +4,7 @@ use super::split::Split;
 use super::work::Work;
 use crate::config::{Compat, Config, TransportConfig};
 use crate::congestion::ControllerConfig;
+use crate::net::agenda::AgendaKind;
 use crate::topology::{NextHopOrder, Routes, Topology};
 use crate::units::Time;
 
@@ -103,10 +104,22 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
     (Plan { threads, regions: split.parts, lookahead: split.lookahead, why_fewer }, split)
 }
 
-/// Whether it pays to work node by node in windows of this length: whether a node has more than a packet or two in one.
-pub(super) fn windows_pay(topology: &Topology, length: Time) -> bool {
-    const LEAST: f64 = 2.0;
-    hops_in(topology, length) >= LEAST * topology.nodes.len() as f64
+/// In which order a region works, if `shortest` is the shortest delay of a link in it: `windows` of that length or one event
+/// after the other; none: as it pays.
+pub(super) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
+    /// Packet-hops of a node in a window, from which on it pays that it has an inbox, and that it is looked for.
+    const MANY: f64 = 2.0;
+    const SOME: f64 = 0.125;
+    /// Slots of the calendar are not shorter.
+    const SHORTEST: Time = Time::from_ns(1);
+    let hops_of_a_node = hops_in(topology, shortest) / topology.nodes.len().max(1) as f64;
+    if shortest == Time::ZERO || !windows.unwrap_or(hops_of_a_node >= SOME) {
+        AgendaKind::Calendar
+    } else if hops_of_a_node < MANY && shortest >= SHORTEST {
+        AgendaKind::ShortWindows(shortest)
+    } else {
+        AgendaKind::Windows(shortest)
+    }
 }
 
 /// Packet-hops of the whole network in a time at a usual load: as many acknowledgements as full packets.

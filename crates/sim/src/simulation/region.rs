@@ -3,14 +3,15 @@
 
 use super::starts::Starts;
 use crate::net::NodeIndex;
-use crate::net::agenda::{Action, Agenda};
-use crate::net::host::{Host, Surroundings};
+use crate::net::agenda::{Action, Agenda, Event};
+use crate::net::host::Host;
 use crate::net::map::Map;
 use crate::net::outbox::Outbox;
 use crate::net::partition::Partition;
 use crate::net::switch::Switch;
 use crate::settings::Settings;
-use crate::transport::Ended;
+use crate::topology::Routes;
+use crate::transport::{Ended, HostContext};
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ impl Region {
             }
             match self.net.agenda {
                 Agenda::Windows(_) => self.work_window(),
+                Agenda::Calendar(ref calendar) if calendar.is_by_node() => self.work_by_node(most),
                 _ => self.work_in_order(most),
             }
         }
@@ -54,7 +56,7 @@ impl Region {
     /// One event after the other, through all nodes.
     fn work_in_order(&mut self, most: u32) {
         for _ in 0..most {
-            let Some(event) = self.net.next_event(self.limit) else { return };
+            let Some((_, event)) = self.net.next_event(self.limit) else { return };
             match (event.arrival(), event.departure()) {
                 (Some((port, packet)), _) => self.arrival(port, packet),
                 (_, Some(port)) => self.departure(port),
@@ -79,13 +81,27 @@ impl Region {
         }
     }
 
+    /// The same where nodes have few events in one.
+    fn work_by_node(&mut self, most: u32) {
+        let hosts = self.net.hosts;
+        for _ in 0..most {
+            let Some((node, event)) = self.net.next_event(self.limit) else { return };
+            if let Some(host) = self.hosts.get(self.net.node_ahead() as usize) {
+                host.prefetch(&self.net.ports);
+            }
+            if node < hosts {
+                self.event_of_host(node, event);
+            } else {
+                let switch = &mut self.switches[(node - hosts) as usize];
+                event_of_switch(switch, &mut self.net, &self.map.routes, event);
+            }
+        }
+    }
+
     /// The events of a host in this window.
     fn work_host(&mut self, host: u32) {
         while let Some(event) = self.net.next_of_node() {
-            match event.arrival() {
-                Some((port, packet)) => self.host_receives(host, port, packet),
-                None => self.handle(event.action()),
-            }
+            self.event_of_host(host, event);
         }
     }
 
@@ -94,19 +110,27 @@ impl Region {
         let Region { net, switches, map, .. } = self;
         let (switch, routes) = (&mut switches[switch as usize], &map.routes);
         while let Some(event) = net.next_of_node() {
-            if let Some((port, packet)) = event.arrival() {
-                switch.receive(net, routes, port, packet);
-                continue;
-            }
-            match event.action() {
-                Action::SwitchTimer { .. } => switch.timer(net, routes),
-                Action::Arrival { .. } => {}
-                Action::Departure { port } => switch.departure(net, port),
-                Action::Forward { packet, .. } => switch.go_on(net, packet),
-                Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
-                    debug_assert!(false, "only hosts have timers and flows");
-                }
-            }
+            event_of_switch(switch, net, routes, event);
+        }
+    }
+
+    #[inline(always)]
+    fn event_of_host(&mut self, host: u32, event: Event) {
+        if let Some((port, packet)) = event.arrival() {
+            return self.host_receives(host, port, packet);
+        }
+        if let Some(port) = event.departure() {
+            self.net.ports[port as usize].departure_pending = false;
+            let (host, mut cx) = self.host(host);
+            host.kick(port, &mut cx);
+        } else if let Some((transport, token)) = event.timer() {
+            let (host, mut cx) = self.host(host);
+            host.timer(transport, token, &mut cx);
+        } else {
+            return self.handle(event.action());
+        }
+        if !self.ended.is_empty() {
+            self.release_dependents();
         }
     }
 
@@ -130,13 +154,13 @@ impl Region {
             Action::Departure { port } => self.departure(port),
             Action::Wake { port, serial, transport } => {
                 if let NodeIndex::Host(host) = self.net.owner(port) {
-                    let (host, mut around) = self.host(host);
-                    host.wake(transport, port, serial, &mut around);
+                    let (host, mut cx) = self.host(host);
+                    host.wake(transport, port, serial, &mut cx);
                 }
             }
             Action::Timer { host, token, transport } => {
-                let (host, mut around) = self.host(host);
-                host.timer(transport, token, &mut around);
+                let (host, mut cx) = self.host(host);
+                host.timer(transport, token, &mut cx);
             }
             Action::SwitchTimer { switch, .. } => {
                 self.switches[switch as usize].timer(&mut self.net, &self.map.routes);
@@ -165,8 +189,8 @@ impl Region {
 
     #[inline]
     fn host_receives(&mut self, host: u32, port: u32, packet: u32) {
-        let (host, mut around) = self.host(host);
-        host.receive(port, packet, &mut around);
+        let (host, mut cx) = self.host(host);
+        host.receive(port, packet, &mut cx);
         if !self.ended.is_empty() {
             self.release_dependents();
         }
@@ -185,22 +209,29 @@ impl Region {
         match self.net.owner(port) {
             NodeIndex::Switch(switch) => self.switches[switch as usize].kick(&mut self.net, port),
             NodeIndex::Host(host) => {
-                let (host, mut around) = self.host(host);
-                host.kick(port, &mut around);
+                let (host, mut cx) = self.host(host);
+                host.kick(port, &mut cx);
             }
         }
     }
 
     /// A host, and everything that it works with.
-    #[inline]
-    pub fn host(&mut self, host: u32) -> (&mut Host, Surroundings<'_>) {
-        let around = Surroundings {
+    #[inline(always)]
+    pub fn host(&mut self, host: u32) -> (&mut Host, HostContext<'_>) {
+        let host = &mut self.hosts[host as usize];
+        let cx = HostContext {
             net: &mut self.net,
             settings: &self.settings,
             map: &self.map,
             ended: &mut self.ended,
+            host: host.id,
+            index: host.index,
+            node: host.node,
+            first_port: host.first_port,
+            rows: host.rows,
+            transport: 0,
         };
-        (&mut self.hosts[host as usize], around)
+        (host, cx)
     }
 
     /// The rate of a port's link changes.
@@ -225,14 +256,31 @@ impl Region {
     pub fn finish(&mut self, now: Time) {
         self.net.now = now;
         for host in 0..self.hosts.len() as u32 {
-            let (host, mut around) = self.host(host);
-            host.finish(&mut around);
+            let (host, mut cx) = self.host(host);
+            host.finish(&mut cx);
         }
         self.starts.record_unstarted(&mut self.net.recorder);
         for (totals, port) in self.net.totals.iter_mut().zip(&self.net.ports) {
             if port.paused != 0 {
                 totals.paused += now.saturating_sub(totals.paused_since);
             }
+        }
+    }
+}
+
+#[inline(always)]
+fn event_of_switch(switch: &mut Switch, net: &mut Partition, routes: &Routes, event: Event) {
+    match (event.arrival(), event.departure()) {
+        (Some((port, packet)), _) => return switch.receive(net, routes, port, packet),
+        (_, Some(port)) => return switch.departure(net, port),
+        _ => {}
+    }
+    match event.action() {
+        Action::SwitchTimer { .. } => switch.timer(net, routes),
+        Action::Forward { packet, .. } => switch.go_on(net, packet),
+        Action::Arrival { .. } | Action::Departure { .. } => {}
+        Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
+            debug_assert!(false, "only hosts have timers and flows");
         }
     }
 }

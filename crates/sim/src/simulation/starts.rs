@@ -147,8 +147,8 @@ impl Region {
             self.note(arrival.source, arrival.order, false);
         }
         let index = self.starts.precedence.host_index[arrival.spec.src as usize];
-        let (host, mut around) = self.host(index);
-        host.start_flow(arrival.id, &arrival.spec, &mut around);
+        let (host, mut cx) = self.host(index);
+        host.start_flow(arrival.id, &arrival.spec, &mut cx);
     }
 
     fn note(&mut self, source: u16, order: u32, ended: bool) {

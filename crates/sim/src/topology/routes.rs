@@ -76,11 +76,10 @@ impl Routes {
     /// the way to itself.
     #[inline(always)]
     pub fn hops_from(&self, row: Row, dst: HostId) -> NextHops<'_> {
-        let target = self.target[dst as usize];
-        if target == row.own {
-            return NextHops::One(self.last_hop[dst as usize]);
-        }
-        self.table.hops(self.table.entry(row.begin, target))
+        let (target, last_hop) = (self.target[dst as usize], self.last_hop[dst as usize]);
+        // Both are looked up: which of them counts is not to be guessed.
+        let entry = self.table.entry(row.begin, target);
+        self.table.hops(if target == row.own { last_hop } else { entry })
     }
 
     /// Ports of `node` that lead to the host on a shortest path; none where there is no path, or the node is

@@ -12,6 +12,7 @@ pub mod rdma;
 pub mod tcp;
 
 use crate::config::Compat;
+use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -19,7 +20,7 @@ use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::settings::Settings;
-use crate::topology::NextHops;
+use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
@@ -35,6 +36,8 @@ pub struct HostContext<'a> {
     pub index: u32,
     pub node: u32,
     pub first_port: PortId,
+    /// Where its next hops are looked up, and those of the switch behind its first port.
+    pub rows: [Row; 2],
     /// The transport's own number at its host.
     pub transport: u8,
 }
@@ -60,18 +63,22 @@ impl HostContext<'_> {
     }
 
     /// Sets the wake-up of a NIC for paced packets; `serial` comes back.
+    #[inline(never)]
     pub fn set_wake(&mut self, at: Time, port: PortId, serial: u32) {
         let action = Action::Wake { port, serial, transport: self.transport };
         self.net.schedule(self.index, at, action);
     }
 
     /// The port by which packets to `dst` with this hash leave the host.
+    #[inline]
     pub fn port_to(&self, dst: u32, hash: u32) -> Option<PortId> {
-        let ports = self.map.routes.next_hops(self.node, dst);
-        match ports.len() {
-            0 => None,
-            1 => Some(self.first_port + ports[0]),
-            n => Some(self.first_port + ports[hash as usize % n]),
+        if dst == self.host {
+            return None;
+        }
+        match self.map.routes.hops_from(self.rows[0], dst) {
+            NextHops::None => None,
+            NextHops::One(port) => Some(self.first_port + port),
+            NextHops::Many(ports) => Some(self.first_port + ports[hash as usize % ports.len()]),
         }
     }
 
@@ -79,9 +86,12 @@ impl HostContext<'_> {
     /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
     #[inline]
     pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
-        let first = self.map.side(self.node, port - self.first_port).peer_node;
-        let routes = &self.map.routes;
-        if matches!(routes.hops_from(routes.row(first), dst), NextHops::Many(_)) {
+        let row = if port == self.first_port {
+            self.rows[1]
+        } else {
+            self.map.row_behind(self.node, port - self.first_port)
+        };
+        if matches!(self.map.routes.hops_from(row, dst), NextHops::Many(_)) {
             *label = label.wrapping_add(1);
         }
         *label
@@ -216,6 +226,18 @@ macro_rules! each {
             TransportState::Mptcp($t) => $call,
         }
     };
+}
+
+impl TransportState {
+    /// Begins to fetch what is touched whatever happens.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        match self {
+            TransportState::Phost(phost) => phost.prefetch(),
+            TransportState::Pfabric(pfabric) => prefetch_lines(&**pfabric, 4),
+            _ => {}
+        }
+    }
 }
 
 impl Transport for TransportState {

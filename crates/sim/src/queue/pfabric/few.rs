@@ -1,79 +1,177 @@
-//! Data that wait at a port where few do, in the order in which they came. Looking at all of them, one behind the other in
-//! memory, is faster than to keep them in any other order.
+//! Data that wait at a port where few do: packets in a list for each flow, as they came, and flows in no order. A port has few
+//! flows even where it has many packets; looking at all of them is faster than to keep them in order.
 
 use super::Entry;
 use crate::packet::{NONE, PacketId};
 
-/// So many at most.
+/// So many packets at most.
 pub const MOST: usize = 32;
 
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Few {
+    /// A bit for every place that holds a packet.
+    taken: u32,
     count: usize,
+    flows: [Flow; MOST],
+    /// Of each packet, the place of the next one of its flow, if there is one.
+    next: [u8; MOST],
     entries: [Entry; MOST],
 }
 
+/// Packets of a flow, the earliest one first.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    /// Of its most urgent packet.
+    least: u64,
+    flow: u32,
+    first: u8,
+    last: u8,
+}
+
+const _: () = assert!(MOST == u32::BITS as usize);
+
 impl Default for Few {
     fn default() -> Few {
-        Few { count: 0, entries: [Entry { key: 0, packet: NONE, flow: 0 }; MOST] }
+        Few {
+            taken: 0,
+            count: 0,
+            entries: [Entry { key: 0, packet: NONE, flow: 0 }; MOST],
+            next: [0; MOST],
+            flows: [Flow { least: 0, flow: 0, first: 0, last: 0 }; MOST],
+        }
     }
 }
 
 impl Few {
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.taken == 0
     }
 
-    fn entries(&self) -> &[Entry] {
-        &self.entries[..self.count]
+    fn flows(&self) -> &[Flow] {
+        &self.flows[..self.count]
+    }
+
+    /// The places of all packets.
+    fn places(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.taken;
+        std::iter::from_fn(move || {
+            let place = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (place < MOST).then_some(place)
+        })
+    }
+
+    /// The places of a flow's packets, from the earliest one on.
+    fn places_of(&self, flow: &Flow) -> impl Iterator<Item = usize> + '_ {
+        let (mut next, last) = (Some(flow.first), flow.last);
+        std::iter::from_fn(move || {
+            let place = next?;
+            next = (place != last).then(|| self.next[usize::from(place)]);
+            Some(usize::from(place))
+        })
     }
 
     /// Takes in a packet that came behind all others; whether there was room for it.
     #[inline]
     pub fn insert(&mut self, entry: Entry) -> bool {
-        let place = self.entries.get_mut(self.count);
-        place.map(|place| *place = entry).inspect(|()| self.count += 1).is_some()
+        let place = (!self.taken).trailing_zeros() as usize;
+        if place == MOST {
+            return false;
+        }
+        self.taken |= 1 << place;
+        self.entries[place] = entry;
+        match self.flows[..self.count].iter_mut().find(|known| known.flow == entry.flow) {
+            Some(known) => {
+                self.next[usize::from(known.last)] = place as u8;
+                known.last = place as u8;
+                known.least = known.least.min(entry.key);
+            }
+            None => {
+                let (first, last) = (place as u8, place as u8);
+                self.flows[self.count] = Flow { least: entry.key, flow: entry.flow, first, last };
+                self.count += 1;
+            }
+        }
+        true
     }
 
-    /// Hands out all, in order.
-    pub fn drain(&mut self) -> impl Iterator<Item = Entry> + '_ {
-        let count = std::mem::take(&mut self.count);
-        self.entries[..count].iter().copied()
+    /// Hands out all, in the order in which they came.
+    pub fn drain(&mut self) -> impl Iterator<Item = Entry> + use<> {
+        let mut all: Vec<Entry> = self.places().map(|place| self.entries[place]).collect();
+        all.sort_unstable_by_key(|entry| entry.key as u32);
+        (self.taken, self.count) = (0, 0);
+        all.into_iter()
     }
 
     /// Takes out the earliest packet of the flow that has the most urgent one.
     #[inline]
     pub fn take_urgent(&mut self) -> Option<PacketId> {
-        let urgent = self.entries().iter().min_by_key(|entry| entry.key)?.flow;
-        let head = self.entries().iter().position(|entry| entry.flow == urgent)?;
-        Some(self.take(head))
+        // Without branches on what is compared, which nobody can guess.
+        let (mut least, mut urgent) = (u64::MAX, 0);
+        for (at, flow) in self.flows().iter().enumerate() {
+            let less = flow.least <= least;
+            least = if less { flow.least } else { least };
+            urgent = if less { at } else { urgent };
+        }
+        (self.count > 0).then(|| self.take_first(urgent))
     }
 
     /// The same, of the flows whose earliest packet may leave.
     #[cold]
     pub fn take_urgent_where(&mut self, may: impl Fn(PacketId) -> bool) -> Option<PacketId> {
-        let is_head =
-            |&(at, entry): &(usize, &Entry)| self.entries[..at].iter().all(|other| other.flow != entry.flow);
-        let least = |flow: u32| self.entries().iter().filter(|e| e.flow == flow).map(|e| e.key).min();
-        let heads = self.entries().iter().enumerate().filter(is_head);
-        let (at, _) = heads.filter(|(_, head)| may(head.packet)).min_by_key(|(_, head)| least(head.flow))?;
-        Some(self.take(at))
+        let flows = self.flows().iter().enumerate();
+        let free = flows.filter(|(_, flow)| may(self.entries[usize::from(flow.first)].packet));
+        let (at, _) = free.min_by_key(|(_, flow)| flow.least)?;
+        Some(self.take_first(at))
+    }
+
+    /// Takes out the earliest packet of a flow.
+    #[inline]
+    fn take_first(&mut self, at: usize) -> PacketId {
+        let flow = &mut self.flows[at];
+        let place = usize::from(flow.first);
+        let Entry { key, packet, .. } = self.entries[place];
+        self.taken &= !(1 << place);
+        if flow.first == flow.last {
+            self.count -= 1;
+            self.flows[at] = self.flows[self.count];
+            return packet;
+        }
+        flow.first = self.next[place];
+        if key == flow.least {
+            let next = self.entries[usize::from(flow.first)].key;
+            // All others have as much left or more, and the next is the earliest of them.
+            flow.least = next;
+            if next >> 32 != key >> 32 {
+                self.find_least(at);
+            }
+        }
+        packet
+    }
+
+    /// Looks for the most urgent packet of a flow.
+    #[inline(never)]
+    fn find_least(&mut self, at: usize) {
+        let keys = self.places_of(&self.flows[at]).map(|place| self.entries[place].key);
+        self.flows[at].least = keys.min().unwrap_or(u64::MAX);
     }
 
     /// Takes out the least urgent packet.
-    #[inline]
+    #[cold]
     pub fn take_last(&mut self) -> Option<PacketId> {
-        let (at, _) = self.entries().iter().enumerate().max_by_key(|(_, entry)| entry.key)?;
-        Some(self.take(at))
-    }
-
-    #[inline]
-    fn take(&mut self, at: usize) -> PacketId {
-        let packet = self.entries[at].packet;
-        self.count -= 1;
-        for place in at..self.count.min(MOST - 1) {
-            self.entries[place] = self.entries[place + 1];
+        let place = self.places().max_by_key(|&place| self.entries[place].key)?;
+        let Entry { flow, packet, .. } = self.entries[place];
+        let at = self.flows().iter().position(|known| known.flow == flow)?;
+        let before = self.places_of(&self.flows[at]).take_while(|&other| other != place).last();
+        let Some(before) = before else { return Some(self.take_first(at)) };
+        self.taken &= !(1 << place);
+        if usize::from(self.flows[at].last) == place {
+            self.flows[at].last = before as u8;
+        } else {
+            self.next[before] = self.next[place];
         }
-        packet
+        self.find_least(at);
+        Some(packet)
     }
 }

@@ -28,6 +28,7 @@ pub(in crate::transport) use source::Silence;
 
 use super::{FlowView, HostContext, Look, Transport};
 use crate::config::{Compat, Policy};
+use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -104,12 +105,20 @@ impl Phost {
         }
     }
 
+    /// Begins to fetch what is touched whatever happens.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch_lines(self, 5);
+        prefetch(&self.nics, 0);
+    }
+
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
         if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
     }
 
     /// Sends a control packet of the flow that `packet` describes: kind, code, addresses and what it says.
+    #[inline(always)]
     fn signal(&mut self, packet: Packet, settings: &PhostSettings, cx: &mut HostContext) -> Option<PortId> {
         let port = cx.port_to(packet.dst, packet.hash)?;
         let label = self.label_for(packet.dst, port, packet.hash, settings.config.spray, cx);

@@ -9,29 +9,25 @@
 use crate::config::Policy;
 use crate::units::Time;
 
-/// What a flow is sorted by; the least is served first.
+/// What a flow is sorted by; the least is served first. One number, compared at once: the deadline (zero where deadlines do not
+/// count, the end of time for a flow that has none), then the packets that are left as far as this end knows, then a count
+/// of flows as they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
-    /// Zero where deadlines do not count, the end of time for a flow that has none.
-    deadline: Time,
-    /// Packets that are left, as far as this end knows.
-    remaining: u32,
-    /// Counts flows up as they come.
-    arrival: u32,
-}
+pub struct Rank(u128);
 
 impl Rank {
     pub fn new(policy: Policy, deadline: Time, remaining: u32, arrival: u32) -> Rank {
         let deadline = if policy == Policy::EarliestDeadline { deadline } else { Time::ZERO };
-        Rank { deadline, remaining, arrival }
+        Rank(u128::from(deadline.0) << 64 | u128::from(remaining) << 32 | u128::from(arrival))
     }
 
     pub fn with_deadline(self, policy: Policy, deadline: Time) -> Rank {
-        Rank { deadline: Rank::new(policy, deadline, 0, 0).deadline, ..self }
+        Rank(Rank::new(policy, deadline, 0, 0).0 | u128::from(self.0 as u64))
     }
 
     pub fn with_remaining(self, remaining: u32) -> Rank {
-        Rank { remaining, ..self }
+        const REMAINING: u128 = 0xffff_ffff << 32;
+        Rank(self.0 & !REMAINING | u128::from(remaining) << 32)
     }
 }
 
@@ -45,8 +41,18 @@ struct Lane {
 }
 
 impl Lane {
+    /// The place of a rank, or that where it would be. Whose rank is asked for is mostly among the next to be served.
+    #[inline]
     fn place(&self, rank: Rank) -> Result<usize, usize> {
-        self.flows.binary_search_by(|(known, _)| rank.cmp(known))
+        const NEAR: usize = 8;
+        let (mut at, far) = (self.flows.len(), self.flows.len().saturating_sub(NEAR));
+        while at > far && self.flows[at - 1].0 < rank {
+            at -= 1;
+        }
+        if at == far {
+            return self.flows[..far].binary_search_by(|(known, _)| rank.cmp(known));
+        }
+        if self.flows[at - 1].0 == rank { Ok(at - 1) } else { Err(at) }
     }
 }
 
@@ -54,7 +60,9 @@ impl Lane {
 #[derive(Debug)]
 pub struct Ranking {
     policy: Policy,
-    /// By tenant; a tenant that came once stays.
+    /// All flows, where tenants do not count.
+    all: Lane,
+    /// By tenant, where they do; a tenant that came once stays.
     lanes: Vec<Lane>,
     servings: u64,
     last_tenant: u16,
@@ -62,7 +70,7 @@ pub struct Ranking {
 
 impl Ranking {
     pub fn new(policy: Policy) -> Ranking {
-        Ranking { policy, lanes: Vec::new(), servings: 0, last_tenant: u16::MAX }
+        Ranking { policy, all: Lane::default(), lanes: Vec::new(), servings: 0, last_tenant: u16::MAX }
     }
 
     pub fn policy(&self) -> Policy {
@@ -71,14 +79,11 @@ impl Ranking {
 
     #[inline]
     fn lane(&mut self, tenant: u16) -> &mut Lane {
-        // Without tenants there is one lane, for all of them.
-        let alone = !self.policy.has_tenants() && !self.lanes.is_empty();
-        if alone { &mut self.lanes[0] } else { self.lane_of(tenant) }
+        if self.policy.has_tenants() { self.lane_of(tenant) } else { &mut self.all }
     }
 
     #[inline(never)]
     fn lane_of(&mut self, tenant: u16) -> &mut Lane {
-        let tenant = if self.policy.has_tenants() { tenant } else { 0 };
         let at = match self.lanes.binary_search_by_key(&tenant, |lane| lane.tenant) {
             Ok(at) => at,
             Err(at) => {
@@ -107,6 +112,12 @@ impl Ranking {
     /// A flow that is in the ranking gets another rank.
     pub fn rerank(&mut self, tenant: u16, old: Rank, new: Rank) {
         let lane = self.lane(tenant);
+        if let [(known, _)] = &mut lane.flows[..] {
+            if *known == old {
+                *known = new;
+            }
+            return;
+        }
         let Ok(from) = lane.place(old) else { return };
         let flow = lane.flows[from].1;
         // Most ranks change by one packet, which moves the flow by a place or none.
@@ -123,14 +134,11 @@ impl Ranking {
     /// The flow to serve now, of those that fit.
     pub fn first(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let of_lane = |lane: &Lane| lane.flows.iter().rev().map(|(_, flow)| *flow).find(|flow| fits(*flow));
-        match &self.lanes[..] {
-            [] => None,
-            [lane] => of_lane(lane),
-            lanes => {
-                let found = lanes.iter().filter_map(|lane| Some((self.turn(lane), of_lane(lane)?)));
-                found.min().map(|(_, flow)| flow)
-            }
+        if !self.policy.has_tenants() {
+            return of_lane(&self.all);
         }
+        let found = self.lanes.iter().filter_map(|lane| Some((self.turn(lane), of_lane(lane)?)));
+        found.min().map(|(_, flow)| flow)
     }
 
     /// When it is a tenant's turn: the least is first.
@@ -227,7 +235,7 @@ mod tests {
             ranking.rerank(0, old, old.with_remaining(remaining[flow]));
             let shortest = (0..20).min_by_key(|&flow| (remaining[flow], flow)).map(|flow| flow as u32);
             assert_eq!(ranking.first(|_| true), shortest);
-            assert!(ranking.lanes[0].flows.is_sorted_by(|a, b| a.0 > b.0));
+            assert!(ranking.all.flows.is_sorted_by(|a, b| a.0 > b.0));
         }
     }
 }

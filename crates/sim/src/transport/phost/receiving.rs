@@ -175,7 +175,17 @@ impl Phost {
     }
 
     /// Sets the pace of the clock by the rate of this host's links, which may have changed.
+    #[inline]
     fn set_pace(&mut self, cx: &HostContext) {
+        let first = cx.first_port as usize;
+        // Most hosts have one.
+        if self.nics.len() > 1 || cx.net.ports[first].line.rate != self.rate {
+            self.set_pace_of_all(cx);
+        }
+    }
+
+    #[inline(never)]
+    fn set_pace_of_all(&mut self, cx: &HostContext) {
         let first = cx.first_port as usize;
         let ports = &cx.net.ports[first..first + self.nics.len()];
         let rate = Rate(ports.iter().map(|port| port.line.rate.0).sum());

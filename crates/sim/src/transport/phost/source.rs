@@ -22,34 +22,38 @@ pub struct Token {
     pub number: u32,
 }
 
+/// What is looked at when its NIC looks for a packet comes first.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct SourceFlow {
-    pub flow: FlowId,
-    pub dst: u32,
-    pub size: u64,
-    pub packets: u32,
     /// By expiry, the next one to expire in front.
     tokens: VecDeque<Token>,
-    /// Its place in the order of its NIC, with what is left as the destination last said.
-    pub rank: Rank,
-    /// It is in the order: it has tokens, or had when it was last looked at.
-    pub ranked: bool,
+    /// When the last of them expires.
+    last_expiry: Time,
+    pub flow: FlowId,
     /// Where its packets leave.
     pub nic: u16,
-    pub hash: u32,
+    /// It is in the order: it has tokens, or had when it was last looked at.
+    pub ranked: bool,
     /// Traffic class of its data.
     pub class: u8,
-    pub group: u16,
+    /// Its place in the order of its NIC, with what is left as the destination last said.
+    pub rank: Rank,
+    pub silence: Silence,
     pub transport: u16,
+    pub group: u16,
+    pub done: bool,
+    pub dst: u32,
+    pub packets: u32,
+    pub hash: u32,
+    /// Requests sent.
+    pub requests: u32,
+    pub size: u64,
+    /// Data packets sent, those sent again among them.
+    pub sent: u64,
     pub start: Time,
     pub ideal: Time,
     pub deadline: Option<Time>,
-    /// Data packets sent, those sent again among them.
-    pub sent: u64,
-    /// Requests sent.
-    pub requests: u32,
-    pub silence: Silence,
-    pub done: bool,
 }
 
 /// How long the destination has not been heard.
@@ -101,6 +105,7 @@ impl SourceFlow {
             size: spec.size,
             packets,
             tokens: VecDeque::new(),
+            last_expiry: Time::ZERO,
             rank,
             ranked: false,
             nic: 0,
@@ -120,6 +125,11 @@ impl SourceFlow {
 
     /// Takes in a token; among equals of expiry the earlier one is spent first.
     pub fn take(&mut self, token: Token) {
+        // Mostly it expires last.
+        if self.tokens.is_empty() || self.last_expiry <= token.expires {
+            self.last_expiry = token.expires;
+            return self.tokens.push_back(token);
+        }
         let at = self.tokens.iter().rposition(|known| known.expires <= token.expires).map_or(0, |at| at + 1);
         self.tokens.insert(at, token);
     }
@@ -134,6 +144,7 @@ impl SourceFlow {
         None
     }
 
+    #[inline]
     pub fn has_tokens(&self) -> bool {
         !self.tokens.is_empty()
     }
@@ -144,7 +155,7 @@ impl SourceFlow {
 
     /// Some token will still be live at this time.
     pub fn can_send_at(&self, at: Time) -> bool {
-        self.tokens.back().is_some_and(|token| token.expires >= at)
+        !self.tokens.is_empty() && self.last_expiry >= at
     }
 
     /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
