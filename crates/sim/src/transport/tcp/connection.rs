@@ -466,11 +466,16 @@ impl Connection {
 
     /// Moves to another state of recovery.
     pub fn change(&mut self, to: State, now: Time) {
-        let from = std::mem::replace(&mut self.state, to);
-        if from != to {
-            let change = self.describe_change(from, now);
-            self.law.on_state(&change, &mut self.window);
+        if self.state != to {
+            self.enter(to, now);
         }
+    }
+
+    /// Tells the controller of a state, also if it is the present one.
+    pub fn enter(&mut self, to: State, now: Time) {
+        let from = std::mem::replace(&mut self.state, to);
+        let change = self.describe_change(from, now);
+        self.law.on_state(&change, &mut self.window);
     }
 
     /// The move from another state to the present one.

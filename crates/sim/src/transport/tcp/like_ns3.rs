@@ -9,8 +9,9 @@
 //! - An acknowledgement that moves on in recovery sends at once, whatever the window, unless the first unacknowledged segment
 //!   was sent again: what is lost, or else new data, or else that first segment once more. One that also brings new SACK
 //!   blocks is taken by proportional rate reduction twice.
-//! - Every timeout lowers the threshold. The acknowledgement that ends the time after one adds to the window only what lies beyond
-//!   the point where it ends. One that moves on but brings new SACK blocks does not restart the timeout.
+//! - Every timeout lowers the threshold, and controllers are told of each as of a new one. The acknowledgement that ends the time
+//!   after one adds to the window only what lies beyond the point where it ends. One that moves on but brings new SACK blocks does
+//!   not restart the timeout.
 //! - A controller hears of RTTs with acknowledgements that it is told of, after changes of state; none in the first part of
 //!   disorder.
 //! - Segments are handed down when an acknowledgement lets them, and bear that time, even if the NIC sends them later.
@@ -258,7 +259,8 @@ impl Connection {
         self.trips.back_off(&config.rto);
         let congestion = Congestion { now, in_flight, by: Signal::Timeout };
         self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
-        self.change(State::Loss, now);
+        // Controllers hear of every timeout, also of the second in a row.
+        self.enter(State::Loss, now);
         self.window.cwnd = self.window.mss;
         self.due = now;
         self.alarm.deadline = Time::MAX;

@@ -89,6 +89,31 @@ fn every_timeout_lowers_the_threshold_and_its_end_adds_nothing() {
 }
 
 #[test]
+fn a_controller_hears_of_every_timeout_in_a_row_so_that_cubic_forgets_each_time() {
+    let config = config("cubic", Profile::Ns3_35);
+    let mut c = connection(u64::MAX / 4, &config);
+    sent(&mut c);
+    c.time_out(ms(1020), &config);
+    assert_eq!((sent(&mut c), c.window.ssthresh), (vec![0], 7 * MSS));
+    c.time_out(ms(3020), &config);
+    // Less than two segments never; Wmax is not the one segment that this timeout met but unknown.
+    assert_eq!((sent(&mut c), c.window.ssthresh), (vec![0], 2 * MSS));
+    let mut internals = Vec::new();
+    c.law.internals(&mut internals);
+    assert_eq!(internals[0], ("w_max_segments", 0.0));
+    // Everything had arrived but the first; the next ends slow start at two segments.
+    c.acknowledge(&ack(10, (0, 0)), ms(3040), &config);
+    c.acknowledge(&ack(11, (0, 0)), ms(3060), &config);
+    assert_eq!((c.state, c.window.cwnd), (State::Open, 2 * MSS));
+    // While no Wmax is known twenty segments are worth one, not two hundred.
+    let windows = (12..=31).map(|expected| {
+        c.acknowledge(&ack(expected, (0, 0)), ms(3060 + expected), &config);
+        c.window.cwnd / MSS
+    });
+    assert_eq!(windows.collect::<Vec<_>>(), [vec![2; 19], vec![3]].concat());
+}
+
+#[test]
 fn what_was_sent_again_and_has_arrived_counts_in_the_pipe_until_it_is_acknowledged_cumulatively() {
     let pipe = |reactions| {
         let mut board = Scoreboard::new(1000, 3, reactions);
