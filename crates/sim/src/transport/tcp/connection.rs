@@ -453,6 +453,10 @@ impl Connection {
     /// The delivery rate says nothing of the network while the application has nothing to send.
     fn notice_application(&mut self, next: Next) {
         let Some(rates) = &mut self.rates else { return };
+        // ns-3.35 looks when the application has just written: there is a segment then, if messages have one.
+        if self.like_ns3 && self.source.message().is_some_and(|bytes| bytes >= self.window.mss) {
+            return;
+        }
         // A window that leaves no room for a whole segment is not the application's doing.
         if self.source.is_paced() && self.source.unsent(self.board.next()) >= self.window.mss {
             return;

@@ -12,6 +12,7 @@
 //! - Every timeout lowers the threshold, and controllers are told of each as of a new one. The acknowledgement that ends the time
 //!   after one adds to the window only what lies beyond the point where it ends. One that moves on but brings new SACK blocks does
 //!   not restart the timeout.
+//! - The timeout runs on with nothing in flight, from the last acknowledgement, as long as something written waits for its pacer.
 //! - A controller hears of RTTs with acknowledgements that it is told of, after changes of state; none in the first part of
 //!   disorder.
 //! - Segments are handed down when an acknowledgement lets them, and bear that time, even if the NIC sends them later.
@@ -203,7 +204,8 @@ impl Connection {
         }
         let acknowledged = self.board.acknowledged();
         self.cursor = self.cursor.max(acknowledged);
-        if self.board.outstanding() == 0 {
+        // It stops when the buffer is empty, which it is not while a pacer holds back what was written.
+        if self.board.outstanding() == 0 && self.source.written(acknowledged, now) <= self.board.next() {
             self.alarm.deadline = Time::MAX;
         }
     }

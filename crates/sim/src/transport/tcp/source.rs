@@ -117,6 +117,11 @@ impl Source {
     pub fn is_paced(&self) -> bool {
         self.pace.is_some()
     }
+    /// Bytes that it writes at once, at a rate.
+    pub fn message(&self) -> Option<u64> {
+        self.pace.map(|(message, _)| message)
+    }
+
     pub fn size(&self) -> u64 {
         self.size
     }

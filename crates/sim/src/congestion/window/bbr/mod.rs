@@ -19,6 +19,7 @@
 pub(super) mod model;
 mod mrg;
 mod ns3;
+mod ns3_filter;
 
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,

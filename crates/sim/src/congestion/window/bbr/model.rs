@@ -22,11 +22,6 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// Forgets everything but this.
-    pub fn reset(&mut self, round: u64, rate: u64) {
-        self.best = [(round, rate); 3];
-    }
-
     /// Takes in a sample of a round, to be the most of so many.
     pub fn update(&mut self, round: u64, rate: u64, rounds: u64) {
         let sample = (round, rate);

@@ -4,7 +4,8 @@
 //!
 //! - RTprop is the least *smoothed* time. A sample of the delivery rate that is not valid leaves the one before in force, and
 //!   rounds end by it.
-//! - The bandwidth filter begins with what the first window makes of the handshake's time, which the first sample replaces.
+//! - The bandwidth filter begins with what the first window makes of the handshake's time, which the first sample replaces; it
+//!   tells samples apart by their rates (ns3_filter.rs).
 //! - Recovery begins with what is in flight and a segment, or what was just delivered, and conserves packets for a round. Its
 //!   end restores the window, but the transport then sets it to the threshold, which is a BDP from Drain on. Windows are
 //!   32 bits: without a threshold the sum with what was delivered wraps.
@@ -13,8 +14,8 @@
 //!
 //! Source: ns-3.35, TcpBbr (behaviour, as read; no code).
 
-use super::model::MaxFilter;
 use super::mrg::Mrg32k3a;
+use super::ns3_filter::Ns3Filter;
 use super::{BbrParameters, CWND_GAIN, CYCLE, FULL_GROWTH, FULL_ROUNDS, LEAST_SEGMENTS, Mode};
 use crate::congestion::window::{Acked, Change, CongestionWindow, State};
 use crate::units::{Rate, Time};
@@ -31,9 +32,7 @@ const DRAWS: (u32, u64, u64) = (2022, (1 << 63) + 4, 1205);
 /// State of one flow.
 pub struct Ns3Bbr {
     p: BbrParameters,
-    filter: MaxFilter,
-    /// What the filter began with: a sample takes its place, also a lower one.
-    nominal: u64,
+    filter: Ns3Filter,
     mode: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
@@ -69,8 +68,7 @@ impl Ns3Bbr {
     pub fn new(p: &BbrParameters, initial: u64) -> Ns3Bbr {
         Ns3Bbr {
             p: *p,
-            filter: MaxFilter::default(),
-            nominal: 0,
+            filter: Ns3Filter::default(),
             mode: Mode::Startup,
             pacing_gain: p.high_gain,
             cwnd_gain: p.high_gain,
@@ -108,10 +106,9 @@ impl Ns3Bbr {
         self.epoch = change.now;
         self.prior_cwnd = window.cwnd;
         let ms = change.rtt.map_or(1, |rtt| (rtt.ns() / 1_000_000).max(1));
-        self.nominal = window.cwnd * 8_000 / ms;
-        self.filter.reset(0, self.nominal);
-        let rate = Rate((self.pacing_gain * self.nominal as f64) as u64);
-        window.pacing = Some(rate);
+        let nominal = window.cwnd * 8_000 / ms;
+        self.filter = Ns3Filter::new(BANDWIDTH_ROUNDS, nominal);
+        window.pacing = Some(Rate((self.pacing_gain * nominal as f64) as u64));
     }
 
     pub fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
@@ -140,10 +137,7 @@ impl Ns3Bbr {
             self.conserves = false;
         }
         if rate >= self.filter.get() || !ack.rate.app_limited {
-            match self.filter.get() == self.nominal {
-                true => self.filter.reset(self.rounds, rate),
-                false => self.filter.update(self.rounds, rate, BANDWIDTH_ROUNDS),
-            }
+            self.filter.update(self.rounds, rate);
         }
     }
 

@@ -3,7 +3,9 @@
 use super::*;
 use crate::config::Reactions;
 use crate::congestion::window::State;
+use crate::transport::rdma::nic::Nic;
 use crate::transport::tcp::scoreboard::Scoreboard;
+use crate::units::Rate;
 
 const MSS: u64 = 1440;
 
@@ -172,4 +174,47 @@ fn a_second_answer_to_the_syn_is_a_new_start_of_the_window_that_sends_nothing() 
     c.answered_again(&config);
     assert_eq!((c.window.cwnd, c.window.ssthresh), (10 * MSS, crate::congestion::window::NO_THRESHOLD));
     assert_eq!(sent(&mut c), [0u64; 0]);
+}
+
+/// Whether a segment counts as limited by the application, which has sent all it had and then writes on: 1440 bytes in 5 ms, in
+/// messages of so many.
+fn is_limited_by_messages(message: u32) -> bool {
+    let mut config = config("bbr", Profile::Ns3_35);
+    config.application.rate = Some(Rate(2_304_000));
+    config.application.message = message;
+    let mut c = connection(u64::MAX / 4, &config);
+    let mut nic = Nic::default();
+    c.gate = nic.add(0, ms(0), 1);
+    sent(&mut c);
+    c.update_gate(&mut nic, ms(20), &config);
+    assert!(c.board.pipe() < c.window.cwnd);
+    c.take(ms(30), &config).expect("a segment");
+    let (number, segment) = (c.board.next_number() - 1, *c.board.front().unwrap());
+    let rates = c.rates.as_mut().unwrap();
+    rates.arrived(number, &segment, ms(50));
+    rates.sample(0, ms(50), ms(20)).app_limited
+}
+
+#[test]
+fn an_application_that_writes_whole_segments_never_limits_a_sample() {
+    assert_eq!([720, 1440, 2880].map(is_limited_by_messages), [true, false, false]);
+}
+
+#[test]
+fn the_timeout_runs_on_while_a_pacer_holds_back_what_was_written() {
+    let config = config("bbr", Profile::Ns3_35);
+    let deadline = |size| {
+        let mut c = connection(size, &config);
+        assert_eq!(sent(&mut c).len(), 10);
+        c.due = ms(500);
+        c.acknowledge(&ack(10, (0, 0)), ms(40), &config);
+        assert_eq!(c.board.outstanding(), 0);
+        let after = c.alarm.deadline;
+        c.take(ms(500), &config);
+        (after, c.alarm.deadline)
+    };
+    // A second from the acknowledgement, not from what is sent next.
+    assert_eq!(deadline(11 * MSS), (ms(1040), ms(1040)));
+    // Nothing is left.
+    assert_eq!(deadline(10 * MSS).0, Time::MAX);
 }
