@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 
@@ -125,8 +126,14 @@ def test_interrupting_a_cell_ends_the_run_and_leaves_its_folder(ipython, tmp_pat
         "topology": {"kind": "star", "hosts": 8},
         "workload": [{"kind": "poisson", "load": 0.8, "duration": "10s"}],
     }
-    end = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
-    end.start()
+
+    def interrupt_once_it_shows_progress():
+        late = time.monotonic() + 60
+        while not ipython.told and time.monotonic() < late:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_once_it_shows_progress, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         weftline.run(scenario, out=tmp_path / "r")
     assert weftline.Run.open(tmp_path / "r").summary["status"] == "interrupted"
