@@ -133,6 +133,8 @@ def test_interrupting_a_cell_ends_the_run_and_leaves_its_folder(ipython, tmp_pat
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # It may be ignored where tests run in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt_once_it_shows_progress, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         weftline.run(scenario, out=tmp_path / "r")
