@@ -8,7 +8,6 @@
 //! mark).
 
 mod connections;
-mod hashes;
 mod options;
 mod tokens;
 

@@ -6,7 +6,9 @@
 //!
 //! Source: RFC 6824 §3.1 and §3.2, RFC 8684 §3.1 and §3.2; FIPS 180-4 for the hashes, RFC 2104 for HMAC.
 
-use super::hashes::{SHA1, SHA256, last_block, sha1, sha256};
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
 
 /// Of MPTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,51 +29,37 @@ impl Version {
 
 /// The token of whoever has this key.
 pub fn token(version: Version, key: u64) -> u32 {
+    let key = key.to_be_bytes();
     match version {
-        Version::V0 => sha1(SHA1, &last_block(&halves(key), 8))[0],
-        Version::V1 => sha256(SHA256, &last_block(&halves(key), 8))[0],
+        Version::V0 => word(&Sha1::digest(key)),
+        Version::V1 => word(&Sha256::digest(key)),
     }
 }
 
 /// The initial data sequence number of whoever has this key.
 pub fn initial_sequence(version: Version, key: u64) -> u64 {
-    let block = last_block(&halves(key), 8);
-    let (high, low) = match version {
-        Version::V0 => {
-            let hash = sha1(SHA1, &block);
-            (hash[3], hash[4])
-        }
-        Version::V1 => {
-            let hash = sha256(SHA256, &block);
-            (hash[6], hash[7])
-        }
-    };
-    u64::from(high) << 32 | u64::from(low)
+    let key = key.to_be_bytes();
+    match version {
+        Version::V0 => last_words(&Sha1::digest(key)),
+        Version::V1 => last_words(&Sha256::digest(key)),
+    }
 }
 
 /// The code of the end whose key and nonce stand first.
 pub fn proof(version: Version, keys: [u64; 2], nonces: [u32; 2]) -> [u32; 5] {
-    let (first, second) = (halves(keys[0]), halves(keys[1]));
-    let pad = |byte: u32| {
-        let mut block = [byte; 16];
-        for (word, key) in block.iter_mut().zip(first.into_iter().chain(second)) {
-            *word ^= key;
-        }
-        block
-    };
-    let (inner, outer) = (pad(0x3636_3636), pad(0x5c5c_5c5c));
-    // A padded key of 64 bytes, then the nonces; then the same with what came out.
+    let key = (u128::from(keys[0]) << 64 | u128::from(keys[1])).to_be_bytes();
+    let message = (u64::from(nonces[0]) << 32 | u64::from(nonces[1])).to_be_bytes();
     match version {
-        Version::V0 => {
-            let hash = sha1(sha1(SHA1, &inner), &last_block(&nonces, 72));
-            sha1(sha1(SHA1, &outer), &last_block(&hash, 84))
-        }
-        Version::V1 => {
-            let hash = sha256(sha256(SHA256, &inner), &last_block(&nonces, 72));
-            let hash = sha256(sha256(SHA256, &outer), &last_block(&hash, 96));
-            std::array::from_fn(|at| hash[at])
-        }
+        Version::V0 => first_words(&code::<Hmac<Sha1>>(&key, &message)),
+        Version::V1 => first_words(&code::<Hmac<Sha256>>(&key, &message)),
     }
+}
+
+fn code<M: Mac + KeyInit>(key: &[u8; 16], message: &[u8]) -> impl AsRef<[u8]> {
+    let mut mac =
+        <M as KeyInit>::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+    mac.update(message);
+    mac.finalize().into_bytes()
 }
 
 /// The first 64 bits of a code, which the answer to a join has.
@@ -79,8 +67,20 @@ pub fn short(proof: [u32; 5]) -> u64 {
     u64::from(proof[0]) << 32 | u64::from(proof[1])
 }
 
-fn halves(key: u64) -> [u32; 2] {
-    [(key >> 32) as u32, key as u32]
+/// The first 32 bits of a hash.
+fn word(bytes: &[u8]) -> u32 {
+    bytes[..4].iter().fold(0, |word, &byte| word << 8 | u32::from(byte))
+}
+
+/// The last 64.
+fn last_words(bytes: &[u8]) -> u64 {
+    let low = bytes.len() - 4;
+    u64::from(word(&bytes[low - 4..])) << 32 | u64::from(word(&bytes[low..]))
+}
+
+/// The first 160.
+fn first_words(bytes: &impl AsRef<[u8]>) -> [u32; 5] {
+    std::array::from_fn(|at| word(&bytes.as_ref()[4 * at..]))
 }
 
 #[cfg(test)]
