@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -27,12 +28,11 @@ class Chromium:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
 
-        # What pipes the browser expects at 3 and 4, whatever numbers ours have.
+        # The browser reads from 3 and writes to 4, whatever numbers ours have: copied first to free numbers above both.
         def place() -> None:
-            os.dup2(to_browser, 30)
-            os.dup2(from_browser, 31)
-            os.dup2(30, 3)
-            os.dup2(31, 4)
+            read, write = (fcntl.fcntl(end, fcntl.F_DUPFD, 5) for end in (to_browser, from_browser))
+            os.dup2(read, 3)
+            os.dup2(write, 4)
 
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"]
         flags += ["--no-first-run", "--disable-background-networking", "--disable-component-update"]
