@@ -28,7 +28,7 @@ class Chromium:
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
 
-        # The browser reads from 3 and writes to 4, whatever numbers ours have: copied first to free numbers above both.
+        # The browser reads from 3 and writes to 4; ours may be those very numbers, so first to others.
         def place() -> None:
             read, write = (fcntl.fcntl(end, fcntl.F_DUPFD, 5) for end in (to_browser, from_browser))
             os.dup2(read, 3)
