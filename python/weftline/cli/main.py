@@ -238,7 +238,23 @@ def _output_options(command: argparse.ArgumentParser) -> None:
 
 def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "experiment", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="every experiment that the ledger of claims names, then the ledger; goes on where it stopped",
+    )
+    command.add_argument(
+        "--skip",
+        action="append",
+        metavar="EXPERIMENT",
+        help="with --all: leave one out; may be given several times",
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --all: say what is left and how long it takes, run nothing",
     )
     command.add_argument(
         "--full", action="store_true", help="the published size instead of the small default"
@@ -253,7 +269,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
     command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
     command.add_argument(
-        "--out", metavar="DIR", help="folder for points and page (default out/experiments/NAME)"
+        "--out",
+        metavar="DIR",
+        help="folder for points and page (default out/experiments/NAME; with --all out)",
     )
     command.add_argument(
         "--only",
