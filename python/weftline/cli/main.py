@@ -26,6 +26,7 @@ KINDS = (
     "topologies",
     "workloads",
     "experiments",
+    "claims",
 )
 
 
@@ -462,9 +463,13 @@ def _list(options: argparse.Namespace) -> int:
     if options.kind is not None and options.kind not in KINDS:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
-    names = json.loads(_native.names()) if options.kind != "experiments" else {}
+    names = json.loads(_native.names()) if options.kind not in ("experiments", "claims") else {}
     if options.kind in (None, "experiments"):
         names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind == "claims":
+        from weftline.reproduce import ledger
+
+        names["claims"] = [{"name": row.id, "help": row.claim} for row in ledger.load().rows]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
         _print_json({kind: names.get(kind, []) for kind in shown})

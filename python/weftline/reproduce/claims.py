@@ -12,7 +12,7 @@
 the same way from the published curves where there are any, else it is what the claim says.
 
 Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
-ratios seed by seed. A claim holds or not by its number alone.
+ratios seed by seed. A claim holds or not by its number alone; it is decided where the interval says the same.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Verdict:
     """The same for programs."""
     interval: tuple[float, float] | None = None
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
+    decided: bool | None = None
+    """Whether it holds, None where the interval reaches over a bound."""
 
     @property
     def said(self) -> str:
@@ -89,14 +91,16 @@ def verdict(
     interval: tuple[float, float] | None = None,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
+    holds = None if measured is None else _within(claim, measured)
     return Verdict(
         text=claim["text"],
         measured=measured,
         published=published,
         bound=_bound(claim, write),
-        holds=None if measured is None else _within(claim, measured),
+        holds=holds,
         write=write,
         interval=interval,
+        decided=None if interval and not _on_one_side(claim, interval) else holds,
     )
 
 
@@ -111,7 +115,7 @@ def table(verdicts: Sequence[Verdict]) -> Table:
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
-    names = ("text", "measured", "interval", "said", "published", "bound", "holds")
+    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
     found = {name: getattr(verdict, name) for name in names}
     return found | ({"places": verdict.places} if verdict.places else {})
 
@@ -209,6 +213,14 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
 def _within(claim: dict, value: float) -> bool:
     below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
     return above < value < below and value <= claim.get("most", math.inf)
+
+
+def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
+    """Whether no bound lies within an interval."""
+    bounds = [claim[key] for key in ("below", "above") if key in claim]
+    reached = claim.get("most", math.inf)
+    low, high = interval
+    return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
 
 def _bound(claim: dict, write: Callable[[float | None], str]) -> str:

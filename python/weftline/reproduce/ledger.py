@@ -14,8 +14,9 @@
                             why         how to read the answer
 
 A row's verdict follows from its experiment's claims: confirmed when all hold, not confirmed when none does,
-partly when some do, or when `at_most` says that they are weaker than the statement. It is open where nothing
-could be decided at the size that was run, and not run without results.
+partly when some do, or when `at_most` says that they are weaker than the statement. A claim whose interval
+over seeds reaches over its bound decides nothing. A row is open where nothing was decided at the size that
+was run, and not run without results.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def judge(row: Row, results: Results) -> Judged:
 
 
 def _verdict(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
-    decided = [claim["holds"] for claim in found if claim.get("holds") is not None]
+    decided = [claim["decided"] for claim in found if claim.get("decided") is not None]
     if not decided:
         return OPEN
     if not all(decided):
@@ -243,7 +244,7 @@ def _ours(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
         text = f"{ordered[0]['said']} … {ordered[-1]['said']}"
     if len(row.claims) == 1:
         return text
-    return f"{text}; {sum(claim.get('holds') is True for claim in found)} of {len(row.claims)} hold"
+    return f"{text}; {sum(claim.get('decided') is True for claim in found)} of {len(row.claims)} hold"
 
 
 def judged(ledger: Ledger, results: Results) -> list[tuple[Source, list[Judged]]]:

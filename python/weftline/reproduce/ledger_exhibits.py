@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weftline.reproduce import ledger
 from weftline.reproduce.ledger import Judged, Ledger, Results, Source
@@ -40,31 +41,49 @@ def cells(one: Judged) -> list[str]:
     return [f"{row.claim} ({row.at})", row.published or "–", one.ours, one.verdict, row.experiment, read]
 
 
-def markdown(found: Found, results: Results, *, failed: bool = True) -> str:
+def markdown(book: Ledger, found: Found, results: Results) -> str:
     """Return the whole as Markdown below a heading: how many, a table for each source, what was run."""
     said = [_table(summary(found))]
     for (source, _), table in zip(found, tables(found), strict=True):
         said += [f"## {source.name}", f"{source.title}.", _table(table, bold=ledger.VERDICTS)]
-    said += ["## What was run", _table(runs(results))]
+    said += ["## Every bound", _table(bounds(found))]
+    said += ["## What was run", _table(runs(book, results))]
     lost = [f"- `{name}`: {why}" for name, result in results.items() for why in _failures(result)]
-    if lost and failed:
+    if lost:
         said += ["## What failed", "\n".join(lost)]
     return "\n\n".join(said) + "\n"
 
 
-def runs(results: Results) -> Table:
-    """Return what was run of each experiment, when, with which version."""
+def bounds(found: Found) -> Table:
+    """Return every bound that answers a row, by experiment, each once."""
+    judged = [one for _, listed in found for one in listed]
+    known = {(one.row.experiment, claim["text"]): claim for one in judged for claim in one.claims}
     rows = [
-        [
-            name,
-            str(result.get("size", "")),
-            str(result.get("weftline", "?")),
-            str(result.get("date", "?")),
-            f"{len(result.get('failed', {}))} failed" if result.get("failed") else "",
-        ]
-        for name, result in sorted(results.items())
+        [experiment, text, claim["said"], claim["bound"], _word(claim)]
+        for (experiment, text), claim in sorted(known.items(), key=lambda item: item[0][0])
     ]
-    return Table(["experiment", "size", "weftline", "date", ""], rows, left=5)
+    return Table(["experiment", "bound", "ours", "expected", ""], rows, left=5)
+
+
+def _word(claim: Mapping[str, Any]) -> str:
+    if claim.get("holds") is None:
+        return "not decided"
+    word = "holds" if claim["holds"] else "differs"
+    return word if claim.get("decided") is not None else f"{word}, within chance"
+
+
+def runs(book: Ledger, results: Results) -> Table:
+    """Return what was run of each experiment, when, with which version, and what was not."""
+    rows = []
+    for name in book.experiments:
+        result = results.get(name)
+        if result is None:
+            rows.append([name, "not run", "–", "–", "–"])
+            continue
+        lost = len(result.get("failed", {}))
+        said = [str(result.get(key, "?")) for key in ("size", "weftline", "date")]
+        rows.append([name, *said, f"{lost} failed" if lost else "–"])
+    return Table(["experiment", "size", "weftline", "date", "points"], rows, left=5)
 
 
 def _failures(result: dict) -> list[str]:

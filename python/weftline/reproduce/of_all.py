@@ -68,29 +68,24 @@ def command(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit status."""
     _check(options)
     book = ledger.load()
-    names = _wanted(book, options.skip or [])
+    skipped = _skipped(book, options.skip or [])
     out = Path(options.out or "out")
     folder = out / "ledger"
     try:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-    tasks = [task(name, out, full=options.full) for name in names]
+    tasks = [task(name, out, full=options.full) for name in book.experiments]
+    wanted = [one for one in tasks if one.experiment.name not in skipped]
     quiet = options.quiet or options.json
-    waiting = [one for one in tasks if one.kept() is None]
+    waiting = [one for one in wanted if one.kept() is None]
     if options.dry_run or not quiet:
         try:
             left = _left(waiting, ProgressLine(quiet=quiet))
         except KeyboardInterrupt:
             print(GOING_ON, file=sys.stderr)
             return 1
-        jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
-        if not (options.dry_run and options.json):
-            print(_announcement(tasks, waiting, left, jobs))
-        else:
-            print(
-                json.dumps({"experiments": names, "left": [t.experiment.name for t in waiting], **vars(left)})
-            )
+        _announce(wanted, waiting, left, options)
     if options.dry_run:
         return 0
     interrupted = not _run(waiting, options)
@@ -117,12 +112,12 @@ def _check(options: argparse.Namespace) -> None:
             raise InputError(f"--{name}: is about one experiment; expected its name instead of --all")
 
 
-def _wanted(book: ledger.Ledger, skip: list[str]) -> list[str]:
-    for name in skip:
+def _skipped(book: ledger.Ledger, names: list[str]) -> list[str]:
+    for name in names:
         if name not in book.experiments:
             hint = nearest(name, book.experiments)
             raise InputError(f"--skip {name}: not in the ledger; {hint}known: {', '.join(book.experiments)}")
-    return [name for name in book.experiments if name not in skip]
+    return names
 
 
 def task(name: str, out: Path, *, full: bool) -> Task:
@@ -180,17 +175,24 @@ def _points(one: Task) -> tuple[list[Point], int]:
     return list({p.recorded.folder: p.recorded for p in points if p.recorded}.values()), len(points)
 
 
-def _announcement(tasks: list[Task], waiting: list[Task], left: Left, jobs: int) -> str:
-    text = f"{len(tasks)} experiments of the ledger"
-    if len(waiting) < len(tasks):
-        text += f"; {len(tasks) - len(waiting)} are there already"
+def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:
+    """Say what is left and how long it takes."""
+    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
+    if options.json:
+        names = [one.experiment.name for one in waiting]
+        about = {"experiments": names, **vars(left), "jobs": jobs}
+        print(json.dumps(about, indent=2))
+        return
+    text = f"{len(wanted)} experiments of the ledger"
+    if len(waiting) < len(wanted):
+        text += f"; {len(wanted) - len(waiting)} are there already"
     parts = []
     if left.runs:
         time = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
         parts.append(f"{left.runs} runs, about {time} with {jobs} at a time")
     if left.trials:
-        parts.append(f"{left.trials} points of trials, a few minutes at the small size")
-    return f"{text}; left: {' and '.join(parts)}" if parts else text
+        parts.append(f"{left.trials} points of trials, whose time is not known ahead")
+    print(f"{text}; left: {' and '.join(parts)}" if parts else text)
 
 
 def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
@@ -254,12 +256,13 @@ def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse
     found = ledger.judged(book, results)
     about = ledger_exhibits.as_json(book, found, results)
     _write(folder / "ledger.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "ledger.md", f"# Claims\n\n{ledger_exhibits.markdown(found, results)}")
+    _write(folder / "ledger.md", f"# Claims\n\n{ledger_exhibits.markdown(book, found, results)}")
     sections = [Section(tables=[ledger_exhibits.summary(found)])]
     for (source, _), table in zip(found, ledger_exhibits.tables(found), strict=True):
         table.title = ""
         sections.append(Section(title=source.name, text=source.title, tables=[table]))
-    sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(results)]))
+    sections.append(Section(title="Every bound", tables=[ledger_exhibits.bounds(found)]))
+    sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(book, results)]))
     versions = [("weftline", _native.version()), ("ledger", book.path.name)]
     written = page.write(
         folder / "ledger.html",
