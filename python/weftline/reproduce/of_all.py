@@ -90,8 +90,6 @@ def command(options: argparse.Namespace) -> int:
         return 0
     interrupted = not _run(waiting, options)
     status = _end(book, tasks, folder, options)
-    if interrupted:
-        print(GOING_ON, file=sys.stderr)
     return 1 if interrupted else status
 
 
@@ -203,6 +201,7 @@ def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
         try:
             result = _result(one, options)
         except KeyboardInterrupt:
+            print(GOING_ON, file=sys.stderr)
             return False
         if result is None:
             return False
@@ -217,11 +216,10 @@ def _result(one: Task, options: argparse.Namespace) -> dict | None:
     """Run an experiment and return what it came to, its error too; None when interrupted."""
     from weftline.reproduce import reproduction
 
-    how = argparse.Namespace(
-        jobs=options.jobs, threads=options.threads, quiet=options.quiet, json=options.json
-    )
+    asked = ("jobs", "threads", "on", "quiet", "json")
+    how = argparse.Namespace(**{name: getattr(options, name) for name in asked})
     if one.experiment.measures_cost:
-        how.jobs, how.threads = None, 1
+        how.jobs, how.threads, how.on = None, 1, "local"
     try:
         found = reproduction.carry_out(one.experiment, one.size, one.out, {}, how)
         if found is None:
