@@ -8,8 +8,9 @@
     kind = "cost"     on a figure of that kind; see `weftline.cost`
     kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
-`below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
-the same way from the published curves where there are any, else it is what the claim says.
+`below` and `above` are the bounds; `most` is one that may be reached. In a claim of kind "trend" with
+`interval = true` the whole 95 % interval over seeds must keep them. The published number is computed in the
+same way from the published curves where there are any, else it is what the claim says.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.measures.lines import Line, at_share
+from weftline.measures.lines import Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.reproduce import trends
 from weftline.terminal import Table
@@ -40,6 +41,8 @@ class Verdict:
     holds: bool | None
     """None when the number could not be measured."""
     write: Callable[[float | None], str]
+    interval: float | None = None
+    """Half of the 95 % interval over seeds, where there is one."""
     detail: Table | None = None
     """What it came to place by place, of a claim on many."""
     places: list[dict] = field(default_factory=list)
@@ -50,13 +53,19 @@ class Verdict:
         """PASS, DIFFERS, or a dash."""
         return "–" if self.holds is None else "PASS" if self.holds else "DIFFERS"
 
+    @property
+    def found(self) -> str:
+        """The number, with its interval if it has one."""
+        return self.write(self.measured) + ("" if self.interval is None else f" ±{self.write(self.interval)}")
+
 
 def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
     """Check one claim against the lines of its panel and the published values of that panel."""
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
-        measured, write = _trend(claim, lines)
-        return verdict(claim, measured, write, published=claim.get("published"))
+        mean, write = _trend(claim, lines)
+        measured, half = (mean.value, mean.interval) if mean else (None, None)
+        return verdict(claim, measured, write, published=claim.get("published"), interval=half)
     if claim.get("kind", "metric") == "curve":
         measured, said = _curve(claim, by_label, published)
         write = quantities.digits
@@ -67,22 +76,32 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
 
 
 def verdict(
-    claim: dict, measured: float | None, write: Callable, *, published: float | None = None
+    claim: dict,
+    measured: float | None,
+    write: Callable,
+    *,
+    published: float | None = None,
+    interval: float | None = None,
 ) -> Verdict:
-    """Return what a number, None where there is none, says about a claim."""
+    """Return what a number, None where there is none, says about a claim.
+
+    `interval` is half of its 95 % one over seeds.
+    """
+    reach = interval or 0.0 if claim.get("interval") else 0.0
     return Verdict(
         text=claim["text"],
         measured=measured,
         published=published,
         bound=_bound(claim, write),
-        holds=None if measured is None else _within(claim, measured),
+        holds=None if measured is None else all(_within(claim, measured + way * reach) for way in (-1, 1)),
         write=write,
+        interval=interval,
     )
 
 
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
-    rows = [[v.text, v.word, v.write(v.measured), v.bound, v.write(v.published)] for v in verdicts]
+    rows = [[v.text, v.word, v.found, v.bound, v.write(v.published)] for v in verdicts]
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in verdicts):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
@@ -93,7 +112,8 @@ def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
     names = ("text", "measured", "published", "bound", "holds")
     found = {name: getattr(verdict, name) for name in names}
-    return found | ({"places": verdict.places} if verdict.places else {})
+    more = {"interval": verdict.interval, "places": verdict.places}
+    return found | {name: value for name, value in more.items() if value}
 
 
 def _curve(
@@ -157,16 +177,14 @@ def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable
     return ratio, quantities.digits
 
 
-def _trend(claim: dict, lines: Sequence[Line]) -> tuple[float | None, Callable]:
+def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
     name, at = claim["metric"], claim["at"]
     by_place = {(line.label, line.place): line for line in lines}
     mine = by_place.get((claim["line"], at))
     if "against" not in claim and "against_at" not in claim:
-        value = mine.metric(name) if mine else None
-        return (value.value if value else None), metric(name).text
+        return (mine.metric(name) if mine else None), metric(name).text
     other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
-    found = trends.ratio(mine, other, name)
-    return (found.value if found else None), quantities.digits
+    return trends.ratio(mine, other, name), quantities.digits
 
 
 def _within(claim: dict, value: float) -> bool:
