@@ -91,7 +91,8 @@ def verdict(
     interval: tuple[float, float] | None = None,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
-    holds = None if measured is None else _within(claim, measured)
+    whole = interval if interval and claim.get("interval") else (measured,)
+    holds = None if measured is None else all(_within(claim, value) for value in whole)
     return Verdict(
         text=claim["text"],
         measured=measured,
