@@ -380,6 +380,12 @@ def test_stored_results_are_of_experiments_of_the_ledger():
     assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
 
 
+def test_rows_that_are_not_confirmed_say_why():
+    found = ledger.judged(shipped(), page_maker().stored())
+    bare = (ledger.PARTLY, ledger.NOT, ledger.OPEN)
+    assert [one.row.id for _, rows in found for one in rows if one.verdict in bare and not one.row.why] == []
+
+
 def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
     made = page_maker()
     main(["reproduce", "first", "--json"])
