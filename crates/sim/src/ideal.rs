@@ -114,9 +114,9 @@ impl Train {
 
 /// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
 fn reaches(line: &Line, start: Time, bytes: u64, compat: Compat) -> Arrival {
-    let whole = line.transmission_time(bytes, compat);
+    let (whole, to_head) = line.times(bytes, compat);
     let after = |time| start.saturating_add(time).saturating_add(line.delay);
-    Arrival { head: after(line.time_to_head(bytes, whole, compat)), tail: after(whole) }
+    Arrival { head: after(to_head), tail: after(whole) }
 }
 
 /// Base RTT (a full payload in one direction) and all bytes with plain headers at the slowest link, in whole ns.
@@ -139,7 +139,7 @@ fn hpcc(path: &[&Side], framing: &Framing, size: u64) -> Time {
 fn phost(path: &[&Side], size: u64) -> Time {
     let packets = size.div_ceil(1460);
     let host = path[0].line.rate;
-    let cut_through = path[0].line.cuts_through > 0;
+    let cut_through = path[0].line.cuts_through();
     let delays: u64 = path.iter().map(|side| 2 * side.line.delay.0).sum();
     let at_host = if cut_through { 1500 * packets + 40 + 80 } else { 1500 * (packets + 1) + 80 };
     let inner_bytes = if cut_through { 80 } else { 1540 };

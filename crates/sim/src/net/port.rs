@@ -46,6 +46,9 @@ pub struct Port {
 const _: () = assert!(std::mem::offset_of!(Port, busy_until) == 64);
 const _: () = assert!(std::mem::offset_of!(Port, queue) + 16 <= 128);
 
+/// More bytes than any packet has.
+const ALL: u32 = u32::MAX;
+
 /// One direction of a link, as packets cross it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -55,8 +58,8 @@ pub struct Line {
     ps_per_byte: u64,
     /// Propagation delay.
     pub delay: Time,
-    /// The far end forwards a packet once this many bytes of it have arrived (cut-through); 0: once all have.
-    pub cuts_through: u16,
+    /// The far end forwards a packet once this many bytes of it have arrived (cut-through), or all of fewer.
+    head: u32,
     /// Switches forward without waiting for the tail ([`Forwarding::IdealCutThrough`]).
     pub ideal: bool,
     /// Transmission times are cut to whole nanoseconds.
@@ -64,8 +67,10 @@ pub struct Line {
 }
 
 impl Line {
+    /// A line towards a node that forwards a packet once `cuts_through` bytes of it have come; 0: once all have.
     pub fn new(rate: Rate, delay: Time, cuts_through: u16) -> Line {
-        let mut line = Line { rate, ps_per_byte: 0, delay, cuts_through, ideal: false, whole_ns: false };
+        let line = Line { rate, ps_per_byte: 0, delay, head: ALL, ideal: false, whole_ns: false };
+        let mut line = line.towards(cuts_through);
         line.set_rate(rate);
         line
     }
@@ -84,7 +89,13 @@ impl Line {
 
     /// The same line towards a node that forwards after so many bytes.
     pub fn towards(self, cuts_through: u16) -> Line {
-        Line { cuts_through, ..self }
+        let head = if cuts_through > 0 { u32::from(cuts_through) } else { ALL };
+        Line { head, ..self }
+    }
+
+    /// The far end forwards packets before all of them has come.
+    pub fn cuts_through(&self) -> bool {
+        self.head < ALL
     }
 
     pub fn set_rate(&mut self, rate: Rate) {
@@ -104,11 +115,21 @@ impl Line {
         }
     }
 
-    /// From the start of a packet's transmission until the far end may forward it; `whole` is its transmission time.
+    /// How long a packet's transmission takes, and how long it takes from its start until the far end may forward the packet.
     #[inline(always)]
-    pub fn time_to_head(&self, bytes: u64, whole: Time, compat: Compat) -> Time {
-        let header = u64::from(self.cuts_through);
-        if header > 0 && header < bytes { self.transmission_time(header, compat) } else { whole }
+    pub fn times(&self, bytes: u64, compat: Compat) -> (Time, Time) {
+        if compat != Compat::None || self.ps_per_byte == 0 {
+            return self.times_by_division(bytes, compat);
+        }
+        // Without a branch: control packets and data come in turns that nobody can guess.
+        let head = bytes.min(u64::from(self.head));
+        (Time(bytes * self.ps_per_byte), Time(head * self.ps_per_byte))
+    }
+
+    #[inline(never)]
+    fn times_by_division(&self, bytes: u64, compat: Compat) -> (Time, Time) {
+        let (whole, head) = (self.transmission_time(bytes, compat), bytes.min(u64::from(self.head)));
+        (whole, if head < bytes { self.transmission_time(head, compat) } else { whole })
     }
 }
 
@@ -161,13 +182,13 @@ impl Port {
     #[inline(always)]
     pub fn launch(&mut self, packet: &mut Packet, now: Time, compat: Compat) -> Time {
         let size = u64::from(packet.size);
-        let whole = self.line.transmission_time(size, compat);
+        let (whole, to_head) = self.line.times(size, compat);
         self.busy_until = now + whole;
         self.bytes_sent += size;
         self.packets_sent += 1;
         packet.generation = self.generation;
         packet.ingress = self.peer_local;
-        now + self.line.time_to_head(size, whole, compat) + self.line.delay
+        now + to_head + self.line.delay
     }
 
     /// The transmitter sends nothing and nothing waits for it to become free.

@@ -427,8 +427,8 @@ fn must_wait_for_tail(
     // Both directions of a link are alike but for who cuts through at the far end.
     let inward = net.ports[port as usize].line.towards(cuts_through);
     let size = u64::from(packet.size);
-    let whole = inward.transmission_time(size, net.compat);
-    let tail = net.now + whole - inward.time_to_head(size, whole, net.compat);
+    let (whole, to_head) = inward.times(size, net.compat);
+    let tail = net.now + whole - to_head;
     let outward = net.ports[out as usize].line.transmission_time(size, net.compat);
     let start = tail.saturating_sub(outward);
     (start > net.now).then_some(start)

@@ -12,15 +12,21 @@ pub struct ClassLists {
     /// Bit c is set while class c holds packets.
     occupied: u8,
     total: u32,
-    bytes: [u32; CLASSES],
-    head: [PacketId; CLASSES],
-    tail: [PacketId; CLASSES],
+    classes: [List; CLASSES],
+}
+
+/// The packets of one class, side by side with what is counted of them: one or two cache lines for all that a packet touches.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    bytes: u32,
+    head: PacketId,
+    tail: PacketId,
 }
 
 impl Default for ClassLists {
     fn default() -> ClassLists {
-        let (head, tail) = ([NONE; CLASSES], [NONE; CLASSES]);
-        ClassLists { occupied: 0, total: 0, bytes: [0; CLASSES], head, tail }
+        let none = List { bytes: 0, head: NONE, tail: NONE };
+        ClassLists { occupied: 0, total: 0, classes: [none; CLASSES] }
     }
 }
 
@@ -32,7 +38,7 @@ impl ClassLists {
         u64::from(self.total)
     }
     pub fn class_bytes(&self, class: u8) -> u64 {
-        u64::from(self.bytes[usize::from(class)])
+        u64::from(self.classes[usize::from(class)].bytes)
     }
 
     #[inline]
@@ -47,14 +53,15 @@ impl ClassLists {
         packet.next = NONE;
         let size = u32::from(packet.size);
         self.total += size;
-        self.bytes[class] += size;
+        let list = &mut self.classes[class];
+        list.bytes += size;
         if self.occupied & (1 << class) == 0 {
             self.occupied |= 1 << class;
-            self.head[class] = id;
+            list.head = id;
         } else {
-            packets[self.tail[class]].next = id;
+            packets[list.tail].next = id;
         }
-        self.tail[class] = id;
+        list.tail = id;
     }
 
     /// Takes the youngest packet of a class that holds one. Walks through the class: it is for full queues, not for every
@@ -62,19 +69,17 @@ impl ClassLists {
     #[cold]
     pub fn pop_last(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
         debug_assert!(self.occupied & (1 << class) != 0);
-        let last = self.tail[class];
-        if self.head[class] == last {
+        let List { head, tail: last, .. } = self.classes[class];
+        if head == last {
             return self.pop(class, packets);
         }
-        let mut before = self.head[class];
+        let mut before = head;
         while packets[before].next != last {
             before = packets[before].next;
         }
         packets[before].next = NONE;
-        self.tail[class] = before;
-        let size = u32::from(packets[last].size);
-        self.total -= size;
-        self.bytes[class] -= size;
+        self.classes[class].tail = before;
+        self.count_out(class, u32::from(packets[last].size));
         last
     }
 
@@ -89,7 +94,7 @@ impl ClassLists {
         if self.occupied & (1 << class) == 0 {
             return None;
         }
-        let (mut before, mut id) = (NONE, self.head[class]);
+        let (mut before, mut id) = (NONE, self.classes[class].head);
         while !may(id, packets) {
             (before, id) = (id, packets[id].next);
             if id == NONE {
@@ -102,11 +107,9 @@ impl ClassLists {
         let next = packets[id].next;
         packets[before].next = next;
         if next == NONE {
-            self.tail[class] = before;
+            self.classes[class].tail = before;
         }
-        let size = u32::from(packets[id].size);
-        self.total -= size;
-        self.bytes[class] -= size;
+        self.count_out(class, u32::from(packets[id].size));
         Some(id)
     }
 
@@ -114,15 +117,20 @@ impl ClassLists {
     #[inline]
     pub fn pop(&mut self, class: usize, packets: &mut PacketSlab) -> PacketId {
         debug_assert!(self.occupied & (1 << class) != 0);
-        let id = self.head[class];
+        let id = self.classes[class].head;
         let packet = &packets[id];
-        let size = u32::from(packet.size);
-        self.total -= size;
-        self.bytes[class] -= size;
-        self.head[class] = packet.next;
+        self.count_out(class, u32::from(packet.size));
+        self.classes[class].head = packet.next;
         if packet.next == NONE {
             self.occupied &= !(1 << class);
         }
         id
+    }
+
+    /// A packet of so many bytes leaves the list of a class.
+    #[inline(always)]
+    fn count_out(&mut self, class: usize, bytes: u32) {
+        self.total -= bytes;
+        self.classes[class].bytes -= bytes;
     }
 }

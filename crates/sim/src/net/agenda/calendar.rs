@@ -15,7 +15,8 @@ use crate::units::Time;
 
 /// Slots of the ring.
 const RING: usize = 128;
-/// The longest slot: the low 32 bits of time tell all those of a ring apart.
+/// The shortest and the longest slot: any time has its number (see [`Slots`]), and time within a slot fits into 32 bits.
+const SHORTEST: u64 = 1 << 7;
 const LONGEST: u64 = 1 << 24;
 /// Parts of time that a slot is dealt out into, as a power of two: without nodes, and at nodes with many events.
 const PARTS: u32 = 6;
@@ -28,12 +29,11 @@ const AHEAD: usize = 6;
 /// The same for a node's own state, of which more is touched.
 const SOON: usize = 1;
 
-const _: () = assert!(RING == u128::BITS as usize && LONGEST * RING as u64 <= 1 << 32);
+const _: () = assert!(RING == u128::BITS as usize && SHORTEST >= 1 << PARTS);
 
 /// Events by slot of time. Time only moves forward.
 pub struct Calendar {
-    /// Time times this, over 2^64, is the number of a slot: slots are as long as asked for, or a little shorter.
-    per: u64,
+    slots: Slots,
     /// The slot at work: its number, its begin, and its end or where it was cut off.
     number: u64,
     start: Time,
@@ -53,6 +53,38 @@ pub struct Calendar {
     ring: [Vec<Waiting>; RING],
     occupied: u128,
     far: EventQueue<Far>,
+}
+
+/// Slots of time, all of one length: a number from 8 to 15 times a power of two, so that a multiplication divides by it.
+#[derive(Debug, Clone, Copy)]
+struct Slots {
+    length: u64,
+    /// The power of two.
+    shift: u32,
+    /// 2^64 over the number, rounded up: exact for what is below 2^60.
+    per: u64,
+}
+
+impl Slots {
+    /// As long as this, or up to an eighth shorter.
+    fn of_length(most: Time) -> Slots {
+        let most = most.0.clamp(SHORTEST, LONGEST);
+        let shift = most.ilog2() - 3;
+        let number = most >> shift;
+        Slots { length: number << shift, shift, per: u64::MAX / number + 1 }
+    }
+
+    /// The slot that a time lies in.
+    #[inline(always)]
+    fn number_of(self, time: Time) -> u64 {
+        ((u128::from(time.0 >> self.shift) * u128::from(self.per)) >> 64) as u64
+    }
+
+    /// The first moment of a slot.
+    #[inline(always)]
+    fn start_of(self, number: u64) -> Time {
+        Time(number.saturating_mul(self.length))
+    }
 }
 
 /// What a slot is dealt out into: one part for each of the first nodes, several spans of time for each of the others.
@@ -76,7 +108,7 @@ impl Parts {
     }
 }
 
-/// An event with its node in place of the high half of its time. In the slot at work the low half counts from its begin.
+/// An event with its node in place of the high half of its time; the low half counts from the begin of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting(u128);
 
@@ -84,10 +116,12 @@ struct Waiting(u128);
 const LAST: Waiting = Waiting(u128::MAX);
 
 impl Waiting {
+    /// In the slot that begins at `start`.
     #[inline(always)]
-    fn new(node: u32, event: Event) -> Waiting {
-        let low_time = event.0 & 0xffff_ffff << 64;
-        Waiting(u128::from(node) << 96 | low_time | u128::from(event.order()))
+    fn new(node: u32, event: Event, start: Time) -> Waiting {
+        let since = event.time().0.wrapping_sub(start.0) as u32;
+        let high = u64::from(node) << 32 | u64::from(since);
+        Waiting(u128::from(high) << 64 | u128::from(event.order()))
     }
 
     #[inline(always)]
@@ -95,16 +129,7 @@ impl Waiting {
         (self.0 >> 96) as u32
     }
 
-    /// The same with the time since `start`, which is not after its own.
-    #[inline(always)]
-    fn since(self, start: Time) -> Waiting {
-        let high = (self.0 >> 64) as u64;
-        let since = (high as u32).wrapping_sub(start.0 as u32);
-        let high = high & 0xffff_ffff_0000_0000 | u64::from(since);
-        Waiting(u128::from(high) << 64 | u128::from(self.0 as u64))
-    }
-
-    /// The event; its time counts from `start`.
+    /// The event, of the slot that begins at `start`.
     #[inline(always)]
     fn event(self, start: Time) -> Event {
         let time = start.0 + u64::from((self.0 >> 64) as u32);
@@ -125,11 +150,11 @@ impl Calendar {
     }
 
     fn new(length: Time, nodes: u32, (quiet, busy): (usize, usize), spans: u32) -> Calendar {
-        let length = length.0.clamp(1 << PARTS, LONGEST);
+        let slots = Slots::of_length(length);
         // The last moment of a slot falls into the last span.
-        let span = (length - 1).ilog2() + 1 - spans;
+        let span = (slots.length - 1).ilog2() + 1 - spans;
         Calendar {
-            per: u64::MAX / length + 1,
+            slots,
             number: 0,
             start: Time::ZERO,
             until: Time::ZERO,
@@ -142,7 +167,7 @@ impl Calendar {
             parts: Parts { quiet: quiet as u32, span, spans },
             ring: std::array::from_fn(|_| Vec::new()),
             occupied: 0,
-            far: EventQueue::new(Time(length)),
+            far: EventQueue::new(Time(slots.length)),
         }
     }
 
@@ -151,21 +176,10 @@ impl Calendar {
         self.nodes != 0
     }
 
-    #[inline(always)]
-    fn number_of(&self, time: Time) -> u64 {
-        ((u128::from(time.0) * u128::from(self.per)) >> 64) as u64
-    }
-
-    /// The first moment of a window.
-    fn start_of(&self, number: u64) -> Time {
-        let start = (u128::from(number) << 64).div_ceil(u128::from(self.per));
-        Time(u64::try_from(start).unwrap_or(u64::MAX))
-    }
-
     /// Adds an event of a node, not earlier than the last one taken out.
     #[inline(always)]
     pub fn push(&mut self, node: u32, event: Event) {
-        let number = self.number_of(event.time());
+        let number = self.slots.number_of(event.time());
         // One comparison for both ends.
         if number.wrapping_sub(self.number + 1) >= RING as u64 - 1 {
             return self.push_outside(node, number, event);
@@ -176,15 +190,18 @@ impl Calendar {
     #[inline(always)]
     fn hang(&mut self, node: u32, number: u64, event: Event) {
         let place = number as usize % RING;
-        self.occupied |= 1 << place;
-        self.ring[place].push(Waiting::new(node & self.nodes, event));
+        let inbox = &mut self.ring[place];
+        if inbox.is_empty() {
+            self.occupied |= 1 << place;
+        }
+        inbox.push(Waiting::new(node & self.nodes, event, self.slots.start_of(number)));
     }
 
     /// What belongs to the slot at work, or is far off.
     #[inline(never)]
     fn push_outside(&mut self, node: u32, number: u64, event: Event) {
         if event.time() < self.until {
-            self.insert(Waiting::new(node & self.nodes, event).since(self.start));
+            self.insert(Waiting::new(node & self.nodes, event, self.start));
         } else if number <= self.number {
             // Behind its cut.
             self.hang(node, number, event);
@@ -261,7 +278,7 @@ impl Calendar {
         if self.order[self.at].node() != LAST.node() {
             return Some(self.start);
         }
-        self.next_number().map(|number| self.start_of(number).max(self.until))
+        self.next_number().map(|number| self.slots.start_of(number).max(self.until))
     }
 
     /// The next slot that may hold something.
@@ -270,7 +287,7 @@ impl Calendar {
         let ahead = self.occupied.rotate_right((self.number % RING as u64) as u32);
         let near = (ahead != 0).then(|| self.number + u64::from(ahead.trailing_zeros()));
         // The queue may name a time that has passed, until it is asked what comes then.
-        let far = self.far.none_before().map(|time| self.number_of(time).max(self.number));
+        let far = self.far.none_before().map(|time| self.slots.number_of(time).max(self.number));
         near.into_iter().chain(far).min()
     }
 
@@ -279,15 +296,15 @@ impl Calendar {
     #[inline(never)]
     fn open_next(&mut self, limit: Time) -> bool {
         let Some(number) = self.next_number() else { return false };
-        let start = self.start_of(number);
+        let start = self.slots.start_of(number);
         if start.max(self.until) >= limit {
             return false;
         }
-        let end = self.start_of(number + 1);
+        let end = self.slots.start_of(number + 1);
         (self.number, self.start, self.until) = (number, start, end.min(limit));
         let place = number as usize % RING;
         while let Some(Far { event, node }) = self.far.pop_before(end) {
-            self.ring[place].push(Waiting::new(node & self.nodes, event));
+            self.ring[place].push(Waiting::new(node & self.nodes, event, start));
         }
         self.occupied &= !(1 << place);
         let mut inbox = std::mem::take(&mut self.ring[place]);
@@ -304,7 +321,7 @@ impl Calendar {
 
     /// Deals the events of a slot out to their parts, and lets each go as far ahead as it must.
     fn put_in_order(&mut self, inbox: &[Waiting]) {
-        let (count, start, parts) = (inbox.len(), self.start, self.parts);
+        let (count, parts) = (inbox.len(), self.parts);
         if self.order.len() < count + AHEAD {
             self.order.resize(2 * (count + AHEAD), LAST);
         }
@@ -314,11 +331,11 @@ impl Calendar {
         let (order, ends, part_of) =
             (&mut self.order[..=count], &mut self.ends[..], &mut self.part_of[..count]);
         if count <= NEAR {
-            order.iter_mut().zip(inbox).for_each(|(place, event)| *place = event.since(start));
+            order[..count].copy_from_slice(inbox);
         } else {
             ends.fill(0);
             for (event, part) in inbox.iter().zip(&mut *part_of) {
-                *part = parts.of(event.since(start));
+                *part = parts.of(*event);
                 ends[*part as usize] += 1;
             }
             let mut sum = 0;
@@ -329,7 +346,7 @@ impl Calendar {
             }
             for (event, part) in inbox.iter().zip(part_of) {
                 let to = &mut ends[*part as usize];
-                order[*to as usize] = event.since(start);
+                order[*to as usize] = *event;
                 *to += 1;
             }
         }
@@ -364,7 +381,7 @@ fn sort_nearly_sorted(order: &mut [Waiting]) {
 /// Takes what comes at `limit` or later out of the events of a slot that begins at `start`.
 #[cold]
 fn cut(inbox: &mut Vec<Waiting>, start: Time, limit: Time) -> Vec<Waiting> {
-    let comes_later = |event: &Waiting| event.since(start).event(start).time() >= limit;
+    let comes_later = |event: &Waiting| event.event(start).time() >= limit;
     let later = inbox.iter().copied().filter(comes_later).collect();
     inbox.retain(|event| !comes_later(event));
     later
@@ -377,6 +394,26 @@ mod tests {
     use crate::engine::random::RandomStream;
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
+
+    #[test]
+    fn every_time_lies_in_the_slot_of_its_number() {
+        let mut random = RandomStream::new(5, "slots");
+        for length in [1, 128, 1000, 196_607, 200_000, 12 << 14, (15 << 20) + 7, u64::MAX] {
+            let slots = Slots::of_length(Time(length));
+            assert!((SHORTEST..=LONGEST).contains(&slots.length));
+            assert!(slots.length <= length.max(SHORTEST) && slots.length > length.min(LONGEST) / 9 * 8);
+            for _ in 0..2000 {
+                let magnitude = random.below(63) + 1;
+                let time = random.below(1 << magnitude);
+                // Also the times around the begin of its slot, and the last of all.
+                let begin = time - time % slots.length;
+                for time in [time, begin, begin.saturating_sub(1), u64::MAX - time] {
+                    assert_eq!(slots.number_of(Time(time)), time / slots.length, "{length}");
+                }
+                assert_eq!(slots.start_of(time / slots.length), Time(begin));
+            }
+        }
+    }
 
     /// Against a heap, in steps of any length, with delays from zero to far beyond the ring.
     #[test]
