@@ -189,8 +189,8 @@ pub fn reservoir_acts(word: Word, hop: u32) -> bool {
 
 /// floor(2^32 / hop): what g must be below.
 #[inline]
-pub(crate) fn reservoir_threshold(hop: u32) -> u64 {
-    RESERVOIR[hop.min(MAX_HOPS) as usize]
+pub(crate) const fn reservoir_threshold(hop: u32) -> u64 {
+    RESERVOIR[if hop < MAX_HOPS { hop } else { MAX_HOPS } as usize]
 }
 
 /// The hop of `hops` whose value survives reservoir sampling: the last that acted.

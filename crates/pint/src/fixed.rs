@@ -105,15 +105,14 @@ pub(crate) static POWERS: Parabolas = Parabolas::through(power_points(), false);
 #[inline]
 pub fn log2(v: u64) -> u64 {
     let v = v.max(1);
-    let above = v.leading_zeros();
-    let exponent = u64::from(63 - above);
+    let exponent = v.ilog2();
     // The 32 bits after the highest one.
-    let fraction = (v << above) << 1 >> 32;
+    let fraction = (v << (63 - exponent)) << 1 >> 32;
     let (interval, t) = ((fraction >> 24) as usize, fraction & 0xff_ffff);
     let end = LOGARITHMS.ends[interval];
     let bend = u64::from(LOGARITHMS.bends[interval]);
     let slope = LOGARITHMS.slopes[interval] - ((bend * t) >> 24);
-    (exponent << 32) + end + ((slope * t) >> 32)
+    (u64::from(exponent) << 32) + end + ((slope * t) >> 32)
 }
 
 /// 2^x for x from 0 to 1 in units of 2^-32: from 2^32 to 2^33, in units of 2^-32, within 2^-30; never falls as x grows.

@@ -131,7 +131,13 @@ impl Word {
     /// g of a hop whose salt is kept.
     #[inline]
     pub const fn hop_of(self, hop: HopSalt) -> u32 {
-        (fold(self.0.wrapping_add(hop.0)) >> 32) as u32
+        (self.hop_word(hop) >> 32) as u32
+    }
+
+    /// The word whose upper half is g, for one who compares it with a threshold that is as wide.
+    #[inline]
+    pub(crate) const fn hop_word(self, hop: HopSalt) -> u64 {
+        fold(self.0.wrapping_add(hop.0))
     }
 
     /// The `n`-th pseudo-random word; bit i of it belongs to one hop.

@@ -161,7 +161,7 @@ impl Approximation {
             (_, Rounding::Value) => None,
             (Scale::Multiplicative(grid), rounding) => {
                 let random = rounding == Rounding::Logarithm;
-                Some(Logarithmic { rate: grid.rate, limit: self.limit() as u32, random })
+                Some(Logarithmic { rate: grid.rate << 12, limit: self.limit() as u32, random })
             }
             _ => None,
         }
@@ -244,9 +244,10 @@ impl Logarithmic {
     /// As [`Approximation::encode_with`].
     #[inline(always)]
     pub(crate) fn encode(self, v: u64, coin: impl FnOnce() -> u32) -> u64 {
-        let position = position(log2(v), self.rate);
-        let coin = if self.random { coin() } else { u32::MAX >> 1 };
-        let code = (position >> 32) + u64::from(coin < position as u32);
+        // In units of 2^-64. Adding the coin's complement carries into the code if the fraction is above the coin.
+        let position = u128::from(log2(v)) * u128::from(self.rate);
+        let up = if self.random { u64::from(!coin()) << 32 } else { 1 << 63 };
+        let code = ((position + u128::from(up)) >> 64) as u64;
         code.min(u64::from(self.limit))
     }
 }

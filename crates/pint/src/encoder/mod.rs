@@ -6,6 +6,7 @@
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (sets), §4.1 to §4.3 (tasks), appendix A.4 (loops).
 
 mod field;
+mod program;
 mod refused;
 mod step;
 mod task;
@@ -17,6 +18,7 @@ pub use task::{Blocks, Task};
 
 use crate::code::{MAX_HOPS, survivor};
 use crate::hash::{Key, Mixed, spread};
+use program::Program;
 use step::{Hop, Operation, Thresholds, task_step};
 
 /// Queries that an encoder may have.
@@ -35,8 +37,8 @@ pub struct Encoder {
     tasks: [Task; MAX_QUERIES],
     /// Of the queries that trace paths by a code that selects by thresholds.
     layers: [Option<Thresholds>; MAX_QUERIES],
-    /// Of each set the cumulative share, its first field and the one after its last; beyond the last set all packets, and no field.
-    sets: [(u32, u16, u16); MAX_SETS],
+    /// Beyond the last set there is one for all other packets, without fields.
+    sets: [Program; MAX_SETS],
     fields: [Field; MAX_FIELDS],
     queries: usize,
     count: usize,
@@ -67,7 +69,7 @@ impl Encoder {
             selector,
             tasks: [Task::Count { threshold: u64::MAX }; MAX_QUERIES],
             layers: [None; MAX_QUERIES],
-            sets: [(1 << 16, 0, 0); MAX_SETS],
+            sets: [Program::NOTHING; MAX_SETS],
             fields: [nothing; MAX_FIELDS],
             queries: tasks.len(),
             count: sets.len(),
@@ -82,42 +84,59 @@ impl Encoder {
             before = set.until;
             let first = place;
             encoder.add_fields(index, set.slots, &mut place)?;
-            encoder.sets[index] = (set.until, first as u16, place as u16);
+            encoder.sets[index] = Program::of(set.until, first, &encoder.fields[first..place]);
         }
         Ok(encoder)
     }
 
     fn add_fields(&mut self, set: usize, slots: &[Slot], place: &mut usize) -> Result<(), Refused> {
         let mut used = 0u64;
-        for slot in slots {
-            let query = slot.query as usize;
-            if query >= self.queries {
-                return Err(Refused::UnknownQuery { set });
-            }
-            let fits =
-                (1..=MAX_COPIES).contains(&slot.copies) && (1..=64).contains(&slot.bits) && slot.offset < 64;
-            if !fits || slot.offset + slot.bits * slot.copies > 64 {
-                return Err(Refused::Width { set });
-            }
-            if !self.tasks[query].fits(slot.bits) {
-                return Err(Refused::Mismatch { set, query });
-            }
-            let operation = Operation::of(&self.tasks[query]);
-            for copy in 0..slot.copies {
-                let key = Key::new(slot.key.0, u64::from(copy));
-                let offset = (slot.offset + copy * slot.bits) as u8;
-                let mask = u64::MAX >> (64 - slot.bits) << offset;
-                let (query, copy, bits) = (slot.query as u8, copy as u8, slot.bits as u8);
-                let copied = u32::from(copy) + 1 < slot.copies;
-                let down = 64 - bits - offset;
-                let field = Field { key, query, copy, offset, bits, copied, down, mask, operation };
-                if used & mask != 0 {
-                    return Err(Refused::Overlap { set });
+        if slots.iter().any(|slot| slot.query as usize >= self.queries) {
+            return Err(Refused::UnknownQuery { set });
+        }
+        for rank in 0..=Operation::LAST_RANK {
+            for slot in slots {
+                let operation = Operation::of(&self.tasks[slot.query as usize]);
+                if operation.rank() == rank {
+                    self.add_slot(set, slot, operation, &mut used, place)?;
                 }
-                used |= mask;
-                *self.fields.get_mut(*place).ok_or(Refused::TooManyFields)? = field;
-                *place += 1;
             }
+        }
+        Ok(())
+    }
+
+    /// A query's copies; `used` are the bits of the set that are taken.
+    fn add_slot(
+        &mut self,
+        set: usize,
+        slot: &Slot,
+        operation: Operation,
+        used: &mut u64,
+        place: &mut usize,
+    ) -> Result<(), Refused> {
+        let query = slot.query as usize;
+        let fits =
+            (1..=MAX_COPIES).contains(&slot.copies) && (1..=64).contains(&slot.bits) && slot.offset < 64;
+        if !fits || slot.offset + slot.bits * slot.copies > 64 {
+            return Err(Refused::Width { set });
+        }
+        if !self.tasks[query].fits(slot.bits) {
+            return Err(Refused::Mismatch { set, query });
+        }
+        for copy in 0..slot.copies {
+            let key = Key::new(slot.key.0, u64::from(copy));
+            let offset = (slot.offset + copy * slot.bits) as u8;
+            let mask = u64::MAX >> (64 - slot.bits) << offset;
+            let (query, copy, bits) = (slot.query as u8, copy as u8, slot.bits as u8);
+            let copied = u32::from(copy) + 1 < slot.copies;
+            let down = 64 - bits - offset;
+            let field = Field { key, query, copy, offset, bits, copied, down, mask, operation };
+            if *used & mask != 0 {
+                return Err(Refused::Overlap { set });
+            }
+            *used |= mask;
+            *self.fields.get_mut(*place).ok_or(Refused::TooManyFields)? = field;
+            *place += 1;
         }
         Ok(())
     }
@@ -137,7 +156,7 @@ impl Encoder {
     #[inline]
     fn set_of(&self, packet: Mixed) -> usize {
         let place = u32::from(self.selector.word_of(packet).share());
-        (0..MAX_SETS).find(|&set| place < self.sets[set].0).unwrap_or(MAX_SETS)
+        self.sets.iter().position(|set| place < set.until).unwrap_or(MAX_SETS)
     }
 
     /// The fields that a packet carries.
@@ -146,10 +165,10 @@ impl Encoder {
         self.set(packet).map_or(&[], |set| self.fields_of(set))
     }
 
-    /// The fields of a set; none if there is no such set.
+    /// The fields of a set, paths first and then samples; none if there is no such set.
     #[inline]
     pub fn fields_of(&self, set: usize) -> &[Field] {
-        self.sets.get(set).map_or(&[], |&(_, first, end)| &self.fields[usize::from(first)..usize::from(end)])
+        self.sets.get(set).map_or(&[], |set| &self.fields[usize::from(set.first)..usize::from(set.end)])
     }
 
     /// The digest after the `hop`-th hop (from 1, which starts from 0 whatever `digest` is; hops beyond [`MAX_HOPS`] count as that one).
@@ -170,7 +189,9 @@ impl Encoder {
     pub fn encode_from(&self, digest: u64, packet: u64, hop: u32, observed: impl Observed) -> (u64, bool) {
         let mixed = Mixed::new(packet);
         let digest = if hop <= 1 { 0 } else { digest };
-        self.encode_mixed(self.set_of(mixed), digest, mixed, hop, observed)
+        let place = u32::from(self.selector.word_of(mixed).share());
+        let Some(program) = self.sets.iter().find(|set| place < set.until) else { return (digest, false) };
+        self.encode_mixed(program, digest, mixed, hop, observed)
     }
 
     /// As [`Encoder::encode_from`], for one who keeps which set the packet belongs to.
@@ -184,7 +205,8 @@ impl Encoder {
         observed: impl Observed,
     ) -> (u64, bool) {
         let digest = if hop <= 1 { 0 } else { digest };
-        self.encode_mixed(set, digest, Mixed::new(packet), hop, observed)
+        let Some(program) = self.sets.get(set) else { return (digest, false) };
+        self.encode_mixed(program, digest, Mixed::new(packet), hop, observed)
     }
 
     /// The digest after several hops at once, from the `first`-th on, for one who keeps what they saw: `at(n)` is what the hop n after
@@ -253,47 +275,58 @@ impl Encoder {
     #[inline(always)]
     fn encode_mixed(
         &self,
-        set: usize,
-        mut digest: u64,
+        program: &Program,
+        came: u64,
         packet: Mixed,
         hop: u32,
         mut observed: impl Observed,
     ) -> (u64, bool) {
-        let hop = Hop::new(hop);
-        let mut looped = false;
         // Fields share no bits: each is read from what came, so that none waits for the one before.
-        let came = digest;
-        let mut fields = self.fields_of(set).iter();
-        while let Some(field) = fields.next() {
+        let changes = program.step(Hop::new(hop), packet, came, &mut observed);
+        if program.others < program.end {
+            let (more, looped) = self.others(program, packet, hop, came, observed);
+            return (came ^ changes ^ more, looped);
+        }
+        (came ^ changes, false)
+    }
+
+    /// What a hop changes of the fields that are not in their set's program. By value and out of line: what comes before then keeps nothing
+    /// in memory for it.
+    #[inline(never)]
+    fn others(
+        &self,
+        program: &Program,
+        packet: Mixed,
+        hop: u32,
+        came: u64,
+        mut observed: impl Observed,
+    ) -> (u64, bool) {
+        let hop = Hop::new(hop);
+        let fields = &self.fields[usize::from(program.others)..usize::from(program.end)];
+        let (mut changes, mut looped) = (0, false);
+        for field in fields {
             let Some(value) = observed.value(usize::from(field.query)) else { continue };
             match field.operation {
-                Operation::Hybrid { start, threshold } => {
-                    let (spread, mut field) = (spread(value), field);
-                    digest ^= hop.hybrid(start, threshold, field, packet, spread, came);
-                    // Of copies only the key differs.
-                    while field.copied {
-                        let Some(next) = fields.next() else { break };
-                        field = next;
-                        digest ^= hop.hybrid(start, threshold, field, packet, spread, came);
-                    }
+                Operation::Hybrid { start, until } => {
+                    changes ^= hop.hybrid(start, until, field, packet, spread(value), came);
                 }
-                Operation::Sample(values) => digest ^= hop.sample(values, field, packet, value, came),
+                Operation::Sample(values) => changes ^= hop.sample(values, field, packet, value, came),
                 Operation::Maximum => {
                     let (word, now) = (field.key.word_of(packet), field.read(came));
                     // There are as many queries as a field can name.
                     let query = usize::from(field.query) % MAX_QUERIES;
                     let Task::Maximum(values) = &self.tasks[query] else { continue };
                     let next = observed.raise(query, values, now, value, || hop.coin(word));
-                    digest ^= (next ^ now) << field.offset & field.mask;
+                    changes ^= (next ^ now) << field.offset & field.mask;
                 }
                 Operation::Other => {
                     let (change, report) = self.other(field, hop, packet, value, came, &mut observed);
                     looped |= report;
-                    digest ^= change;
+                    changes ^= change;
                 }
             }
         }
-        (digest, looped)
+        (changes, looped)
     }
 
     /// What a hop changes of the fields that the paper's plan does not have, or few packets: out of the way of the others.

@@ -108,8 +108,8 @@ pub(super) fn choose(condition: bool, yes: u64, no: u64) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Operation {
-    /// A path by one XOR layer for the packets from H = `start` on, and hashed blocks.
-    Hybrid { start: u64, threshold: u64 },
+    /// A path by one XOR layer for the packets whose word is from `start` on, where hops act whose word is up to `until`; hashed blocks.
+    Hybrid { start: u64, until: u64 },
     /// One hop's value on a geometric grid, rounded to the nearest or in the logarithm domain.
     Sample(Logarithmic),
     /// The largest of the hops' values.
@@ -119,11 +119,23 @@ pub(super) enum Operation {
 }
 
 impl Operation {
+    /// The largest [`Operation::rank`].
+    pub const LAST_RANK: u32 = 2;
+
+    /// Where in a set its fields stand: first those that a set's program may take in.
+    pub fn rank(self) -> u32 {
+        match self {
+            Operation::Hybrid { .. } => 0,
+            Operation::Sample(_) => 1,
+            Operation::Maximum | Operation::Other => 2,
+        }
+    }
+
     pub fn of(task: &Task) -> Operation {
         match task {
             Task::Path { blocks: Blocks::Hashed, .. } => match Thresholds::of(task) {
-                Some(all) if all.count == 1 => {
-                    Operation::Hybrid { start: all.starts[0], threshold: all.thresholds[0] }
+                Some(all) if all.count == 1 && all.starts[0] < 1 << 32 && all.thresholds[0] > 0 => {
+                    Operation::Hybrid { start: all.starts[0] << 32, until: last(all.thresholds[0]) }
                 }
                 _ => Operation::Other,
             },
@@ -138,8 +150,31 @@ impl Operation {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hop {
     number: u32,
+    drawn: Drawn,
+}
+
+/// What a hop's number decides.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
     salt: HopSalt,
+    /// A word whose upper half is g acts in reservoir sampling up to here.
     reservoir: u64,
+}
+
+/// By number; hop 0 is not used.
+static DRAWN: [Drawn; MAX_HOPS as usize + 1] = {
+    let mut table = [Drawn { salt: HopSalt::new(0), reservoir: 0 }; MAX_HOPS as usize + 1];
+    let mut hop = 1;
+    while hop <= MAX_HOPS {
+        table[hop as usize] = Drawn { salt: HopSalt::new(hop), reservoir: last(reservoir_threshold(hop)) };
+        hop += 1;
+    }
+    table
+};
+
+/// The last word of 64 bits whose upper 32 are below `threshold`, which is above 0.
+const fn last(threshold: u64) -> u64 {
+    if threshold < 1 << 32 { (threshold << 32) - 1 } else { u64::MAX }
 }
 
 impl Hop {
@@ -147,7 +182,7 @@ impl Hop {
     #[inline(always)]
     pub fn new(number: u32) -> Hop {
         let number = number.clamp(1, MAX_HOPS);
-        Hop { number, salt: HopSalt::new(number), reservoir: reservoir_threshold(number) }
+        Hop { number, drawn: DRAWN[number as usize] }
     }
 
     #[inline(always)]
@@ -157,18 +192,18 @@ impl Hop {
 
     #[inline(always)]
     pub fn coin(self, word: Word) -> u32 {
-        word.coin_of(self.salt)
+        word.coin_of(self.drawn.salt)
     }
 
     /// The bits of the digest that a path's field changes, by a code with one XOR layer from `start` on; the hop's id is spread.
     #[inline(always)]
-    pub fn hybrid(self, start: u64, threshold: u64, field: &Field, packet: Mixed, id: u64, came: u64) -> u64 {
+    pub fn hybrid(self, start: u64, until: u64, field: &Field, packet: Mixed, id: u64, came: u64) -> u64 {
         let word = field.key.word_of(packet);
-        let xors = u64::from(word.layer()) >= start;
-        let threshold = choose(xors, threshold, self.reservoir);
+        let xors = word.0 >= start;
+        let until = choose(xors, until, self.drawn.reservoir);
         let replaced = choose(xors, 0, came);
         let block = word.spread_value(id, 64) >> field.down;
-        let acts = u64::from(word.hop_of(self.salt)) < threshold;
+        let acts = word.hop_word(self.drawn.salt) <= until;
         choose(acts, (replaced ^ block) & field.mask, 0)
     }
 
@@ -176,8 +211,8 @@ impl Hop {
     #[inline(always)]
     pub fn sample(self, values: Logarithmic, field: &Field, packet: Mixed, value: u64, came: u64) -> u64 {
         let word = field.key.word_of(packet);
-        let code = values.encode(value, || word.coin_of(self.salt));
-        let acts = u64::from(word.hop_of(self.salt)) < self.reservoir;
+        let code = values.encode(value, || word.coin_of(self.drawn.salt));
+        let acts = word.hop_word(self.drawn.salt) <= self.drawn.reservoir;
         choose(acts, (code << field.offset ^ came) & field.mask, 0)
     }
 }
@@ -211,12 +246,12 @@ impl Thresholds {
     #[inline]
     pub fn step(&self, hop: Hop, word: Word, block: u64, now: u64) -> u64 {
         let place = u64::from(word.layer());
-        let (mut threshold, mut kept) = (hop.reservoir, 0);
+        let (mut threshold, mut kept) = (reservoir_threshold(hop.number), 0);
         for n in 0..self.count.min(MAX_LAYERS) {
             let here = place >= self.starts[n];
             threshold = choose(here, self.thresholds[n], threshold);
             kept = choose(here, now, kept);
         }
-        choose(u64::from(word.hop_of(hop.salt)) < threshold, kept ^ block, now)
+        choose(u64::from(word.hop_of(hop.drawn.salt)) < threshold, kept ^ block, now)
     }
 }

@@ -150,14 +150,58 @@ proptest! {
                 Layer::Xor(selection) => choose(selection.acts(word, hop), now ^ block, now),
             };
             prop_assert_eq!(thresholds.step(Hop::new(hop), word, block, now), after(now));
-            if let Operation::Hybrid { start, threshold } = Operation::of(&task) {
-                let change = Hop::new(hop).hybrid(start, threshold, &field, packet, spread(value), now);
+            if let Operation::Hybrid { start, until } = Operation::of(&task) {
+                let change = Hop::new(hop).hybrid(start, until, &field, packet, spread(value), now);
                 prop_assert_eq!(field.read(now ^ change), after(now >> 3));
                 prop_assert_eq!(change & 7, 0);
             } else {
-                prop_assert!(count > 1);
+                prop_assert!(count > 1 || thresholds.starts[0] >= 1 << 32);
             }
         }
+    }
+
+    #[test]
+    fn a_set_of_any_queries_in_any_order_holds_what_each_task_says(
+        packet: u64, path: Vec<[u64; 5]>, order in Just(vec![0u32, 1, 2, 3, 4]).prop_shuffle(), copies in 1u32..=3, length in 1usize..=5,
+    ) {
+        let code = |tau| Code::new(tau, &[Selection::threshold(0.3)]).unwrap();
+        let grid = |rounding| Approximation::from_base(1.05, 8, rounding).unwrap();
+        let tasks = [
+            Task::Path { code: code(0.5), blocks: Blocks::Hashed },
+            Task::Sample(grid(Rounding::Logarithm)),
+            Task::Maximum(log8()),
+            Task::Sample(grid(Rounding::Nearest)),
+            Task::Path { code: code(0.2), blocks: Blocks::Hashed },
+        ];
+        let slots: Vec<Slot> = (0..).zip(&order[..length])
+            .map(|(place, &query)| slot(query, 12 * place, if copies == 1 { 8 } else { 4 }, copies))
+            .map(|slot| if [1, 2, 3].contains(&slot.query) { Slot { bits: 8, copies: 1, ..slot } } else { slot })
+            .collect();
+        let encoder = Encoder::new(SELECTOR, &tasks, &[Set { until: 65_536, slots: &slots }]).unwrap();
+        let fields = encoder.fields_of(0);
+        prop_assert_eq!(fields.len(), slots.iter().map(|slot| slot.copies as usize).sum::<usize>());
+        let (mut digest, mut expected) = (0, vec![0; fields.len()]);
+        for (hop, values) in (1..).zip(&path) {
+            digest = encoder.encode(digest, packet, hop, values);
+            for (field, now) in fields.iter().zip(&mut expected) {
+                let (query, word) = (usize::from(field.query), field.key.word(packet));
+                let value = values[query];
+                *now = match &tasks[query] {
+                    Task::Path { code, blocks } => {
+                        let block = block(*blocks, u32::from(field.bits), word, value);
+                        match code.layer(word) {
+                            Layer::Baseline => choose(reservoir_acts(word, hop), block, *now),
+                            Layer::Xor(selection) => choose(selection.acts(word, hop), *now ^ block, *now),
+                        }
+                    }
+                    Task::Sample(values) if reservoir_acts(word, hop) => values.encode(value, word.coin(hop)),
+                    Task::Maximum(values) => values.encode(value, word.coin(hop)).max(*now),
+                    _ => *now,
+                };
+            }
+        }
+        let read: Vec<u64> = fields.iter().map(|field| field.read(digest)).collect();
+        prop_assert_eq!(read, expected);
     }
 
     #[test]
