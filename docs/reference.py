@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from weftline import _native, explain, glossary
+from weftline import _native
+from weftline.cli import explain, glossary
 
 KINDS = {
     "transports": "Transports",

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from weftline import _native, start
-from weftline.cli import main, parser
+from weftline import _native
+from weftline.cli import start
+from weftline.cli.main import main, parser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])

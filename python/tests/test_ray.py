@@ -14,7 +14,7 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.cli import main
+from weftline.cli.main import main
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built"),

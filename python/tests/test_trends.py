@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from weftline import experiments, trends
-from weftline.cli import main
+from weftline.cli.main import main
 from weftline.errors import InputError
+from weftline.reproduce import experiments, trends
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
