@@ -22,7 +22,10 @@ from weftline.cli.main import main, parser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
-RUN = ("README.md", "docs/index.md", "docs/start.md", "docs/figures.md", "docs/python.md", "docs/results.md")
+RUN = (
+    "README.md",
+    *(f"docs/{page}.md" for page in ("index", "start", "figures", "packets", "python", "results")),
+)
 LONG = ("reproduce", "bench", "view")
 """Commands that are parsed only: they take minutes, or stay."""
 

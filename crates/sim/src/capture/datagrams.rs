@@ -127,5 +127,5 @@ fn write(
         sum => sum,
     };
     to[from + 6..from + 8].copy_from_slice(&sum.to_be_bytes());
-    Behind { payload, end: None }
+    Behind::zeros(payload)
 }

@@ -68,6 +68,18 @@ pub fn ipv4(packet: &Packet, protocol: u8, hosts: [u32; 2], behind: usize) -> [u
     header
 }
 
+/// Puts options, whole words of them, into the IPv4 header at this place.
+pub fn add_options(frame: &mut Vec<u8>, at: usize, options: &[u8]) {
+    debug_assert!(options.len() % 4 == 0 && options.len() <= 40);
+    let length = usize::from(u16::from_be_bytes([frame[at + 2], frame[at + 3]])) + options.len();
+    frame.splice(at + IPV4_BYTES..at + IPV4_BYTES, options.iter().copied());
+    frame[at] += (options.len() / 4) as u8;
+    frame[at + 2..at + 4].copy_from_slice(&self::length(length));
+    frame[at + 10..at + 12].fill(0);
+    let sum = checksum(&[&frame[at..at + IPV4_BYTES + options.len()]]);
+    frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// A length as headers have it.
 pub fn length(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
@@ -124,6 +136,17 @@ mod tests {
         assert_eq!(header[10..12], (!0xdaa7u16).to_be_bytes());
         assert_eq!(checksum(&[&header]), 0, "a header sums to zero with its checksum");
         assert_eq!(header[16..], [10, 0, 1, 1]);
+    }
+
+    #[test]
+    fn options_lengthen_a_header_and_its_checksum_holds() {
+        let mut frame = vec![7; 3];
+        frame.extend(ipv4(&Packet::default(), UDP, [0, 1], 8));
+        frame.extend([9; 8]);
+        add_options(&mut frame, 3, &[0x9e, 4, 1, 2]);
+        assert_eq!((frame[3], frame[5..7].to_vec()), (0x46, vec![0, 32]));
+        assert_eq!(frame[23..31], [0x9e, 4, 1, 2, 9, 9, 9, 9]);
+        assert_eq!(checksum(&[&frame[3..27]]), 0);
     }
 
     #[test]

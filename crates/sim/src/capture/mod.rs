@@ -1,6 +1,6 @@
 //! What taps have seen, written as frames: Ethernet, IPv4, and the headers of each transport.
 //!
-//! Payload is zeros. Unless asked for otherwise only headers are kept. A frame is as long as the packet is in the simulator; where the
+//! Payload is zeros. Unless asked for otherwise only headers are kept, but for RoCEv2 (`rdma`). A frame is as long as the packet is in the simulator; where the
 //! real headers take more than the scheme's settings reckon with, it is as long as these need.
 //!
 //! One file for each form: `tcp` (multipath too), `rdma` with its telemetry in `shim`, `datagrams` (pHost, pFabric, Fastpass), `tag`
@@ -13,8 +13,6 @@ mod rdma;
 mod shim;
 mod tag;
 mod tcp;
-#[cfg(test)]
-mod tests;
 
 use crate::config::{CaptureConfig, Config};
 use crate::measure::{Frame, Frames, Sink};
@@ -37,6 +35,15 @@ pub struct Capture {
 struct Behind {
     payload: usize,
     end: Option<[u8; 4]>,
+    /// It is kept, though only headers were asked for.
+    whole: bool,
+}
+
+impl Behind {
+    /// Nothing but zeros.
+    fn zeros(payload: usize) -> Behind {
+        Behind { payload, end: None, whole: false }
+    }
 }
 
 /// The two ends of a link, in its direction.
@@ -112,28 +119,27 @@ impl Writer {
         let behind = match packet.kind {
             PacketKind::Pause | PacketKind::Resume => {
                 pause::frame(to, packet, link.from);
-                Behind { payload: 0, end: None }
+                Behind::zeros(0)
             }
             PacketKind::Probe => {
                 headers::ethernet(to, ends.0, ends.1, tag::ETHERTYPE);
                 to.extend(tag::probe(packet));
-                Behind { payload: 0, end: None }
+                Behind::zeros(0)
             }
             _ => {
-                match self.tags.tag(seen.header, link.between_switches, headers::IPV4) {
-                    Some(tag) => {
-                        headers::ethernet(to, ends.0, ends.1, tag::ETHERTYPE);
-                        to.extend(tag);
-                    }
-                    None => headers::ethernet(to, ends.0, ends.1, headers::IPV4),
+                headers::ethernet(to, ends.0, ends.1, headers::IPV4);
+                let at = to.len();
+                let behind = self.packet(to, packet, places);
+                if let Some(tag) = self.tags.tag(seen.header, link.between_switches) {
+                    headers::add_options(to, at, &tag);
                 }
-                self.packet(to, packet, places)
+                behind
             }
         };
         let end = behind.end.as_ref().map_or(&[][..], |end| end);
         let own = to.len() - start + behind.payload + end.len();
         let length = own.max(usize::from(packet.size));
-        if let Some(most) = self.most {
+        if let Some(most) = self.most.or(behind.whole.then_some(length)) {
             to.resize(to.len() + behind.payload, 0);
             to.extend(end);
             to.resize(start + length, 0);

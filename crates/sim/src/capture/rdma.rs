@@ -2,7 +2,7 @@
 //! what no router changes.
 //!
 //! A flow is one message of the reliable connection's SEND: first, middle and last packet, or an only one. The queue pair's number is
-//! that of the flow (24 bits), a packet's the number of its first byte over the MTU. The mark that an acknowledgement echoes is its
+//! 256 more than that of the flow (24 bits), a packet's the number of its first byte over the MTU. The mark that an acknowledgement echoes is its
 //! BECN. Telemetry goes between UDP and the rest, behind a header of its own ([`super::shim`]) and under that one's port.
 //!
 //! Source: InfiniBand Architecture Specification 1.4, vol. 1, §9.2 (headers), §9.7.5.1 (syndromes), annex A17 (RoCEv2: port, CRC).
@@ -22,10 +22,12 @@ const ACKNOWLEDGE: u8 = 17;
 /// Of an acknowledgement without a limit of credits, and of one that says that a packet is missing.
 const ALL_CREDITS: u8 = 31;
 const SEQUENCE_ERROR: u8 = 0x60;
+const FIRST_PAIR: u32 = 256;
 const BECN: u8 = 0x40;
 const DEFAULT_PARTITION: [u8; 2] = [0xff; 2];
 
-/// Writes a packet; `telemetry`: its header and what it carries, or nothing. `whole`: its payload will be written too.
+/// Writes a packet; `telemetry`: its header and what it carries, or nothing. Without it a packet is kept whole: Wireshark's reader
+/// of InfiniBand takes one for malformed whose CRC it cannot see. `whole`: others are too.
 pub fn packet(
     to: &mut Vec<u8>,
     packet: &Packet,
@@ -37,18 +39,16 @@ pub fn packet(
     let payload = usize::from(packet.payload).next_multiple_of(4);
     let behind = transport.len() + payload + 4;
     let ports = [ports_of(packet, false)[0], PORT];
-    let end = match whole {
-        // Of the packet as its sender made it, before telemetry.
-        true => invariant_crc(packet, ports, &transport, payload),
-        false => [0; 4],
-    };
+    let whole = whole || telemetry.is_empty();
+    // Of the packet as its sender made it, before telemetry.
+    let end = if whole { invariant_crc(packet, ports, &transport, payload) } else { [0; 4] };
     let ports = if telemetry.is_empty() { ports } else { [ports[0], shim::PORT] };
     let udp = headers::udp(ports, telemetry.len() + behind);
     to.extend(headers::ipv4(packet, UDP, [packet.src, packet.dst], UDP_BYTES + telemetry.len() + behind));
     to.extend(udp);
     to.extend(telemetry);
     to.extend(transport);
-    Behind { payload, end: Some(end) }
+    Behind { payload, end: Some(end), whole }
 }
 
 /// The base transport header, and of acknowledgements the extended one.
@@ -62,7 +62,8 @@ fn transport_header(packet: &Packet, settings: &RdmaSettings) -> Vec<u8> {
     };
     let padding = (4 - packet.payload % 4) as u8 & 3;
     let echo = packet.kind != PacketKind::Data && packet.marked();
-    let [_, a, b, c] = packet.flow.to_be_bytes();
+    // Pairs 0 and 1 are for management.
+    let [_, a, b, c] = packet.flow.wrapping_add(FIRST_PAIR).to_be_bytes();
     let [_, x, y, z] = (number as u32).to_be_bytes();
     let mut header = vec![code, padding << 4];
     header.extend(DEFAULT_PARTITION);

@@ -213,7 +213,8 @@ fn mapping(segment: &mut Segment, packet: &Packet) {
     // Relative to the SYN of its subflow.
     segment.options.extend(number(packet.seq).to_be_bytes());
     segment.options.extend(packet.payload.to_be_bytes());
-    segment.options.extend([1, 1]);
+    // The end of the list, twice.
+    segment.options.extend([0, 0]);
 }
 
 /// The last 32 bits of the data acknowledgement (RFC 8684 §3.3.2), if the packet's sender knows both keys.
@@ -241,5 +242,5 @@ fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) 
     to.extend(&segment.options);
     let sum = headers::segment_checksum(&ipv4, &to[from..], segment.payload);
     to[from + 16..from + 18].copy_from_slice(&sum.to_be_bytes());
-    Behind { payload: segment.payload, end: None }
+    Behind::zeros(segment.payload)
 }

@@ -1,3 +1,0 @@
-//! Frames byte by byte, and runs whose captures are held against what is known of them.
-
-use super::*;
