@@ -7,6 +7,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
+use weftline_results::capture::CapturePlan;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
@@ -87,7 +88,11 @@ fn simulate(
         warnings,
         memory_limit: scenario.memory.map(|limit| limit.0),
     };
+    let capture = CapturePlan::of(&config);
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
+    if let Some(plan) = &capture {
+        folder.capture(plan).map_err(of_results)?;
+    }
     let (network, built) = match build(config, threads) {
         Ok(built) => built,
         Err(error) => return Err(end_unbuilt(folder, error)),

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use weftline_sim::measure::{Balance, DigestRecord, FlowRecord, Outcome, Sample, Sink};
+use weftline_sim::measure::{Balance, DigestRecord, FlowRecord, Frames, Outcome, Sample, Sink};
 
+use crate::capture::{self, CaptureFile, CapturePlan};
 use crate::flow_table::{self, FlowRows};
 use crate::names::Names;
 use crate::resources::Resources;
@@ -24,6 +25,7 @@ const OWN_FILES: &[&str] = &[
     series::FILE,
     queues::FILE,
     digests::FILE,
+    capture::FILE,
     "report.html",
     RESERVE_FILE,
 ];
@@ -63,6 +65,7 @@ pub struct RunFolder {
     /// Made when the first digest comes.
     digests: Option<TableFile>,
     waiting_digests: Vec<DigestRecord>,
+    capture: Option<CaptureFile>,
     reserve: Option<Reserve>,
 }
 
@@ -115,6 +118,7 @@ impl RunFolder {
             waiting_samples: Vec::new(),
             digests: None,
             waiting_digests: Vec::new(),
+            capture: None,
             reserve: Some(Reserve::take(dir.join(RESERVE_FILE))?),
         })
     }
@@ -128,6 +132,12 @@ impl RunFolder {
         self.about.warnings.push(warning);
     }
 
+    /// Makes the file for packets.
+    pub fn capture(&mut self, plan: &CapturePlan) -> Result<(), ResultsError> {
+        self.capture = Some(CaptureFile::create(&self.dir.join(capture::FILE), plan)?);
+        Ok(())
+    }
+
     /// Notes how the work was spread over threads, for the summary.
     pub fn worked(&mut self, balance: Balance) {
         self.balance = Some(balance);
@@ -137,10 +147,14 @@ impl RunFolder {
     /// summary.json holds. Where a table cannot be written to its end the summary says that the run failed.
     pub fn finish(mut self, outcome: &Outcome, cost: &Resources) -> Result<Value, ResultsError> {
         let written = self.close().and_then(|()| self.write_queues(outcome));
+        self.about.warnings.extend(self.capture.as_ref().and_then(CaptureFile::warning));
         let written = written.and_then(|()| {
             let mut summary = summary::of(&self.about, &self.names, outcome, cost, &self.dir)?;
             if let (Value::Object(summary), Some(balance)) = (&mut summary, &self.balance) {
                 summary.extend(summary::of_balance(balance));
+            }
+            if let Some(capture) = &self.capture {
+                summary["capture"] = capture.summary();
             }
             self.write_summary(&summary)?;
             Ok(summary)
@@ -212,7 +226,8 @@ impl RunFolder {
         let series = self.series.as_mut().map_or(Ok(()), TableFile::close);
         let last = self.flush_digests();
         let digests = self.digests.as_mut().map_or(Ok(()), TableFile::close);
-        flows.and(samples).and(series).and(last).and(digests)
+        let capture = self.capture.as_mut().map_or(Ok(()), CaptureFile::close);
+        flows.and(samples).and(series).and(last).and(digests).and(capture)
     }
 
     fn write_queues(&self, outcome: &Outcome) -> Result<(), ResultsError> {
@@ -254,6 +269,13 @@ impl Sink for RunFolder {
             self.flush_digests()?;
         }
         Ok(())
+    }
+
+    fn frames(&mut self, batch: &Frames) -> std::io::Result<bool> {
+        match &mut self.capture {
+            Some(capture) => Ok(capture.append(batch)?),
+            None => Ok(false),
+        }
     }
 }
 

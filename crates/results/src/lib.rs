@@ -5,6 +5,7 @@
 //! flows.parquet    one row a flow                                       (flow_table)
 //! series.parquet   what [measure] asked for over time                   (series)
 //! queues.parquet   histogram of the bytes queued at each port asked for (queues)
+//! capture.pcapng   packets of the links asked for, for other tools       (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
 //! ```
 //!
@@ -12,6 +13,7 @@
 //! that a full disk or a killed process leaves what was computed.
 
 pub mod backlog;
+pub mod capture;
 pub mod completion;
 pub mod deadlines;
 pub mod digests;

@@ -20,6 +20,7 @@
 //! drop_causes { "s0.p3": {buffer, early, filter, horizon} }   ports with a buffer of their own; absent without
 //! cebinae  { "s0.p3": {windows, windows_saturated, top_flows, to_head, to_tail, dropped_by_filter, dropped_by_buffer,
 //!            missed_by_cache} }                             ports under Cebinae; absent without
+//! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
 //!

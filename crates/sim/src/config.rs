@@ -519,6 +519,19 @@ pub struct MeasureConfig {
     pub paths: bool,
     /// What each subflow of a multipath flow carried, as rows when the flow ends.
     pub subflows: bool,
+    /// Packets of some links are written down.
+    pub capture: Option<CaptureConfig>,
+}
+
+/// Which packets are written down, and how much of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaptureConfig {
+    /// The ports that they leave by, in order.
+    pub ports: PortSet,
+    /// The longest that the file may become.
+    pub most: Bytes,
+    /// Bytes that are kept of each; none: its headers.
+    pub kept: Option<Bytes>,
 }
 
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.

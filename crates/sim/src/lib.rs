@@ -1,6 +1,7 @@
 //! weftline's simulator: scenario → build → run → results.
 
 pub mod balance;
+mod capture;
 pub mod config;
 pub mod congestion;
 pub mod engine;

@@ -42,10 +42,12 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "transport",
         "balance config congestion engine ideal measure net packet parameters queue settings telemetry topology units workload",
     ),
+    // Packets as frames: it writes what the headers of every transport and balancer say.
+    ("capture", "balance config measure net packet settings telemetry topology transport units"),
     // Wires it all together.
     (
         "simulation",
-        "balance config congestion engine ideal measure net packet queue settings telemetry topology transport units \
+        "balance capture config congestion engine ideal measure net packet queue settings telemetry topology transport units \
          workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and

@@ -1,5 +1,6 @@
 """The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
-`sweep`, `query`, `pint`; `new`, `explain`, `completions`, `view` and `doctor` are in `discover_cli`.
+`sweep`, `query`, `pint`; `pcap` and `import` are in `packets`, `new`, `explain`, `completions`, `view` and
+`doctor` in `discover`.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -213,6 +214,10 @@ def parser() -> argparse.ArgumentParser:
     from weftline.cli import pint
 
     pint.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
+
+    from weftline.cli import packets
+
+    packets.add_to(command)
 
     from weftline.cli import discover
 

@@ -7,6 +7,7 @@ pub use balance::{Balance, RegionWork};
 
 use crate::units::{Bytes, Time};
 use crate::workload::FlowId;
+use std::ops::Range;
 
 /// A flow that ended, or that had not ended when the run did (`finish` none).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,6 +66,33 @@ pub struct DigestRecord {
     pub plan_version: u32,
 }
 
+/// A packet as it began to cross a link, written as a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// When its first bit left.
+    pub time: Time,
+    /// The number of the link among those asked for.
+    pub link: u16,
+    /// Bytes of the whole frame.
+    pub length: u32,
+    /// Those that were kept, among [`Frames::bytes`].
+    pub bytes: Range<usize>,
+}
+
+/// Frames in order of time, and their bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Frames {
+    pub frames: Vec<Frame>,
+    pub bytes: Vec<u8>,
+}
+
+impl Frames {
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.bytes.clear();
+    }
+}
+
 /// Where records go, in batches. An error ends the run; what was written stays.
 pub trait Sink {
     fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()>;
@@ -72,6 +100,10 @@ pub trait Sink {
     /// Digests; whoever has no use for them need not say so.
     fn digests(&mut self, _batch: &[DigestRecord]) -> std::io::Result<()> {
         Ok(())
+    }
+    /// Packets of the links that are watched; whether more are wanted.
+    fn frames(&mut self, _batch: &Frames) -> std::io::Result<bool> {
+        Ok(false)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod outbox;
 pub mod partition;
 pub mod port;
 pub mod switch;
+pub mod tap;
 
 /// Index of a port among those of its partition: the ports of a node lie together, in the node's own order.
 pub type PortId = u32;

@@ -5,7 +5,8 @@ use super::headers::Headers;
 use super::loss::Losses;
 use super::outbox::Outbox;
 use super::port::Port;
-use super::{NodeIndex, PortId};
+use super::tap::{Seen, Taps};
+use super::{NodeIndex, PortId, tap};
 use crate::config::{Compat, TelemetryConfig};
 use crate::engine::queue::Timed;
 use crate::measure::PortTotals;
@@ -29,6 +30,8 @@ pub struct Partition {
     pub trails: Headers,
     /// When a packet was lost or stranded last.
     pub last_loss: Option<Time>,
+    /// On links whose packets are written down.
+    pub taps: Taps,
     pub ports: Vec<Port>,
     pub totals: Vec<PortTotals>,
     /// Of each port, its node among those of the partition.
@@ -86,6 +89,7 @@ impl Partition {
             headers: Headers::default(),
             trails: Headers::default(),
             last_loss: None,
+            taps: Taps::default(),
             totals: vec![PortTotals::default(); plan.ports.len()],
             owners: plan.ports.iter().map(|port| port.slot).collect(),
             ports: plan.ports,
@@ -189,7 +193,9 @@ impl Partition {
     /// A packet leaves for another partition.
     #[inline(never)]
     fn cross(&mut self, there: u16, at: Time, node: u32, port: PortId, id: PacketId) {
-        let outbox = &mut self.outboxes[usize::from(there)];
+        let Some(outbox) = self.outboxes.get_mut(usize::from(there)) else {
+            return self.pass_tap(there, at, node, port, id);
+        };
         outbox.post(at, node, port, &self.packets[id], &self.stacks);
         if !self.headers.is_empty() {
             outbox.post_header(self.headers.get(id));
@@ -198,6 +204,36 @@ impl Partition {
             outbox.post_trail(self.trails.get(id));
         }
         self.discard(id);
+    }
+
+    /// A packet leaves by a link with a tap: it is noted, and goes on to where it goes in truth.
+    #[cold]
+    fn pass_tap(&mut self, tap: u16, at: Time, node: u32, port: PortId, id: PacketId) {
+        let (there, link) = self.taps.way(tap);
+        let packet = self.packets[id];
+        let seen = Seen { time: self.now, link, packet, header: self.headers.get(id), records: 0..0 };
+        let stacks = &self.stacks;
+        self.taps.note(seen, |records| {
+            if packet.telemetry != NONE {
+                stacks.copy_out(packet.telemetry, records);
+            }
+        });
+        self.arrive(there, node, at, port, id);
+    }
+
+    /// Packets that leave by a port are noted from now on, as those of the link with this number.
+    pub fn tap(&mut self, port: PortId, link: u16) {
+        let port = &mut self.ports[port as usize];
+        port.peer_partition = self.taps.add(port.peer_partition, link);
+    }
+
+    /// The partition that a port leads to.
+    pub fn leads_to(&self, port: &Port) -> u16 {
+        if port.peer_partition < tap::FIRST {
+            port.peer_partition
+        } else {
+            self.taps.way(port.peer_partition).0
+        }
     }
 
     /// Makes sure that a departure event comes when the port's transmitter is free.

@@ -19,7 +19,7 @@ pub struct Port {
     /// The node at the other end, as its own partition numbers it.
     pub peer_slot: u32,
     pub peer_local: u16,
-    /// The partition that the peer belongs to.
+    /// The partition that the peer belongs to, or the tap on the link ([`super::tap`]).
     pub peer_partition: u16,
     /// The transmitter is busy until then. From here on: all that is looked at of a busy port.
     pub busy_until: Time,

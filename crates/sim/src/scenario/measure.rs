@@ -1,5 +1,6 @@
 //! `[measure]`: what a run records beside its flows. What is not asked for costs nothing.
 
+use super::capture;
 use super::network::Network;
 use super::section::Section;
 use crate::config::{Compat, IdealFct, MeasureConfig, PortSet, Sampled};
@@ -45,6 +46,7 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
         section.child("controllers");
     }
     flags(section, &mut measure);
+    measure.capture = capture::read(section, network);
     measure
 }
 
@@ -90,13 +92,7 @@ fn ports(
 
 /// The keys of one measure of ports.
 pub fn read_ports(table: &mut Section, every: Time, network: Option<&Network>) -> Option<Sampled<PortSet>> {
-    let patterns = match table.peek("ports") {
-        Some(Value::List(_)) => {
-            let list = table.parameters().list("ports", PORTS_HELP).unwrap_or_default();
-            texts(table, "ports", &list)?
-        }
-        _ => vec![table.parameters().text("ports", Some("*"), PORTS_HELP)?],
-    };
+    let patterns = patterns(table, "ports", Some("*"), PORTS_HELP)?;
     let every = interval(table, every);
     let network = network?;
     let mut what = PortSet::new();
@@ -109,6 +105,22 @@ pub fn read_ports(table: &mut Section, every: Time, network: Option<&Network>) -
     what.sort_unstable();
     what.dedup();
     Some(Sampled { what, every })
+}
+
+/// A pattern of ports, or a list of them.
+pub fn patterns(
+    table: &mut Section,
+    key: &'static str,
+    default: Option<&str>,
+    help: &'static str,
+) -> Option<Vec<String>> {
+    match table.peek(key) {
+        Some(Value::List(_)) => {
+            let list = table.parameters().list(key, help).unwrap_or_default();
+            texts(table, key, &list)
+        }
+        _ => Some(vec![table.parameters().text(key, default, help)?]),
+    }
 }
 
 const PORTS_HELP: &str = "which ports, as a pattern or a list of them: \"leaf0.*\" (all of leaf0), \"leaf0.p3\", \
@@ -219,4 +231,5 @@ pub fn declare(section: &mut Section) {
     interval(&mut table, Time::from_us(10));
     section.absorb("controllers", table);
     flags(section, &mut MeasureConfig::default());
+    capture::declare(section);
 }

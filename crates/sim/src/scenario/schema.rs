@@ -160,7 +160,7 @@ fn value(key: &str, declared: &Declared) -> Value {
         Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),
         Kind::Flag => json!({ "type": "boolean" }),
         // Patterns of ports may come as a list; a text that looks like a number may be written as one.
-        Kind::Text if key.ends_with("ports") => json!({
+        Kind::Text if key.ends_with("ports") || key == "pcap" => json!({
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
         }),
         Kind::Text => json!({ "type": ["string", "integer"] }),

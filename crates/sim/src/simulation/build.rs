@@ -12,6 +12,7 @@ use super::split::Split;
 use super::starts::{Precedence, Starts};
 use super::{RunError, Simulation};
 use crate::balance::{Balancer, Fabric, Place};
+use crate::capture::Capture;
 use crate::config::{
     BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
     TransportConfig,
@@ -95,6 +96,7 @@ impl Simulation {
             .collect();
         Ok(Simulation {
             regions,
+            capture: Capture::of(&config, &settings),
             flows: Flows::new(&config.traffic),
             probes: Probes::new(&config.measure, config.until, &places),
             places,
@@ -361,6 +363,7 @@ impl Builder<'_> {
             losses,
         });
         let mut net = net;
+        self.tap(&mut net);
         for (number, switch) in switches.iter().enumerate() {
             if let Some(at) = switch.first_timer() {
                 let timer = Action::SwitchTimer { switch: number as u32, token: 0 };
@@ -368,6 +371,17 @@ impl Builder<'_> {
             }
         }
         (net, switches, hosts)
+    }
+
+    /// Links whose packets are written down get their taps.
+    fn tap(&self, net: &mut Partition) {
+        let Some(capture) = &self.config.measure.capture else { return };
+        for (link, &(node, local)) in capture.ports.iter().enumerate() {
+            let (region, port) = self.places.of_port(node, local);
+            if region == usize::from(net.number) {
+                net.tap(port, link as u16);
+            }
+        }
     }
 
     /// The transports of a host with so many ports.

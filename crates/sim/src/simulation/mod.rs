@@ -23,6 +23,7 @@ mod work;
 pub use build::base_rtt_of;
 pub use execution::{Execution, Plan};
 
+use crate::capture::Capture;
 use crate::config::{Compat, Config};
 use crate::engine::crew;
 use crate::measure::recorder::Collected;
@@ -64,6 +65,8 @@ pub struct Simulation {
     /// Ended flows and samples that have not been handed on.
     ended: Vec<FlowRecord>,
     samples: Vec<Sample>,
+    /// Where packets of some links are written down.
+    capture: Option<Capture>,
     windows: Windows,
 }
 
@@ -172,7 +175,7 @@ impl Simulation {
                 return Err(self.gives_up(sink, too_many_flows()));
             }
             if self.samples.len() + self.ended.len() > 0
-                || self.regions.iter().any(|r| r.net.recorder.is_full())
+                || self.regions.iter().any(|r| r.net.recorder.is_full() || r.net.taps.is_full())
             {
                 self.hand_on(sink)?;
             }
@@ -268,7 +271,19 @@ impl Simulation {
         }
         // Behind what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);
-        collected.hand_on(sink)
+        collected.hand_on(sink)?;
+        self.hand_on_frames(sink)
+    }
+
+    /// Hands on the packets that were written down.
+    fn hand_on_frames(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+        let Some(capture) = &mut self.capture else { return Ok(()) };
+        self.regions.iter_mut().for_each(|region| region.net.taps.take(&mut capture.notes));
+        if !capture.hand_on(sink)? {
+            self.capture = None;
+            self.regions.iter_mut().for_each(|region| region.net.taps.close());
+        }
+        Ok(())
     }
 
     /// Hands on what was recorded and says why the run cannot go on.

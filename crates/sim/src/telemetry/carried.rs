@@ -55,9 +55,9 @@ fn whole(low: u32, high: u32) -> u64 {
 }
 
 impl<'a> Carried<'a> {
-    /// `places`: [`PLACES`] of them.
+    /// `places`: [`PLACES`] of them, or those in use where nothing more is noted.
     #[inline(always)]
-    pub(super) fn of(places: &'a mut [IntRecord]) -> Carried<'a> {
+    pub fn of(places: &'a mut [IntRecord]) -> Carried<'a> {
         Carried(places)
     }
 

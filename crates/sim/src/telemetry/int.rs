@@ -30,6 +30,14 @@ pub struct IntLayout {
     pub queue_unit: u32,
 }
 
+impl<'a> IntView<'a> {
+    /// Of a stack that [`IntStacks::copy_out`] has copied; none of no places.
+    pub fn of(places: &'a [IntRecord]) -> Option<IntView<'a>> {
+        let (head, records) = places.split_first()?;
+        Some(IntView { hops: head.time, records, path_id: head.sent as u16 })
+    }
+}
+
 impl IntLayout {
     /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s and in proportion above.
     pub fn for_nic(rate: crate::units::Rate) -> IntLayout {
@@ -149,8 +157,7 @@ impl IntStacks {
     #[inline]
     pub fn numbers(&self, id: u32) -> [u32; 6] {
         let from = id as usize * (self.max_hops + 1);
-        let [first, second] = [self.records[from], self.records[from + 1]];
-        [second.time, first.queue, first.rate_kbps, second.sent, second.queue, second.rate_kbps]
+        numbers_in([self.records[from], self.records[from + 1]])
     }
 
     /// What a stack carries in a run with digests.
@@ -233,6 +240,11 @@ impl IntStacks {
         let records = &self.records[from..from + (head.hops as usize).min(self.max_hops)];
         IntView { hops: head.hops, records, path_id: head.path_id as u16 }
     }
+}
+
+/// What [`IntStacks::carry_numbers`] put into these two places.
+pub fn numbers_in([first, second]: [IntRecord; 2]) -> [u32; 6] {
+    [second.time, first.queue, first.rate_kbps, second.sent, second.queue, second.rate_kbps]
 }
 
 /// What a switch knows of a port when a packet leaves it.

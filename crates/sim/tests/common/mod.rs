@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{DigestRecord, FlowRecord, Outcome, PortTotals, Sample, Sink};
+use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
@@ -25,6 +25,8 @@ pub struct Kept {
     pub flows: Vec<FlowRecord>,
     pub samples: Vec<Sample>,
     pub digests: Vec<DigestRecord>,
+    /// Frames of captures: link, time, bytes of the whole, bytes kept.
+    pub frames: Vec<(u16, Time, u32, Vec<u8>)>,
 }
 
 impl Sink for Kept {
@@ -40,6 +42,14 @@ impl Sink for Kept {
         self.digests.extend_from_slice(batch);
         Ok(())
     }
+    fn frames(&mut self, batch: &Frames) -> std::io::Result<bool> {
+        let kept = batch
+            .frames
+            .iter()
+            .map(|frame| (frame.link, frame.time, frame.length, batch.bytes[frame.bytes.clone()].to_vec()));
+        self.frames.extend(kept);
+        Ok(true)
+    }
 }
 
 /// Runs to the end; flows come back by id. Outside the compat mode the run is repeated with the network cut into two to
@@ -54,6 +64,7 @@ pub fn run(config: Config) -> (Kept, Outcome) {
         assert_eq!(kept.flows, again.flows, "in {regions} regions");
         assert_eq!(kept.samples, again.samples, "in {regions} regions");
         assert_eq!(kept.digests, again.digests, "in {regions} regions");
+        assert_eq!(kept.frames, again.frames, "in {regions} regions");
     }
     kept.flows.sort_by_key(|flow| flow.flow);
     (kept, outcome)

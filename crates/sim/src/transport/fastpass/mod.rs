@@ -18,7 +18,7 @@ mod arbitration;
 mod parameters;
 mod paths;
 mod receiving;
-mod schedule;
+pub mod schedule;
 mod sending;
 mod source;
 
@@ -40,7 +40,7 @@ use source::{SourceFlow, Timeslot};
 use std::collections::VecDeque;
 
 /// Codes of control packets.
-mod code {
+pub mod code {
     /// Source to arbiter. `seq`: timeslots that the flow wants; `aux`: its destination; `sent`: its deadline.
     pub const REQUEST: u8 = 0;
     /// Arbiter to source; its content is packed by `schedule.rs`.

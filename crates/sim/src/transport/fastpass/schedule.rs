@@ -47,19 +47,26 @@ pub fn pack(epoch: u64, schedule: &Schedule, with_paths: bool, header: Packet) -
     [half(code::FIRST_HALF, 0), half(code::SECOND_HALF, HALF)]
 }
 
+/// The eight words of a packet.
+fn words(packet: &Packet) -> [u32; SLOTS] {
+    let (seq, sent) = (packet.seq, packet.sent.0);
+    let [a, b, c, d] = [seq as u32, (seq >> 32) as u32, sent as u32, (sent >> 32) as u32];
+    [a, b, c, d, packet.flow, packet.sender, packet.aux, packet.src]
+}
+
+/// The last bits of the epoch's number.
+fn epoch_bits(packet: &Packet) -> u32 {
+    u32::from(packet.group) << 16 | u32::from(packet.payload)
+}
+
+/// What a packet says: the last bits of its epoch, and the flows of its timeslots, with paths those of four and these.
+pub fn content(packet: &Packet) -> (u32, [u32; SLOTS]) {
+    (epoch_bits(packet), words(packet))
+}
+
 /// The timeslots that a packet gives: number in the epoch, flow, and path if that is assigned.
 pub fn timeslots(packet: &Packet) -> impl Iterator<Item = (u64, FlowId, Option<u32>)> {
-    let (seq, sent) = (packet.seq, packet.sent.0);
-    let words = [
-        seq as u32,
-        (seq >> 32) as u32,
-        sent as u32,
-        (sent >> 32) as u32,
-        packet.flow,
-        packet.sender,
-        packet.aux,
-        packet.src,
-    ];
+    let words = words(packet);
     let (slots, first) = match packet.code() {
         code::FIRST_HALF => (HALF, 0),
         code::SECOND_HALF => (HALF, HALF),
@@ -72,8 +79,7 @@ pub fn timeslots(packet: &Packet) -> impl Iterator<Item = (u64, FlowId, Option<u
 
 /// The epoch that a packet received in epoch `now` is of: the last one whose number ends in the bits that it says.
 pub fn epoch(packet: &Packet, now: u64) -> u64 {
-    let said = u32::from(packet.group) << 16 | u32::from(packet.payload);
-    now.saturating_sub(u64::from((now as u32).wrapping_sub(said)))
+    now.saturating_sub(u64::from((now as u32).wrapping_sub(epoch_bits(packet))))
 }
 
 #[cfg(test)]

@@ -71,8 +71,8 @@ pub fn whole(low: u32, near: u64) -> u64 {
     near.saturating_add_signed(i64::from(ahead))
 }
 
-/// By how many bits the window is shifted in the 16 bits that a header has for it.
-fn scale(config: &TcpConfig) -> u32 {
+/// By how many bits the window is shifted in the 16 bits that a header has for it: by as many as the buffer needs.
+pub fn scale(config: &TcpConfig) -> u32 {
     let buffer = config.receive_buffer.min(u64::from(u32::MAX >> 2)) as u32;
     (u32::BITS - (buffer >> 16).leading_zeros()).min(14)
 }

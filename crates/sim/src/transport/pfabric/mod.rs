@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use sender::{Sender, Sending};
 
 /// The code of data packets that are probes: they ask for an acknowledgement, and bring nothing.
-const PROBE: u8 = 1;
+pub const PROBE: u8 = 1;
 
 /// The pFabric stack of one host.
 pub struct Pfabric {

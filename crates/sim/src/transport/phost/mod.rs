@@ -42,7 +42,7 @@ use rustc_hash::FxHashMap;
 use source::SourceFlow;
 
 /// Codes of control packets.
-mod code {
+pub mod code {
     /// Source to destination. `seq`: packets of the flow; `sent`: its deadline.
     pub const REQUEST: u8 = 0;
     /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that are missing.

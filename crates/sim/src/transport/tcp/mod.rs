@@ -192,14 +192,16 @@ impl Tcp {
         }
         let config = config_of(cx.settings, connection.spec.transport);
         if config.fin {
-            signal(code::FIN, connection.header(slot, cx), config, cx);
+            let fin = Packet { seq: connection.spec.size, ..connection.header(slot, cx) };
+            signal(code::FIN, fin, config, cx);
         }
         self.outgoing.close(slot);
     }
 
     /// The next packet of a close: it is lost for good if it is lost.
     fn go_on_closing(&mut self, code: u8, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
-        signal(code, turned(packet), config_of(cx.settings, packet.profile), cx)
+        let next = Packet { seq: packet.seq, ..turned(packet) };
+        signal(code, next, config_of(cx.settings, packet.profile), cx)
     }
 
     /// The timeout of a connection may have expired.

@@ -55,7 +55,8 @@ impl Connection {
 
     /// Sends the probe of a closed window.
     pub fn send_window_probe(&self, slot: u32, config: &TcpConfig, cx: &mut HostContext) {
-        let probe = Packet { sent: cx.now(), ..self.header(slot, cx) };
+        let seq = self.board.acknowledged();
+        let probe = Packet { seq, sent: cx.now(), ..self.header(slot, cx) };
         // Without a route it is lost, and the next one asks again.
         signal(code::WINDOW_PROBE, probe, config, cx);
     }

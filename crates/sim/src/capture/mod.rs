@@ -1,0 +1,165 @@
+//! What taps have seen, written as frames: Ethernet, IPv4, and the headers of each transport.
+//!
+//! Payload is zeros. Unless asked for otherwise only headers are kept, but for RoCEv2 (`rdma`). A frame is as long as the packet is in the simulator; where the
+//! real headers take more than the scheme's settings reckon with, it is as long as these need.
+//!
+//! One file for each form: `tcp` (multipath too), `rdma` with its telemetry in `shim`, `datagrams` (pHost, pFabric, Fastpass), `tag`
+//! (what load balancers add, and probes), `pause`; `headers` has what is below them all.
+
+mod datagrams;
+mod headers;
+mod pause;
+mod rdma;
+mod shim;
+mod tag;
+mod tcp;
+
+use crate::config::{CaptureConfig, Config};
+use crate::measure::{Frame, Frames, Sink};
+use crate::net::tap::{Notes, Seen};
+use crate::packet::{Packet, PacketKind};
+use crate::settings::{Settings, TransportSettings};
+use crate::telemetry::int::IntRecord;
+use crate::topology::{NodeKind, Topology};
+use std::sync::Arc;
+use tag::Tags;
+
+/// Turns what taps have seen into frames, batch by batch.
+pub struct Capture {
+    writer: Writer,
+    pub notes: Notes,
+    frames: Frames,
+}
+
+/// What follows the headers of a packet: so many bytes of zeros, then these.
+struct Behind {
+    payload: usize,
+    end: Option<[u8; 4]>,
+    /// It is kept, though only headers were asked for.
+    whole: bool,
+}
+
+impl Behind {
+    /// Nothing but zeros.
+    fn zeros(payload: usize) -> Behind {
+        Behind { payload, end: None, whole: false }
+    }
+}
+
+/// The two ends of a link, in its direction.
+struct Link {
+    from: u32,
+    to: u32,
+    between_switches: bool,
+}
+
+/// What one needs to know to write a frame.
+struct Writer {
+    settings: Arc<Settings>,
+    links: Vec<Link>,
+    tags: Tags,
+    /// The most bytes kept of a frame; none: its headers.
+    most: Option<usize>,
+}
+
+impl Capture {
+    /// Of a run that asks for it.
+    pub fn of(config: &Config, settings: &Arc<Settings>) -> Option<Capture> {
+        let capture = config.measure.capture.as_ref()?;
+        let writer = Writer {
+            settings: settings.clone(),
+            links: links(capture, &config.topology),
+            tags: Tags::of(&config.switch.balancer),
+            most: capture.kept.map(|bytes| bytes.0 as usize),
+        };
+        Some(Capture { writer, notes: Notes::default(), frames: Frames::default() })
+    }
+
+    /// Writes what was noted, in order of time, and hands it on; whether more is wanted.
+    pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<bool> {
+        if self.notes.seen.is_empty() {
+            return Ok(true);
+        }
+        self.notes.sort();
+        self.frames.clear();
+        let Notes { seen, records } = &mut self.notes;
+        for one in seen.iter() {
+            let from = self.frames.bytes.len();
+            let places = &mut records[one.records.clone()];
+            let length = self.writer.frame(&mut self.frames.bytes, one, places);
+            let bytes = from..self.frames.bytes.len();
+            self.frames.frames.push(Frame { time: one.time, link: one.link, length, bytes });
+        }
+        self.notes.clear();
+        sink.frames(&self.frames)
+    }
+}
+
+fn links(capture: &CaptureConfig, topology: &Topology) -> Vec<Link> {
+    let ports = topology.ports();
+    let is_switch = |node: u32| topology.nodes[node as usize].kind == NodeKind::Switch;
+    let link = |&(from, local): &(u32, u32)| {
+        let (_, to) = ports[from as usize][local as usize];
+        Link { from, to, between_switches: is_switch(from) && is_switch(to) }
+    };
+    capture.ports.iter().map(link).collect()
+}
+
+/// Ports of a packet's flow, in its own direction.
+fn ports_of(packet: &Packet, back: bool) -> [u16; 2] {
+    let [sender, receiver] = headers::ports(packet.flow);
+    if back { [receiver, sender] } else { [sender, receiver] }
+}
+
+impl Writer {
+    /// Appends a frame; how long the whole of it is.
+    fn frame(&self, to: &mut Vec<u8>, seen: &Seen, places: &mut [IntRecord]) -> u32 {
+        let (packet, link, start) = (&seen.packet, &self.links[usize::from(seen.link)], to.len());
+        let ends = (headers::mac(link.from), headers::mac(link.to));
+        let behind = match packet.kind {
+            PacketKind::Pause | PacketKind::Resume => {
+                pause::frame(to, packet, link.from);
+                Behind::zeros(0)
+            }
+            PacketKind::Probe => {
+                headers::ethernet(to, ends.0, ends.1, tag::ETHERTYPE);
+                to.extend(tag::probe(packet));
+                Behind::zeros(0)
+            }
+            _ => {
+                headers::ethernet(to, ends.0, ends.1, headers::IPV4);
+                let at = to.len();
+                let behind = self.packet(to, packet, places);
+                if let Some(tag) = self.tags.tag(seen.header, link.between_switches) {
+                    headers::add_options(to, at, &tag);
+                }
+                behind
+            }
+        };
+        let end = behind.end.as_ref().map_or(&[][..], |end| end);
+        let own = to.len() - start + behind.payload + end.len();
+        let length = own.max(usize::from(packet.size));
+        if let Some(most) = self.most.or(behind.whole.then_some(length)) {
+            to.resize(to.len() + behind.payload, 0);
+            to.extend(end);
+            to.resize(start + length, 0);
+            to.truncate(start + most);
+        }
+        length as u32
+    }
+
+    /// The packet of a host, by its transport.
+    fn packet(&self, to: &mut Vec<u8>, packet: &Packet, places: &mut [IntRecord]) -> Behind {
+        match &self.settings.transports[usize::from(packet.profile)] {
+            TransportSettings::Tcp(settings) => tcp::segment(to, packet, &settings.config, places),
+            TransportSettings::Mptcp(settings) => tcp::multipath(to, packet, &settings.config, places),
+            TransportSettings::Rdma(settings) => {
+                let telemetry = shim::telemetry(packet, &self.settings, settings, places);
+                rdma::packet(to, packet, settings, &telemetry, self.most.is_some())
+            }
+            TransportSettings::Phost(_) => datagrams::phost(to, packet),
+            TransportSettings::Pfabric(_) => datagrams::pfabric(to, packet),
+            TransportSettings::Fastpass(settings) => datagrams::fastpass(to, packet, &settings.config),
+        }
+    }
+}

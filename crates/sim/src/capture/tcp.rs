@@ -1,0 +1,246 @@
+//! Segments of TCP and multipath TCP.
+//!
+//! Sequence numbers count from the SYN, which has number 0 at both ends: the first byte of a flow is number 1. Timestamps are in
+//! nanoseconds, modulo 2^32; a segment of the receiver, which has no clock of its own here, repeats the one that it echoes. Data
+//! sequence numbers are raw: the first byte of a flow is 0.
+//!
+//! Source: RFC 9293 §3.1, RFC 7323 §2.2 and §3.2, RFC 2018 §3, RFC 3168 §6.1; RFC 8684 §3.1 to §3.3.
+
+use super::headers::{self, subflow_ports};
+use super::{Behind, ports_of};
+use crate::config::{EcnEcho, MptcpConfig, TcpConfig};
+use crate::packet::{Packet, PacketKind};
+use crate::telemetry::int::{IntRecord, numbers_in};
+use crate::transport::mptcp::{self, option_bytes, scale, subflow_of};
+use crate::transport::tcp::packets::code;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const PSH: u8 = 8;
+const ACK: u8 = 16;
+const ECE: u8 = 64;
+const CWR: u8 = 128;
+
+/// Bytes of a header without options, and the most that options take up.
+const PLAIN: usize = 20;
+const OPTIONS: usize = 40;
+
+/// What a segment says.
+#[derive(Default)]
+struct Segment {
+    flags: u8,
+    sequence: u32,
+    acknowledged: u32,
+    window: u16,
+    options: Vec<u8>,
+    payload: usize,
+    /// It goes to the flow's sender.
+    back: bool,
+}
+
+/// Writes a segment of TCP; `places`: its selective blocks, if it has any.
+pub fn segment(to: &mut Vec<u8>, packet: &Packet, config: &TcpConfig, places: &[IntRecord]) -> Behind {
+    let mut segment = match packet.kind {
+        PacketKind::Data => data(packet, config),
+        PacketKind::Control => signal(packet, config),
+        _ => Segment { window: window(u64::from(packet.aux), config), ..acknowledgement(packet) },
+    };
+    if packet.kind == PacketKind::Ack {
+        selective_blocks(&mut segment, packet, numbers(places));
+    }
+    write(to, packet, &segment, ports_of(packet, segment.back))
+}
+
+/// Writes a segment of multipath TCP; `places`: its selective blocks, or the option of its set-up.
+pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places: &[IntRecord]) -> Behind {
+    let mut segment = match packet.kind {
+        PacketKind::Data => data(packet, &config.tcp),
+        PacketKind::Control => set_up(packet, &config.tcp),
+        _ => Segment { window: packet.payload, ..acknowledgement(packet) },
+    };
+    match packet.kind {
+        PacketKind::Data => mapping(&mut segment, packet),
+        PacketKind::Control => set_up_option(&mut segment, numbers(places)),
+        _ => {
+            data_acknowledgement(&mut segment, packet);
+            selective_blocks(&mut segment, packet, numbers(places));
+        }
+    }
+    let [mut from, mut into] = subflow_ports(packet.flow, subflow_of(packet).1);
+    if segment.back {
+        std::mem::swap(&mut from, &mut into);
+    }
+    write(to, packet, &segment, [from, into])
+}
+
+/// A byte of the flow as a sequence number.
+fn number(byte: u64) -> u32 {
+    (byte as u32).wrapping_add(1)
+}
+
+/// What a header can say of a window.
+fn window(bytes: u64, config: &TcpConfig) -> u16 {
+    u16::try_from(bytes >> scale(config)).unwrap_or(u16::MAX)
+}
+
+fn data(packet: &Packet, config: &TcpConfig) -> Segment {
+    let reduced = if packet.code() == code::REDUCED { CWR } else { 0 };
+    let pushed = if packet.is_last() { PSH } else { 0 };
+    Segment {
+        flags: ACK | reduced | pushed,
+        sequence: number(packet.seq),
+        acknowledged: 1,
+        window: window(config.receive_buffer, config),
+        options: stamps(packet, false),
+        payload: usize::from(packet.payload),
+        back: false,
+    }
+}
+
+fn acknowledgement(packet: &Packet) -> Segment {
+    Segment {
+        flags: ACK | if packet.marked() { ECE } else { 0 },
+        sequence: 1,
+        acknowledged: number(packet.seq),
+        options: stamps(packet, true),
+        back: true,
+        ..Segment::default()
+    }
+}
+
+/// The packets of a handshake, of a close, and the probe of a closed window.
+fn signal(packet: &Packet, config: &TcpConfig) -> Segment {
+    let own = window(config.receive_buffer, config);
+    let end = number(packet.seq);
+    let (flags, sequence, acknowledged, back) = match packet.code() {
+        code::SYN => return opening(packet, config, false),
+        code::SYN_ACK => return opening(packet, config, true),
+        code::FIN => (FIN | ACK, end, 1, false),
+        code::FIN_ACK => (FIN | ACK, 1, end.wrapping_add(1), true),
+        code::CLOSED => (ACK, end.wrapping_add(1), 2, false),
+        // What has been acknowledged last is asked for again (RFC 9293 §3.8.6.1).
+        code::WINDOW_PROBE => (ACK, end.wrapping_sub(1), 1, false),
+        _ => (ACK, 1, 1, false),
+    };
+    let options = stamps(packet, back);
+    Segment { flags, sequence, acknowledged, window: own, options, payload: 0, back }
+}
+
+/// A SYN, or its answer.
+fn opening(packet: &Packet, config: &TcpConfig, back: bool) -> Segment {
+    let capable = match (config.ecn, back) {
+        (EcnEcho::Off, _) => 0,
+        (_, false) => ECE | CWR,
+        (_, true) => ECE,
+    };
+    let [a, b] = u16::try_from(config.mss).unwrap_or(u16::MAX).to_be_bytes();
+    let mut options = vec![2, 4, a, b, 4, 2];
+    timestamp(&mut options, packet, back);
+    options.extend([1, 3, 3, scale(config) as u8]);
+    Segment {
+        flags: SYN | capable | if back { ACK } else { 0 },
+        sequence: 0,
+        acknowledged: u32::from(back),
+        // Windows are not scaled yet (RFC 7323 §2.2).
+        window: u16::try_from(config.receive_buffer).unwrap_or(u16::MAX),
+        options,
+        payload: 0,
+        back,
+    }
+}
+
+/// The packets of a subflow's set-up.
+fn set_up(packet: &Packet, config: &TcpConfig) -> Segment {
+    let (flags, back) = match packet.code() {
+        mptcp::code::SYN => return opening(packet, config, false),
+        mptcp::code::SYN_ACK => return opening(packet, config, true),
+        mptcp::code::CONFIRMED => (ACK, true),
+        mptcp::code::RESET => (RST | ACK, true),
+        mptcp::code::GIVEN_UP => (RST | ACK, false),
+        _ => (ACK, false),
+    };
+    let options = if flags & RST == 0 { stamps(packet, back) } else { Vec::new() };
+    let own = window(config.receive_buffer, config);
+    Segment { flags, sequence: 1, acknowledged: 1, window: own, options, payload: 0, back }
+}
+
+/// Timestamps as they stand alone, behind two bytes of padding (RFC 7323 appendix A).
+fn stamps(packet: &Packet, back: bool) -> Vec<u8> {
+    let mut options = vec![1, 1];
+    timestamp(&mut options, packet, back);
+    options
+}
+
+fn timestamp(options: &mut Vec<u8>, packet: &Packet, back: bool) {
+    let stamp = (packet.sent.ns() as u32).to_be_bytes();
+    options.extend([8, 10]);
+    options.extend(stamp);
+    options.extend(if back { stamp } else { [0; 4] });
+}
+
+/// The numbers that lie beside a packet.
+fn numbers(places: &[IntRecord]) -> Option<[u32; 6]> {
+    places.first_chunk().map(|first| numbers_in(*first))
+}
+
+/// As many selective blocks as have room (RFC 2018 §3).
+fn selective_blocks(segment: &mut Segment, packet: &Packet, numbers: Option<[u32; 6]>) {
+    let Some(numbers) = numbers else { return };
+    let room = OPTIONS.saturating_sub(segment.options.len() + 4) / 8;
+    let blocks = numbers.chunks_exact(2).filter(|block| block[0] != block[1]).take(room);
+    let edges: Vec<u32> = blocks.flatten().map(|&offset| number(packet.seq).wrapping_add(offset)).collect();
+    if edges.is_empty() {
+        return;
+    }
+    segment.options.extend([1, 1, 5, 2 + 4 * edges.len() as u8]);
+    edges.iter().for_each(|edge| segment.options.extend(edge.to_be_bytes()));
+}
+
+/// The option of a set-up, as it travels.
+fn set_up_option(segment: &mut Segment, numbers: Option<[u32; 6]>) {
+    let Some(numbers) = numbers else { return };
+    let bytes = option_bytes(&numbers);
+    let length = usize::from(bytes[1]).min(OPTIONS.saturating_sub(segment.options.len()));
+    segment.options.extend(bytes.iter().take(length));
+}
+
+/// Where a segment's bytes belong in the connection (RFC 8684 §3.3.1): the last 32 bits of the number.
+fn mapping(segment: &mut Segment, packet: &Packet) {
+    const HAS_MAPPING: u8 = 4;
+    segment.options.extend([30, 14, 0x20, HAS_MAPPING]);
+    segment.options.extend(packet.aux.to_be_bytes());
+    // Relative to the SYN of its subflow.
+    segment.options.extend(number(packet.seq).to_be_bytes());
+    segment.options.extend(packet.payload.to_be_bytes());
+    // The end of the list, twice.
+    segment.options.extend([0, 0]);
+}
+
+/// The last 32 bits of the data acknowledgement (RFC 8684 §3.3.2), if the packet's sender knows both keys.
+fn data_acknowledgement(segment: &mut Segment, packet: &Packet) {
+    const HAS_ACKNOWLEDGEMENT: u8 = 1;
+    if packet.code() == mptcp::code::KEYLESS {
+        return;
+    }
+    segment.options.extend([30, 8, 0x20, HAS_ACKNOWLEDGEMENT]);
+    segment.options.extend(packet.aux.to_be_bytes());
+}
+
+fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) -> Behind {
+    debug_assert!(segment.options.len() <= OPTIONS && segment.options.len() % 4 == 0);
+    let header = PLAIN + segment.options.len();
+    let ipv4 = headers::ipv4(packet, headers::TCP, [packet.src, packet.dst], header + segment.payload);
+    to.extend(ipv4);
+    let from = to.len();
+    ports.iter().for_each(|port| to.extend(port.to_be_bytes()));
+    to.extend(segment.sequence.to_be_bytes());
+    to.extend(segment.acknowledged.to_be_bytes());
+    to.extend([(header as u8 / 4) << 4, segment.flags]);
+    to.extend(segment.window.to_be_bytes());
+    to.extend([0; 4]);
+    to.extend(&segment.options);
+    let sum = headers::segment_checksum(&ipv4, &to[from..], segment.payload);
+    to[from + 16..from + 18].copy_from_slice(&sum.to_be_bytes());
+    Behind::zeros(segment.payload)
+}

@@ -1,0 +1,87 @@
+//! `measure.pcap`: links whose packets are written down, how much of each packet, and how long the file may become.
+
+use super::measure::patterns;
+use super::network::Network;
+use super::section::Section;
+use crate::config::CaptureConfig;
+use crate::parameters::Source;
+use crate::topology::PortSet;
+use crate::units::Bytes;
+
+const KEY: &str = "pcap";
+const PCAP_HELP: &str = "links whose packets capture.pcapng gets, as a pattern or a list of them: \"leaf0->spine1\" (that \
+                         direction), \"leaf0.p3\", \"leaf0->host*\"";
+const MOST: &str = "pcap_bytes";
+const MOST_HELP: &str =
+    "the longest that capture.pcapng may become; what comes later is left out, and the run says so";
+const KEPT: &str = "pcap_snaplen";
+const KEPT_HELP: &str =
+    "bytes kept of each packet; auto: its headers (payload is zeros); \"65535B\" keeps everything";
+
+const DEFAULT_MOST: Bytes = Bytes(100_000_000);
+/// A shorter file would hold its own headers alone.
+const LEAST_FILE: Bytes = Bytes(10_000);
+/// Of a packet: Ethernet, IPv4 and the ports.
+const LEAST_KEPT: Bytes = Bytes(64);
+const MOST_KEPT: Bytes = Bytes(65_535);
+/// The most links of one file.
+const MOST_LINKS: usize = 4096;
+
+/// Reads the keys; none: nothing is to be written down. `network` none: the topology is wrong.
+pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureConfig> {
+    if section.peek(KEY).is_none() {
+        for key in [MOST, KEPT] {
+            if section.peek(key).is_some() {
+                section.complain(
+                    key,
+                    format!("says how to capture, and {KEY} is missing, which says which links"),
+                );
+                quantities(section);
+            }
+        }
+        return None;
+    }
+    let patterns = patterns(section, KEY, None, PCAP_HELP)?;
+    let (most, kept) = quantities(section);
+    let ports = ports(section, &patterns, network?)?;
+    Some(CaptureConfig { ports, most, kept })
+}
+
+fn ports(section: &mut Section, patterns: &[String], network: &Network) -> Option<PortSet> {
+    let mut ports = PortSet::new();
+    for pattern in patterns {
+        match network.topology.ports_matching(pattern) {
+            Ok(more) => ports.extend(more),
+            Err(message) => section.complain(KEY, message),
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    if ports.len() > MOST_LINKS {
+        let message = format!("{} links: at most {MOST_LINKS} go into one file, name fewer", ports.len());
+        section.complain(KEY, message);
+    }
+    if patterns.is_empty() {
+        section.complain(KEY, "names no link: expected such as \"leaf0->spine1\"".into());
+    }
+    Some(ports)
+}
+
+fn quantities(section: &mut Section) -> (Bytes, Option<Bytes>) {
+    let mut p = section.parameters();
+    let most = p.bytes(MOST, DEFAULT_MOST, MOST_HELP);
+    if most < LEAST_FILE {
+        p.complain(MOST, format!("{most} is too small: expected at least {LEAST_FILE}"));
+    }
+    let kept = p.bytes_or_auto(KEPT, KEPT_HELP);
+    if kept.is_some_and(|kept| !(LEAST_KEPT..=MOST_KEPT).contains(&kept)) {
+        p.complain(KEPT, format!("expected {LEAST_KEPT} to {MOST_KEPT}, or \"auto\" for the headers"));
+    }
+    (most, kept)
+}
+
+/// Declares the keys, for the list of keys.
+pub fn declare(section: &mut Section) {
+    section.parameters().text(KEY, None, PCAP_HELP);
+    quantities(section);
+}

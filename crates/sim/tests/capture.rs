@@ -1,0 +1,177 @@
+//! Captures of links: frames against headers worked out by hand, and against what the run itself counts.
+
+mod common;
+
+use common::*;
+use std::path::Path;
+use weftline_sim::config::Config;
+use weftline_sim::measure::Outcome;
+use weftline_sim::scenario::{Hooks, Scenario};
+
+/// Two hosts on one switch, node 2; host 0 sends to host 1.
+const STAR: &str = r#"
+[topology]
+kind = "star"
+hosts = 2
+host_link = { rate = "10Gbps", delay = "1us" }
+[[workload]]
+kind = "flows"
+flows = [{ src = 0, dst = 1, size = "20KB" }]
+"#;
+
+/// Four hosts below two leaves and two spines, all sending to the last.
+const CLOS: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 2
+host_link = { rate = "10Gbps", delay = "1us" }
+fabric_link = { rate = "10Gbps", delay = "1us" }
+[[workload]]
+kind = "flows"
+flows = [{ src = 0, dst = 3, size = "400KB" }, { src = 1, dst = 3, size = "400KB" }, { src = 2, dst = 3, size = "400KB" }]
+"#;
+
+fn config(text: &str, rest: &str) -> Config {
+    let text = format!("{rest}\n{text}");
+    let scenario = Scenario::load(&text, "capture.toml", Path::new("."), &[], None, Hooks::default());
+    scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a valid scenario")
+}
+
+fn captured(text: &str, rest: &str) -> (Kept, Outcome) {
+    run(config(text, rest))
+}
+
+/// Of an Ethernet frame: its IPv4 header and what is behind it.
+fn ip(frame: &[u8]) -> (&[u8], &[u8]) {
+    assert_eq!(frame[12..14], [8, 0], "IPv4");
+    frame[14..].split_at(usize::from(frame[14] & 15) * 4)
+}
+
+#[test]
+fn a_handshake_begins_with_the_syn_that_is_worked_out_by_hand() {
+    let rest = "transport = { kind = \"tcp\" }\nmeasure = { pcap = \"host0->*\" }";
+    let (kept, _) = captured(STAR, rest);
+    let (link, time, length, syn) = &kept.frames[0];
+    assert_eq!((*link, time.0, *length), (0, 0, 74));
+    let ethernet = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 8, 0];
+    assert_eq!(syn[..14], ethernet);
+    // Class 1, 60 bytes, not to be fragmented, TTL 64, TCP, from 10.0.0.1 to 10.0.0.2.
+    let ipv4 = [0x45, 0x20, 0, 60, 0, 0, 0x40, 0, 64, 6, 0x26, 0x9a, 10, 0, 0, 1, 10, 0, 0, 2];
+    assert_eq!(syn[14..34], ipv4);
+    // From port 50000 to 50000, numbers 0, 40 bytes, SYN, window 65535, checksum.
+    let tcp = [0xc3, 0x50, 0xc3, 0x50, 0, 0, 0, 0, 0, 0, 0, 0, 0xa0, 2, 0xff, 0xff, 0xad, 0x68, 0, 0];
+    assert_eq!(syn[34..54], tcp);
+    // MSS 1448, SACK permitted, timestamps at 0, padding, window scale 7.
+    let options = [2, 4, 5, 0xa8, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 7];
+    assert_eq!(syn[54..], options);
+}
+
+#[test]
+fn data_are_numbered_from_the_syn_on_and_as_long_as_in_the_run() {
+    let rest = "transport = { kind = \"tcp\" }\nmeasure = { pcap = \"host0->*\" }";
+    let (kept, outcome) = captured(STAR, rest);
+    let port = totals_of(&outcome, 0, 0);
+    assert_eq!(kept.frames.len() as u64, port.packets_sent);
+    assert_eq!(kept.frames.iter().map(|frame| u64::from(frame.2)).sum::<u64>(), port.bytes_sent);
+    let data: Vec<_> = kept.frames.iter().filter(|frame| frame.2 > 100).collect();
+    let mut expected = 1;
+    for (_, _, length, bytes) in data {
+        let (_, tcp) = ip(bytes);
+        assert_eq!(u32::from_be_bytes(tcp[4..8].try_into().unwrap()), expected);
+        expected += length - 66;
+    }
+    assert_eq!(expected, 20_001);
+}
+
+#[test]
+fn a_capture_changes_nothing_of_its_run() {
+    for transport in ["kind = \"rdma\"", "kind = \"tcp\"", "kind = \"phost\""] {
+        let plain = captured(CLOS, &format!("transport = {{ {transport} }}"));
+        let rest = format!("transport = {{ {transport} }}\nmeasure = {{ pcap = \"*\" }}");
+        let watched = captured(CLOS, &rest);
+        assert_eq!(plain.1, watched.1, "{transport}");
+        assert_eq!(plain.0.flows, watched.0.flows);
+        assert_eq!(
+            watched.0.frames.len() as u64,
+            watched.1.packet_hops,
+            "{transport}: every packet of every link"
+        );
+        assert!(watched.0.frames.windows(2).all(|pair| (pair[0].1, pair[0].0) <= (pair[1].1, pair[1].0)));
+        assert!(plain.0.frames.is_empty());
+    }
+}
+
+#[test]
+fn marked_packets_are_those_that_a_port_has_marked() {
+    let ecn = "switch.ecn = { kmin = \"10KB\", kmax = \"20KB\", pmax = 0.5 }";
+    let rest = format!("transport.controller.kind = \"dctcp\"\n{ecn}\nmeasure.pcap = \"leaf1->host3\"");
+    let (kept, outcome) = captured(CLOS, &rest);
+    let bits = |frame: &Vec<u8>| frame[15] & 3;
+    let marked = kept.frames.iter().filter(|frame| bits(&frame.3) == 3).count() as u64;
+    assert!(marked > 0);
+    // Some may have been marked on their way there.
+    assert!(marked >= sum_of(&outcome, |port| port.ecn_marks) / 2);
+    assert!(kept.frames.iter().all(|frame| bits(&frame.3) == 2 || bits(&frame.3) == 3), "all are data");
+    // RoCEv2 is kept whole, with its CRC: 1000 B of payload behind 14 + 20 + 8 + 12 B.
+    assert!(kept.frames.iter().all(|frame| frame.3.len() == frame.2 as usize && frame.2 == 1058));
+}
+
+#[test]
+fn int_grows_by_a_record_with_every_switch() {
+    let rest = |link| format!("transport.controller.kind = \"hpcc\"\nmeasure.pcap = \"{link}\"");
+    let hops = |link| {
+        let (kept, _) = captured(CLOS, &rest(link));
+        let of = |frame: &Vec<u8>| {
+            let (_, udp) = ip(frame);
+            assert_eq!(udp[2..4], 49_201u16.to_be_bytes());
+            let shim = &udp[8..];
+            assert_eq!(shim[0], 0x11);
+            let length = u16::from_be_bytes([shim[2], shim[3]]);
+            assert_eq!(length, 8 + 8 * u16::from(shim[6] >> 4));
+            // The units for 10 Gb/s are those of 25.
+            assert_eq!((shim[1], u16::from_be_bytes([shim[4], shim[5]])), (1, 4791));
+            shim[6] >> 4
+        };
+        let mut all: Vec<u8> = kept.frames.iter().map(|frame| of(&frame.3)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    assert_eq!(hops("host0->leaf0"), [0]);
+    assert_eq!(hops("leaf0->spine*"), [1]);
+    assert_eq!(hops("spine*->leaf1"), [2]);
+    // Host 2 is on the same leaf.
+    assert_eq!(hops("leaf1->host3"), [1, 3]);
+}
+
+#[test]
+fn pint_digests_are_those_that_the_receiver_reads() {
+    let rest = "transport.controller.kind = \"hpcc-pint\"\ntelemetry.kind = \"pint\"\nmeasure.pcap = \"leaf1->host3\"";
+    let mut config = config(CLOS, rest);
+    let weftline_sim::config::TelemetryConfig::Pint(pint) = &mut config.telemetry else { panic!("PINT") };
+    std::sync::Arc::make_mut(pint).recorded = 1 << 32;
+    let (kept, _) = run(config);
+    let shown = |frame: &Vec<u8>| {
+        let (_, udp) = ip(frame);
+        let (shim, length) = (&udp[8..], usize::from(u16::from_be_bytes([udp[10], udp[11]])));
+        assert_eq!((shim[0], usize::from(shim[1])), (0x12, length - 8));
+        shim[8..length].iter().fold(0u64, |digest, &byte| digest << 8 | u64::from(byte))
+    };
+    let shown: Vec<u64> = kept.frames.iter().map(|frame| shown(&frame.3)).collect();
+    let read: Vec<u64> = kept.digests.iter().map(|record| record.digest).collect();
+    assert!(!read.is_empty());
+    assert_eq!(shown, read, "one link into the host: the same packets in the same order");
+}
+
+#[test]
+fn a_pause_and_a_resume_are_seen_on_the_link_that_they_stop() {
+    let rest = "switch = { buffer = \"200KB\", pfc = { enabled = true } }\ntransport.controller.kind = \"none\"\n\
+                measure.pcap = \"leaf1->*\"";
+    let (kept, outcome) = captured(CLOS, rest);
+    let pauses = kept.frames.iter().filter(|frame| frame.3[12..14] == [0x88, 8]);
+    let stops = pauses.filter(|frame| frame.3[18..34].iter().any(|&byte| byte != 0)).count() as u64;
+    assert!(stops > 0);
+    assert!(stops <= sum_of(&outcome, |port| port.pauses));
+}

@@ -1,0 +1,343 @@
+"""Traces out of captures and flow records, from bytes written by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import random
+import re
+import struct
+
+import pytest
+
+import weftline
+from weftline import _native
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.packets import captures, traces
+from weftline.packets.flows import Seen, gather
+
+built = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+)
+
+
+def ipv4(src: str, dst: str, protocol: int, body: bytes, payload: int) -> bytes:
+    addresses = b"".join(bytes(map(int, address.split("."))) for address in (src, dst))
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body) + payload, 0, 0, 64, protocol, 0)
+    return head + addresses + body
+
+
+def tcp(sport: int, dport: int, sequence: int, flags: int = 16) -> bytes:
+    return struct.pack(">HHIIBBHHH", sport, dport, sequence, 0, 5 << 4, flags, 0, 0, 0)
+
+
+def udp(sport: int, dport: int, payload: int) -> bytes:
+    return struct.pack(">HHHH", sport, dport, 8 + payload, 0)
+
+
+def ethernet(packet: bytes, *, vlan: bool = False) -> bytes:
+    return bytes(12) + (b"\x81\x00\x00\x05" if vlan else b"") + b"\x08\x00" + packet
+
+
+def classic(packets: list[tuple[int, bytes]], *, order: str = "<", nanoseconds: bool = False) -> bytes:
+    magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
+    tick = 1 if nanoseconds else 1000
+    written = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
+    for time_ns, data in packets:
+        seconds, rest = divmod(time_ns, 10**9)
+        written += struct.pack(order + "IIII", seconds, rest // tick, len(data), 1500) + data
+    return written
+
+
+def block(kind: int, body: bytes, order: str) -> bytes:
+    body += bytes(-len(body) % 4)
+    length = struct.pack(order + "I", len(body) + 12)
+    return struct.pack(order + "I", kind) + length + body + length
+
+
+def next_generation(packets: list[tuple[int, bytes]], *, order: str = "<") -> bytes:
+    written = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
+    name = struct.pack(order + "HH", 2, 4) + b"eth7"
+    # Times in 2^-20 s.
+    resolution = struct.pack(order + "HHBxxx", 9, 1, 0x80 | 20)
+    written += block(1, struct.pack(order + "HHI", 1, 0, 0) + name + resolution, order)
+    written += block(5, bytes(12), order)
+    for ticks, data in packets:
+        head = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), 1500)
+        written += block(6, head + data, order)
+    return written
+
+
+def segment(start_ns: int, sequence: int, payload: int, *, flags: int = 16, ports=(40000, 80)):
+    body = tcp(*ports, sequence, flags)
+    return start_ns, ethernet(ipv4("192.168.0.1", "192.168.0.2", 6, body, payload))
+
+
+def rows(path, **options) -> list[tuple[int, int, int, int]]:
+    return traces.read([path], **options).rows
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nanoseconds", [True, False])
+def test_a_classic_capture_is_read_in_either_byte_order(order, nanoseconds, tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(classic([segment(5_000_001_000, 1, 1448)], order=order, nanoseconds=nanoseconds))
+    (packet,) = captures.read(path)
+    assert (packet.number, packet.time_ns, packet.link_type, packet.length) == (1, 5_000_001_000, 1, 1500)
+    assert captures.is_capture(path)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_next_generation_capture_has_interfaces_and_its_own_resolution(order, tmp_path):
+    path = tmp_path / "a.pcapng"
+    path.write_bytes(next_generation([(1 << 21, b"1234567")], order=order))
+    (packet,) = captures.read(path)
+    assert (packet.time_ns, packet.interface, packet.bytes) == (2_000_000_000, "eth7", b"1234567")
+
+
+def test_a_tcp_flow_is_its_payload_and_what_is_sent_again_counts_once(tmp_path):
+    packets = [
+        segment(0, 99, 0, flags=2),
+        segment(1_000, 100, 1000),
+        segment(2_000, 1100, 1000),
+        segment(3_000, 100, 1000),
+        segment(4_000, 1600, 1000),
+    ]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(classic(packets))
+    # From the first byte on; the last segment repeats 500 B.
+    assert rows(path) == [(0, 1, 2500, 0)]
+
+
+def test_sequence_numbers_may_wrap(tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(classic([segment(0, 2**32 - 500, 1000), segment(1000, 500, 1000)]))
+    assert rows(path) == [(0, 1, 2000, 0)]
+
+
+def test_rest_splits_a_flow_and_ports_tell_flows_apart(tmp_path):
+    packets = [
+        segment(0, 1, 100),
+        segment(10_000, 1, 7, ports=(40001, 80)),
+        segment(900_000, 101, 100),
+        segment(3_000_000, 201, 100),
+    ]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(classic(packets))
+    assert rows(path, idle_ns=1_000_000) == [(0, 1, 200, 0), (0, 1, 7, 10_000), (0, 1, 100, 3_000_000)]
+    assert rows(path, idle_ns=10**9) == [(0, 1, 300, 0), (0, 1, 7, 10_000)]
+
+
+def test_udp_vlan_tags_gzip_and_other_packets(tmp_path):
+    datagram = ipv4("10.0.0.9", "10.0.0.1", 17, udp(5000, 53, 512), 512)
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    path = tmp_path / "a.pcap.gz"
+    path.write_bytes(gzip.compress(classic([(0, arp), (7_000, ethernet(datagram, vlan=True))])))
+    assert rows(path) == [(0, 1, 512, 0)]
+
+
+def test_a_table_maps_addresses_and_networks_and_the_longest_counts(tmp_path):
+    table = tmp_path / "hosts.csv"
+    table.write_text("address,host\n# a rack\n192.168.0.0/24,5\n192.168.0.2,9\n")
+    path = tmp_path / "a.pcap"
+    other = ethernet(ipv4("10.0.0.9", "192.168.0.1", 17, udp(1, 2, 50), 50))
+    inside = ethernet(ipv4("192.168.0.7", "192.168.0.1", 17, udp(1, 2, 50), 50))
+    path.write_bytes(classic([segment(0, 1, 100), (1000, other), (2000, inside)]))
+    found = traces.read([path], table=table)
+    assert found.rows == [(5, 9, 100, 0)]
+    assert (found.unmapped, found.inside) == (1, 1)
+    assert found.addresses == {"192.168.0.1": 5, "192.168.0.2": 9}
+
+
+NFDUMP = """ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt
+2026-01-31 12:00:00.500,2026-01-31 12:00:02.500,2.000,10.0.0.1,10.0.0.2,40000,80,TCP,.AP.S.,0,0,10,10400,2,180
+2026-01-31 12:00:00.250,2026-01-31 12:00:00.250,0.000,10.0.0.3,10.0.0.2,53,5353,UDP,......,0,0,1,128,0,0
+Summary
+flows,bytes,packets,avg_bps,avg_pps,avg_bpp
+2,10528,11,1,1,1
+"""
+
+
+def test_a_table_of_nfdump_gives_payload_and_its_reverse(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(NFDUMP)
+    found = traces.read([path])
+    # 10.0.0.3, 10.0.0.2, 10.0.0.1 come in this order; 40 and 28 B of headers in a packet.
+    assert found.rows == [(0, 1, 100, 0), (2, 1, 10_000, 250_000_000), (1, 2, 100, 250_000_000)]
+    assert traces.read([path], header_bytes=0, least=200).rows == [(0, 1, 10_400, 0)]
+
+
+def test_the_later_columns_of_nfdump_and_those_of_ipfix_are_known(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "firstSeen,duration,proto,srcAddr,srcPort,dstAddr,dstPort,packets,bytes,flows\n"
+        "2026-01-31 12:00:00.500,00:00:01.000,TCP,fd00::1,1,fd00::2,2,1,1040,1\n"
+    )
+    assert rows(path) == [(0, 1, 1000, 0)]
+    names = "sourceIPv4Address,destinationIPv4Address,protocolIdentifier,sourceTransportPort,"
+    names += "destinationTransportPort,flowStartMilliseconds,flowEndMilliseconds,"
+    names += "octetDeltaCount,packetDeltaCount\n"
+    path.write_text(
+        names + "10.0.0.1,10.0.0.2,6,1,2,1000,61000,1040,1\n10.0.0.1,10.0.0.2,6,1,2,61100,90000,2080,2\n"
+    )
+    assert rows(path) == [(0, 1, 3000, 0)], "the exporter cut it after a minute"
+
+
+def test_plain_columns_do(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,1000,500\n10.0.0.2,10.0.0.1,1750,10\n")
+    assert rows(path) == [(0, 1, 500, 0), (1, 0, 10, 750)]
+
+
+def test_what_belongs_together_is_one_flow_whatever_lies_between():
+    def seen(start, end, ports=(1, 2)):
+        return Seen("a", "b", 6, ports, start, end, 10)
+
+    found = gather([seen(0, 50), seen(5, 6, (3, 4)), seen(60, 70), seen(81, 81)], idle_ns=10)
+    assert [(flow.start_ns, flow.end_ns, flow.size_bytes) for flow in found] == [
+        (0, 70, 20),
+        (5, 6, 10),
+        (81, 81, 10),
+    ]
+
+
+def wrong(path, said, **options):
+    with pytest.raises(InputError, match=re.escape(said)):
+        traces.read([path], **options)
+
+
+def test_a_damaged_capture_is_refused_with_the_number_of_its_record(tmp_path):
+    path = tmp_path / "a.pcap"
+    whole = classic([segment(0, 1, 100), segment(1000, 101, 100)])
+    path.write_bytes(whole[:-10])
+    wrong(path, "a.pcap: record 2 (byte 110): cut off: expected 54 bytes, found 44")
+    assert rows(path, partial=True) == [(0, 1, 100, 0)]
+    path.write_bytes(whole[:24] + b"\xff" * 16)
+    wrong(path, "record 1 (byte 40): says that it has 4294967295 bytes")
+    path.write_bytes(b"\xd4\xc3\xb2\xa1")
+    wrong(path, "record 1 (byte 4): cut off")
+    path.write_bytes(whole[:20] + struct.pack("<I", 147) + whole[24:])
+    wrong(path, "record 1: link type 147: expected Ethernet")
+    path.write_bytes(gzip.compress(whole)[:-20])
+    wrong(path, "record")
+    wrong(tmp_path / "none.pcap", "none.pcap: No such file")
+    wrong(tmp_path, "Is a directory")
+
+
+def test_a_damaged_block_is_refused(tmp_path):
+    path = tmp_path / "a.pcapng"
+    whole = next_generation([(0, b"1234")])
+    path.write_bytes(whole[:-4] + b"\x01\x00\x00\x00")
+    wrong(path, "record 1 (byte", kind="pcap")
+    wrong(path, "two lengths differ", kind="pcap")
+    path.write_bytes(whole[:28])
+    wrong(path, "no flow is left")
+    simple = block(3, struct.pack("<I", 4) + b"1234", "<")
+    path.write_bytes(whole[:-36] + simple)
+    wrong(path, "simple packet block, which has no time")
+    strange = block(6, struct.pack("<IIIII", 3, 0, 0, 0, 0), "<")
+    path.write_bytes(whole[:-36] + strange)
+    wrong(path, "is of interface 3, of which there are 1")
+
+
+def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
+    chance = random.Random(7)
+    seeds = [classic([segment(0, 1, 100)] * 3), next_generation([(0, segment(0, 1, 100)[1])] * 3)]
+    path = tmp_path / "a.pcap"
+    for trial in range(400):
+        data = bytearray(seeds[trial % 2])
+        for _ in range(chance.randrange(1, 6)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes(data[: chance.randrange(1, len(data) + 1)])
+        with contextlib.suppress(InputError):
+            traces.read([path], kind="pcap", partial=trial % 3 == 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty: expected a header"),
+        ("sa,ta,ts,ibyt\n", "line 1: no column says dst: "),
+        ("src,dst,start_ns\n", "no column says bytes: "),
+        (
+            "src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,5\n",
+            "record 1 (line 2): expected 4 fields as in the header, found 3",
+        ),
+        (
+            "src,dst,start_ns,bytes\n10.0.0.1,host,5,6\n",
+            "record 1 (line 2): dst: expected an IP address, found 'host'",
+        ),
+        ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,noon,6\n", "start: expected a time such as"),
+        (
+            "src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,5,1.2 M\n",
+            "bytes: expected a whole number, without a unit",
+        ),
+        ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,5,-6\n", "bytes: expected a whole number"),
+        ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,,6\n", "start is empty"),
+        ("src,dst,start_ns,bytes\n", "no flow is left"),
+        ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.1,5,6\n", "1 begin and end at one host"),
+    ],
+)
+def test_a_wrong_table_is_refused_with_its_record(text, said, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    wrong(path, said)
+
+
+def test_more_addresses_than_hosts_and_a_wrong_map_are_refused(tmp_path):
+    path, table = tmp_path / "a.csv", tmp_path / "hosts.csv"
+    path.write_text("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,0,5\n10.0.0.1,10.0.0.3,0,5\n")
+    wrong(path, "10.0.0.3 is address 3 and there are 2 hosts", host_count=2)
+    for text, said in [
+        ("10.0.0.1\n", "hosts.csv:1: expected an address and a host"),
+        ("10.0.0.300,1\n", "hosts.csv:1: '10.0.0.300' does not appear to be"),
+        ("10.0.0.1,one\n", "hosts.csv:1: expected the number of a host, found 'one'"),
+        ("10.0.0.1,1\n10.0.0.1,2\n", "hosts.csv:2: 10.0.0.1/32 is host 1 already"),
+        ("10.9.0.0/16,1\n", "2 have an end that --map does not name"),
+    ]:
+        table.write_text(text)
+        wrong(path, said, table=table)
+
+
+def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
+    path, out = tmp_path / "a.csv", tmp_path / "flows.csv"
+    path.write_text(NFDUMP)
+    arguments = ["import", str(path), "--out", str(out)]
+    assert main([*arguments, "--least", "1KB", "--group", "real"]) == 0
+    said = capsys.readouterr()
+    assert "1 flows between 2 hosts, 10 KB" in said.out
+    assert "2 flows left out: they are smaller than --least" in said.err
+    assert out.read_text() == "src,dst,size_bytes,start_ns,group\n0,1,10000,0,real\n"
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["addresses"]["10.0.0.3"] == 0
+    assert main([*arguments, "--kind", "pcab"]) == 2
+    assert 'did you mean "pcap"' in capsys.readouterr().err
+    assert main([*arguments, "--idle", "1"]) == 2
+    assert main(["import", str(path), "--out", str(tmp_path / "none" / "f.csv")]) == 2
+    assert "f.csv: No such file" in capsys.readouterr().err
+
+
+@built
+def test_what_a_run_captured_is_the_traffic_that_it_had(tmp_path):
+    topology = {"kind": "star", "hosts": 3, "host_link": {"rate": "10Gbps", "delay": "1us"}}
+    flows = [{"src": 0, "dst": 2, "size": "70KB"}, {"src": 1, "dst": 2, "size": "9KB", "start": "1ms"}]
+    scenario = {"name": "real", "topology": topology, "transport": {"kind": "tcp"}}
+    first = weftline.run(
+        scenario
+        | {"workload": [{"kind": "flows", "flows": flows}], "measure": {"pcap": ["host0->*", "host1->*"]}},
+        out=tmp_path / "first",
+    )
+    table = tmp_path / "hosts.csv"
+    table.write_text("".join(f"10.0.0.{host + 1},{host}\n" for host in range(3)))
+    found = traces.read([first.out / "capture.pcapng"], table=table)
+    assert [row[:3] for row in found.rows] == [(0, 2, 70_000), (1, 2, 9_000)]
+    traces.write(found, tmp_path / "flows.csv")
+    again = weftline.run(
+        scenario | {"workload": [{"kind": "trace", "file": str(tmp_path / "flows.csv")}]},
+        out=tmp_path / "again",
+    )
+    assert again.summary["flows_done"] == 2
+    # Each waits for its own handshake on an empty network, so they are as far apart as they were.
+    assert found.rows[1][3] == pytest.approx(1_000_000, abs=2)

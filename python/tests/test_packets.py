@@ -1,0 +1,260 @@
+"""Captures of runs: their keys, and what tshark reads in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+import pytest
+import tshark
+
+import weftline
+from weftline import _native
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.packets import captures
+
+pytestmark = pytest.mark.skipif(
+    not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
+)
+
+CLOS = {
+    "kind": "leaf-spine",
+    "leaves": 2,
+    "spines": 2,
+    "hosts_per_leaf": 2,
+    "host_link": {"rate": "10Gbps", "delay": "1us"},
+    "fabric_link": {"rate": "10Gbps", "delay": "1us"},
+}
+FLOWS = [{"src": 0, "dst": 2, "size": "100KB"}, {"src": 1, "dst": 2, "size": "50KB"}]
+LINKS = ["leaf0->spine*", "spine*->leaf0"]
+RDMA = {"controller": {"kind": "dctcp"}}
+SCHEMES = {
+    "tcp": {"transport": {"kind": "tcp"}},
+    "mp-hula": {
+        "transport": {"kind": "mptcp", "subflows": 2},
+        "switch": {"balancer": {"kind": "mp-hula"}},
+        "run": {"until": "1ms"},
+    },
+    "roce": {"transport": RDMA},
+    "int": {"transport": {"controller": {"kind": "hpcc"}}},
+    "pint": {"transport": {"controller": {"kind": "hpcc-pint"}}, "telemetry": {"kind": "pint"}},
+    "timely": {"transport": {"controller": {"kind": "timely"}}},
+    "phost": {"transport": {"kind": "phost"}},
+    "pfabric": {"transport": {"kind": "pfabric"}, "switch": {"queue": {"kind": "pfabric"}}},
+    "fastpass": {"transport": {"kind": "fastpass"}},
+    "conga": {"transport": {"kind": "tcp"}, "switch": {"balancer": {"kind": "conga"}}},
+    "clove": {"transport": {"kind": "tcp"}, "switch": {"balancer": {"kind": "clove"}}},
+}
+
+
+def capture(folder, *, snaplen="auto", links=LINKS, measure=None, flows=FLOWS, **parts):
+    """Run with these links captured; the run and the path of the capture."""
+    measure = {"pcap": links, "pcap_snaplen": snaplen, **(measure or {})}
+    workload = [{"kind": "flows", "flows": flows}]
+    scenario = {"name": "packets", "topology": CLOS, "workload": workload, "measure": measure, **parts}
+    found = weftline.run(scenario, out=folder)
+    return found, found.out / "capture.pcapng"
+
+
+@pytest.mark.parametrize("snaplen", ["auto", "65535B"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_tshark_complains_of_no_packet(scheme, snaplen, tmp_path):
+    tshark.needed()
+    found, path = capture(tmp_path / "run", snaplen=snaplen, **SCHEMES[scheme])
+    assert found.summary["capture"]["packets"] > 50 and found.summary["capture"]["stopped_ns"] is None
+    tshark.assert_clean(path)
+
+
+def test_a_tcp_connection_is_read_from_its_handshake_to_its_last_byte(tmp_path):
+    tshark.needed()
+    _, path = capture(tmp_path / "run", links=["host0->leaf0", "leaf0->host0"], **SCHEMES["tcp"])
+    rows = tshark.fields(path, "tcp.flags", "tcp.seq", "tcp.ack", "tcp.len", "tcp.options.timestamp.tsecr")
+    flags = [int(row[0], 16) for row in rows]
+    assert flags[:3] == [0x02, 0x12, 0x10], "SYN, SYN-ACK, ACK"
+    sent = [(int(row[1]), int(row[3])) for row in rows if int(row[3] or 0) > 0]
+    assert sum(length for _, length in sent) == 100_000
+    assert max(first + length for first, length in sent) == 100_001
+    assert max(int(row[2]) for row in rows) == 100_001, "everything is acknowledged"
+    syn = tshark.fields(path, "tcp.options.mss_val", "tcp.options.wscale.shift", "tcp.options.sack_perm")[0]
+    assert syn[:2] == ("1448", "7") and syn[2]
+    assert tshark.fields(path, "frame.interface_name")[0] == ("host0->leaf0",)
+
+
+def test_selective_blocks_lie_behind_the_hole_that_a_loss_has_left(tmp_path):
+    tshark.needed()
+    loss = {"loss": 0.02}
+    _, path = capture(
+        tmp_path / "run", links="leaf0->host0", failures=loss, flows=FLOWS[:1], **SCHEMES["tcp"]
+    )
+    rows = tshark.fields(
+        path, "tcp.ack", "tcp.options.sack_le", "tcp.options.sack_re", of="tcp.options.sack_le"
+    )
+    assert rows
+    for ack, left, right in rows:
+        for edge, end in zip(left.split(","), right.split(","), strict=True):
+            assert int(edge) < int(end) <= 100_001
+        assert int(ack) <= 100_001
+    tshark.assert_clean(path)
+
+
+def test_marks_of_mp_hula_tell_the_subflows_of_a_connection_apart(tmp_path):
+    tshark.needed()
+    long = [flow | {"size": "400KB"} for flow in FLOWS]
+    _, path = capture(tmp_path / "run", flows=long, **SCHEMES["mp-hula"])
+    rows = tshark.fields(
+        path, "weftline.tag.connection", "weftline.tag.subflow", "tcp.srcport", of="tcp.len > 0"
+    )
+    marked = [row for row in rows if row[0]]
+    assert len(marked) > len(rows) / 2
+    ports: dict[tuple, set] = {}
+    for connection, subflow, port in marked:
+        ports.setdefault((connection, subflow), set()).add(port)
+    connections = {connection for connection, _ in ports}
+    assert len(connections) == 2 and len(ports) == 4, "two flows of two subflows"
+    assert all(len(found) == 1 for found in ports.values()), "a subflow has one port"
+    options = tshark.fields(path, "tcp.options.mptcp.subtype")
+    assert {"0", "1", "2"} <= {row[0] for row in options}, "MP_CAPABLE, MP_JOIN, DSS"
+
+
+def test_a_token_of_a_join_is_the_one_that_tshark_works_out_of_the_keys(tmp_path):
+    tshark.needed()
+    links = ["host0->leaf0", "leaf0->host0"]
+    _, path = capture(tmp_path / "run", links=links, flows=FLOWS[:1], **SCHEMES["mp-hula"])
+    expected = tshark.fields(path, "mptcp.expected_token", of="mptcp.expected_token")
+    joined = tshark.fields(path, "tcp.options.mptcp.recvtok", of="tcp.options.mptcp.recvtok")
+    assert joined and {row[0] for row in joined} <= {row[0] for row in expected}
+
+
+def test_probes_say_whose_they_are(tmp_path):
+    tshark.needed()
+    _, path = capture(tmp_path / "run", **SCHEMES["mp-hula"])
+    rows = tshark.fields(path, "weftline.tag.tor", "weftline.tag.utilisation", of="weftline.tag.kind == 4")
+    assert {row[0] for row in rows} == {"0", "1"}
+    assert all(0 <= int(row[1]) < 256 for row in rows)
+
+
+def test_int_records_show_the_queue_that_the_series_has(tmp_path):
+    tshark.needed()
+    found, path = capture(
+        tmp_path / "run",
+        links="leaf1->host2",
+        measure={"queues": {"ports": "leaf1->host2"}},
+        **SCHEMES["int"],
+    )
+    rows = tshark.fields(
+        path,
+        "weftline.telemetry.hops",
+        "weftline.telemetry.rate_gbps",
+        "weftline.telemetry.queue_bytes",
+        of="weftline.telemetry.opcode < 5",
+    )
+    assert {row[0] for row in rows} == {"3"}, "leaf, spine, leaf"
+    assert {row[1] for row in rows} == {"10,10,10"}
+    most = max(int(queue) for row in rows for queue in row[2].split(","))
+    assert most > 5000, "two senders of 10 Gb/s meet"
+    assert found.summary["status"] == "done"
+
+
+def test_pint_digests_are_as_long_as_the_plan_says(tmp_path):
+    tshark.needed()
+    _, path = capture(tmp_path / "run", **SCHEMES["pint"])
+    rows = tshark.fields(
+        path, "weftline.telemetry.hops", "weftline.telemetry.digest", of="weftline.telemetry.pint"
+    )
+    assert {row[0] for row in rows} == {"1", "3"}, "data on their way up, acknowledgements on theirs back"
+    assert {len(row[1]) for row in rows} == {2}, "8 bits"
+
+
+@pytest.mark.parametrize("scheme", ["phost", "pfabric", "fastpass"])
+def test_packets_of_our_own_schemes_name_their_kind_and_flow(scheme, tmp_path):
+    tshark.needed()
+    _, path = capture(
+        tmp_path / "run", links=["host0->leaf0", "leaf0->host0"], flows=FLOWS[:1], **SCHEMES[scheme]
+    )
+    rows = tshark.fields(
+        path, "weftline.packet.kind", "weftline.packet.flow", "weftline.packet.last", "udp.length"
+    )
+    kinds = Counter(int(row[0]) for row in rows)
+    needed = {"phost": {0, 1, 2, 3}, "pfabric": {0, 1}, "fastpass": {0, 1, 2, 4}}[scheme]
+    assert needed <= set(kinds)
+    assert {row[1] for row in rows} <= {"0", ""}
+    assert sum(row[2] in ("1", "True") for row in rows) == 1, "one packet has the last byte"
+
+
+def test_roce_packets_are_numbered_and_their_last_is_acknowledged(tmp_path):
+    tshark.needed()
+    _, path = capture(
+        tmp_path / "run", links=["host0->leaf0", "leaf0->host0"], flows=FLOWS[:1], **SCHEMES["roce"]
+    )
+    rows = tshark.fields(path, "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp")
+    sent = [int(row[1]) for row in rows if row[0] in ("0", "1", "2")]
+    assert sent == list(range(100))
+    assert [row[0] for row in rows].count("0") == [row[0] for row in rows].count("2") == 1
+    assert max(int(row[1]) for row in rows if row[0] == "17") == 99
+    assert {int(row[2], 16) for row in rows} == {256}
+
+
+def test_a_full_file_stops_and_the_run_says_so(tmp_path):
+    whole, _ = capture(tmp_path / "whole", **SCHEMES["tcp"])
+    found, path = capture(tmp_path / "run", measure={"pcap_bytes": "10KB"}, **SCHEMES["tcp"])
+    said = found.summary["capture"]
+    assert path.stat().st_size == said["bytes"] <= 10_000 < whole.summary["capture"]["bytes"]
+    times = [packet.time_ns for packet in captures.read(whole.out / "capture.pcapng")]
+    assert times[said["packets"]] == int(said["stopped_ns"])
+    assert any("pcap_bytes" in warning for warning in found.summary["warnings"])
+    assert found.summary["fingerprint"] == whole.summary["fingerprint"]
+
+
+def test_a_capture_is_the_same_for_any_number_of_threads(tmp_path):
+    files = []
+    for threads in (1, 2):
+        _, path = capture(tmp_path / f"run{threads}", run={"threads": threads}, **SCHEMES["int"])
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+
+
+def test_a_run_without_the_key_has_no_capture(tmp_path):
+    scenario = {"name": "plain", "topology": CLOS, "workload": [{"kind": "flows", "flows": FLOWS}]}
+    found = weftline.run(scenario, out=tmp_path / "run")
+    assert "capture" not in found.summary and not (found.out / "capture.pcapng").exists()
+    assert "pcap" not in (found.out / "scenario.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("measure", "said"),
+    [
+        ({"pcap": "lef0->spine1"}, 'unknown node "lef0": did you mean "leaf0"'),
+        ({"pcap": "leaf0->leaf1"}, "no link joins"),
+        ({"pcap": []}, "names no link"),
+        ({"pcap": 3}, "unknown node"),
+        ({"pcap": LINKS, "pcap_bytes": "0B"}, "measure.pcap_bytes: 0B is too small"),
+        ({"pcap": LINKS, "pcap_snaplen": "10B"}, "expected 64B to"),
+        ({"pcap_bytes": "1MB"}, "pcap is missing"),
+        ({"pcap": LINKS, "pcap_byte": "1MB"}, 'did you mean "pcap_bytes"'),
+    ],
+)
+def test_what_cannot_be_captured_is_refused_with_its_key(measure, said, tmp_path):
+    scenario = {"name": "wrong", "topology": CLOS, "workload": [{"kind": "flows", "flows": FLOWS}]}
+    with pytest.raises(InputError, match=re.escape(said)):
+        weftline.run(scenario | {"measure": measure}, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_command_says_what_a_capture_holds_and_prints_the_dissector(tmp_path, capsys):
+    found, _ = capture(tmp_path / "run", **SCHEMES["tcp"])
+    assert main(["pcap", str(found.out), "--json"]) == 0
+    links = json.loads(capsys.readouterr().out)
+    assert sum(link["packets"] for link in links.values()) == found.summary["capture"]["packets"]
+    assert set(links) <= {f"{a}->{b}" for a, b in [("leaf0", "spine0"), ("leaf0", "spine1")]} | {
+        "spine0->leaf0",
+        "spine1->leaf0",
+    }
+    assert main(["pcap", str(found.out)]) == 0
+    assert "leaf0->spine" in capsys.readouterr().out
+    assert main(["pcap", "--dissector"]) == 0
+    assert 'Proto("weftline.telemetry"' in capsys.readouterr().out
+    assert main(["pcap"]) == 2
+    assert main(["pcap", str(tmp_path)]) == 2
+    assert "capture.pcapng: No such file" in capsys.readouterr().err

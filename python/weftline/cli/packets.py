@@ -1,0 +1,150 @@
+"""The commands `pcap` (what a capture holds; the dissector of our headers) and `import` (real traffic)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+DISSECTOR = Path(__file__).parent.parent / "assets" / "weftline.lua"
+
+
+def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands; `command` makes the parser of one, from name, function and help."""
+    pcap = command("pcap", _pcap, "say what a capture holds, or print the dissector of our headers")
+    pcap.add_argument(
+        "capture", nargs="?", metavar="CAPTURE", help="a pcap or pcapng file, or a run's folder"
+    )
+    pcap.add_argument(
+        "--dissector", action="store_true", help="print the Lua script for Wireshark and tshark"
+    )
+    pcap.add_argument("--json", action="store_true", help="print JSON")
+
+    imported = command(
+        "import", _import, "make a trace of flows from a capture, or from NetFlow or IPFIX as CSV"
+    )
+    imported.add_argument("files", nargs="+", metavar="FILE", help="pcap, pcapng (.gz too) or CSV")
+    imported.add_argument("--out", required=True, metavar="FLOWS.csv", help="the trace")
+    imported.add_argument("--kind", default="auto", metavar="KIND", help="pcap, csv or auto (default)")
+    imported.add_argument(
+        "--map",
+        metavar="HOSTS.csv",
+        help="lines address,host; networks too (default: hosts in order of first use)",
+    )
+    imported.add_argument("--hosts", type=_count, metavar="N", help="without --map: how many hosts there are")
+    imported.add_argument(
+        "--idle",
+        default="1s",
+        metavar="TIME",
+        help="a five-tuple that rests for longer begins a new flow (1s)",
+    )
+    imported.add_argument("--least", default="1B", metavar="SIZE", help="leave out smaller flows (1B)")
+    imported.add_argument(
+        "--header",
+        type=_bytes,
+        metavar="BYTES",
+        help="of flow records: headers in each packet (default: 40 for TCP, 28 for UDP)",
+    )
+    imported.add_argument("--group", metavar="NAME", help="put all flows into this group")
+    imported.add_argument(
+        "--partial", action="store_true", help="take what is there of a capture that is cut off"
+    )
+    imported.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _pcap(options: argparse.Namespace) -> int:
+    from weftline.errors import InputError
+
+    if options.dissector:
+        print(DISSECTOR.read_text("utf-8"), end="")
+        return 0
+    if options.capture is None:
+        raise InputError("expected a capture, a run's folder, or --dissector")
+    path = Path(options.capture)
+    path = path / "capture.pcapng" if path.is_dir() else path
+    found = _links(path)
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    from weftline.quantities import bytes_text, time_text
+    from weftline.terminal import Table
+
+    rows = [
+        [name or "–", f"{link['packets']:,}", bytes_text(link["bytes"]), *map(time_text, _times(link))]
+        for name, link in found.items()
+    ]
+    print(Table(["link", "packets", "bytes", "first", "last"], rows, left=1).text())
+    return 0
+
+
+def _times(link: dict) -> tuple[float, float]:
+    return link["first_ns"], link["last_ns"]
+
+
+def _links(path: Path) -> dict[str, dict]:
+    """Return what was captured of each link: packets, bytes on the wire, times in ns."""
+    from weftline.packets import captures
+
+    links: dict[str, dict] = {}
+    for packet in captures.read(path):
+        link = links.setdefault(packet.interface, {"packets": 0, "bytes": 0, "first_ns": packet.time_ns})
+        link["packets"] += 1
+        link["bytes"] += packet.length
+        link["last_ns"] = packet.time_ns
+    return links
+
+
+def _import(options: argparse.Namespace) -> int:
+    from weftline import quantities
+    from weftline.errors import InputError, nearest
+    from weftline.packets import traces
+
+    if options.kind not in traces.FORMATS:
+        known = list(traces.FORMATS)
+        raise InputError(
+            f'--kind: unknown kind "{options.kind}": {nearest(options.kind, known)}known: {", ".join(known)}'
+        )
+    found = traces.read(
+        options.files,
+        kind=options.kind,
+        table=options.map,
+        host_count=options.hosts,
+        idle_ns=int(quantities.parse_time_ns(options.idle)),
+        least=int(quantities.parse_bytes(options.least)),
+        header_bytes=options.header,
+        partial=options.partial,
+    )
+    traces.write(found, options.out, group=options.group)
+    for count, what in (
+        (found.unmapped, "flows left out: --map does not name one of their ends"),
+        (found.inside, "flows left out: they begin and end at one host"),
+        (found.small, "flows left out: they are smaller than --least"),
+    ):
+        if count:
+            print(f"warning: {count:,} {what}", file=sys.stderr)
+    count = len(set(found.addresses.values()))
+    if options.json:
+        facts = {"flows": len(found.rows), "bytes": found.bytes, "span_ns": found.span_ns, "hosts": count}
+        print(json.dumps({**facts, "addresses": found.addresses}, indent=2))
+    else:
+        print(
+            f"{len(found.rows):,} flows between {count} hosts, {quantities.bytes_text(found.bytes)} in "
+            f"{quantities.time_text(found.span_ns)}: {options.out}"
+        )
+    return 0
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1, 10**7)
+
+
+def _bytes(text: str) -> int:
+    return _whole(text, 0, 1000)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+    return int(text)

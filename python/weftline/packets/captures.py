@@ -1,0 +1,219 @@
+"""Packet captures, record by record: pcap and pcapng, of either byte order, plain or gzipped.
+
+Source: draft-ietf-opsawg-pcap (classic files: microseconds or nanoseconds), draft-ietf-opsawg-pcapng
+(sections, interfaces, enhanced and simple packet blocks, if_tsresol and if_tsoffset). Blocks of other kinds
+are passed over.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from weftline.errors import InputError
+
+_CLASSIC = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+"""Byte order and nanoseconds of a tick by the first four bytes of a classic file."""
+_SECTION = b"\x0a\x0d\x0d\x0a"
+_INTERFACE, _SIMPLE, _ENHANCED = 1, 3, 6
+_OPTION_NAME, _OPTION_RESOLUTION, _OPTION_OFFSET = 2, 9, 14
+_LONGEST = 1 << 24
+"""Bytes of the longest record that is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One packet of a capture."""
+
+    number: int
+    """Counted from 1."""
+    time_ns: int
+    """Since the epoch of the capture."""
+    link_type: int
+    """As LINKTYPE_ numbers it: 1 is Ethernet."""
+    interface: str
+    length: int
+    """Bytes that it had on the wire."""
+    bytes: bytes
+    """Those that were kept."""
+
+
+class _Source:
+    """A file that knows where it is and what it last began to read."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file, self._name, self._at = file, name, 0
+        self.number = 0
+
+    def take(self, count: int, *, may_end: bool = False) -> bytes:
+        """Return so many bytes, or none at the end of the file if that is allowed."""
+        try:
+            found = self._file.read(count)
+        except (EOFError, gzip.BadGzipFile, OSError) as error:
+            raise self.wrong(f"cannot be read on: {error}") from None
+        if len(found) < count and not (may_end and not found):
+            raise self.wrong(f"cut off: expected {count} bytes, found {len(found)}")
+        self._at += len(found)
+        return found
+
+    def wrong(self, what: str) -> InputError:
+        return InputError(f"{self._name}: record {self.number + 1} (byte {self._at}): {what}")
+
+
+def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
+    """Yield the packets of a capture in the order of the file.
+
+    Parameters
+    ----------
+    path : path
+        A pcap or pcapng file, which may be gzipped.
+    partial : bool
+        End quietly where the file is cut off, instead of raising.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is no capture, or is cut off; the text names the record.
+    """
+    try:
+        with _opened(path) as file:
+            yield from _records(_Source(file, str(path)), partial)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _opened(path: str | Path) -> BinaryIO:
+    """Open a file that may be gzipped."""
+    with open(path, "rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if zipped else open(path, "rb")
+
+
+def is_capture(path: str | Path) -> bool:
+    """Say whether a file begins as a capture does."""
+    try:
+        with _opened(path) as file:
+            first = file.read(4)
+    except (OSError, EOFError) as error:
+        if not isinstance(error, OSError) or isinstance(error, gzip.BadGzipFile):
+            return False
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    return first in _CLASSIC or first == _SECTION
+
+
+def _records(source: _Source, partial: bool) -> Iterator[Captured]:
+    magic = source.take(4, may_end=True)
+    if magic not in _CLASSIC and magic != _SECTION:
+        raise source.wrong("is no capture: expected pcap or pcapng" if magic else "is empty")
+    inner = _next_generation(source) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
+    try:
+        yield from inner
+    except InputError as error:
+        if not (partial and "cut off" in str(error)):
+            raise
+
+
+def _classic(source: _Source, order: str, tick_ns: int) -> Iterator[Captured]:
+    head = source.take(20)
+    link_type = struct.unpack(order + "I", head[16:])[0] & 0xFFFF
+    while record := source.take(16, may_end=True):
+        seconds, ticks, kept, length = struct.unpack(order + "4I", record)
+        if kept > _LONGEST:
+            raise source.wrong(f"says that it has {kept} bytes: the file is damaged here")
+        data = source.take(kept)
+        source.number += 1
+        yield Captured(source.number, seconds * 10**9 + ticks * tick_ns, link_type, "", length, data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interface:
+    link_type: int
+    name: str
+    ticks_per_second: int
+    offset_s: int
+
+
+def _next_generation(source: _Source) -> Iterator[Captured]:
+    order, interfaces = "<", []
+    kind = 0x0A0D0D0A
+    while True:
+        length_bytes = source.take(4)
+        if kind == 0x0A0D0D0A:
+            order, interfaces = _byte_order(source), []
+            length = struct.unpack(order + "I", length_bytes)[0]
+            _block(source, order, length, 12, 16)
+        else:
+            length = struct.unpack(order + "I", length_bytes)[0]
+            body = _block(source, order, length, 8, 12)
+            if kind == _INTERFACE:
+                interfaces.append(_interface(source, order, body))
+            elif kind in (_ENHANCED, _SIMPLE):
+                found = _packet(source, order, kind, body, interfaces)
+                source.number += 1
+                yield found
+        head = source.take(4, may_end=True)
+        if not head:
+            return
+        kind = 0x0A0D0D0A if head == _SECTION else struct.unpack(order + "I", head)[0]
+
+
+def _byte_order(source: _Source) -> str:
+    magic = source.take(4)
+    for order in "<>":
+        if struct.unpack(order + "I", magic)[0] == 0x1A2B3C4D:
+            return order
+    raise source.wrong("has a section of no known byte order")
+
+
+def _block(source: _Source, order: str, length: int, taken: int, least: int) -> bytes:
+    """Return the rest of a block of which so many bytes are taken, without its length at the end."""
+    if length < least or length % 4 or length > _LONGEST:
+        raise source.wrong(f"is a block of {length} bytes: the file is damaged here")
+    body = source.take(length - taken - 4)
+    if struct.unpack(order + "I", source.take(4))[0] != length:
+        raise source.wrong("is a block whose two lengths differ: the file is damaged here")
+    return body
+
+
+def _interface(source: _Source, order: str, body: bytes) -> _Interface:
+    if len(body) < 8:
+        raise source.wrong("describes an interface and is too short")
+    name, ticks, offset, at = "", 10**6, 0, 8
+    while at + 4 <= len(body):
+        code, size = struct.unpack(order + "2H", body[at : at + 4])
+        value = body[at + 4 : at + 4 + size]
+        if code == 0 or len(value) < size:
+            break
+        if code == _OPTION_NAME:
+            name = value.decode("utf-8", "replace")
+        elif code == _OPTION_RESOLUTION and size == 1:
+            # The high bit chooses powers of two.
+            ticks = 2 ** (value[0] & 127) if value[0] & 128 else 10 ** (value[0] & 127)
+        elif code == _OPTION_OFFSET and size == 8:
+            offset = struct.unpack(order + "q", value)[0]
+        at += 4 + size + -size % 4
+    return _Interface(struct.unpack(order + "H", body[:2])[0], name, ticks, offset)
+
+
+def _packet(source: _Source, order: str, kind: int, body: bytes, interfaces: list[_Interface]) -> Captured:
+    if kind == _SIMPLE:
+        raise source.wrong("is a simple packet block, which has no time: expected enhanced packet blocks")
+    if len(body) < 20:
+        raise source.wrong("is a packet block and is too short")
+    number, high, low, kept, length = struct.unpack(order + "5I", body[:20])
+    if number >= len(interfaces):
+        raise source.wrong(f"is of interface {number}, of which there are {len(interfaces)}")
+    if kept > len(body) - 20:
+        raise source.wrong(f"says that it has {kept} bytes and has {len(body) - 20}")
+    at = interfaces[number]
+    time_ns = (high << 32 | low) * 10**9 // at.ticks_per_second + at.offset_s * 10**9
+    return Captured(source.number + 1, time_ns, at.link_type, at.name, length, body[20 : 20 + kept])

@@ -1,0 +1,117 @@
+"""What a packet's headers say of its flow: addresses, protocol, ports, and bytes of payload.
+
+Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
+headers; ports of TCP, UDP and SCTP. Payload is counted from what the headers say, so captures may be cut to
+them.
+
+Source: RFC 791, RFC 8200 §4, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from weftline.packets.captures import Captured
+
+TCP, UDP = 6, 17
+_ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
+_RAW = (12, 14, 101, 228, 229)
+_VLANS = (0x8100, 0x88A8, 0x9100)
+_WITH_PORTS = (TCP, UDP, 132, 136)
+_IPV6_EXTENSIONS = (0, 43, 60, 135)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A packet of a flow."""
+
+    src: str
+    dst: str
+    protocol: int
+    ports: tuple[int, int]
+    payload: int
+    """Bytes behind the transport's header."""
+    sequence: int | None
+    """Of TCP: the number of its first byte."""
+    opens: bool
+    """Of TCP: it is a SYN, with which numbers begin anew."""
+
+
+def link_types() -> str:
+    """Return what captures may be of, for messages."""
+    return "Ethernet, raw IP, BSD loopback or Linux cooked capture"
+
+
+def known(link_type: int) -> bool:
+    """Say whether packets of this link type can be read."""
+    return link_type in (_ETHERNET, _COOKED, _COOKED_2, *_LOOPBACK, *_RAW)
+
+
+def segment(packet: Captured) -> Segment | None:
+    """Return what the headers of a packet say; None where it is not IP or too little of it was kept."""
+    data = packet.bytes
+    at = _network_header(data, packet.link_type)
+    if at is None or at >= len(data):
+        return None
+    version = data[at] >> 4
+    if version == 4:
+        return _ipv4(data, at)
+    return _ipv6(data, at) if version == 6 else None
+
+
+def _network_header(data: bytes, link_type: int) -> int | None:
+    if link_type in _RAW:
+        return 0
+    if link_type in _LOOPBACK:
+        return 4
+    if link_type == _COOKED:
+        return 16
+    if link_type == _COOKED_2:
+        return 20
+    at = 12
+    kind = int.from_bytes(data[at : at + 2], "big")
+    while kind in _VLANS:
+        at += 4
+        kind = int.from_bytes(data[at : at + 2], "big")
+    return at + 2 if kind in (0x0800, 0x86DD) else None
+
+
+def _ipv4(data: bytes, at: int) -> Segment | None:
+    length = 4 * (data[at] & 15)
+    if length < 20 or len(data) < at + 20:
+        return None
+    total, fragment = (int.from_bytes(data[at + n : at + n + 2], "big") for n in (2, 6))
+    if fragment & 0x1FFF:
+        # Without ports: the first fragment stands for the packet.
+        return None
+    src, dst = (str(ipaddress.IPv4Address(data[at + n : at + n + 4])) for n in (12, 16))
+    return _transport(data, at + length, data[at + 9], src, dst, total - length)
+
+
+def _ipv6(data: bytes, at: int) -> Segment | None:
+    if len(data) < at + 40:
+        return None
+    left, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
+    src, dst = (str(ipaddress.IPv6Address(data[at + n : at + n + 16])) for n in (8, 24))
+    at += 40
+    while protocol in _IPV6_EXTENSIONS and at + 2 <= len(data):
+        size = 8 * (data[at + 1] + 1)
+        protocol, at, left = data[at], at + size, left - size
+    return _transport(data, at, protocol, src, dst, left)
+
+
+def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment | None:
+    """Read from byte `at` on, where `left` bytes of the packet begin."""
+    if protocol not in _WITH_PORTS:
+        return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
+    if len(data) < at + 4:
+        return None
+    ports = (int.from_bytes(data[at : at + 2], "big"), int.from_bytes(data[at + 2 : at + 4], "big"))
+    if protocol != TCP:
+        return Segment(src, dst, protocol, ports, max(left - (8 if protocol == UDP else 12), 0), None, False)
+    if len(data) < at + 14:
+        return None
+    header = 4 * (data[at + 12] >> 4)
+    sequence = int.from_bytes(data[at + 4 : at + 8], "big")
+    return Segment(src, dst, TCP, ports, max(left - header, 0), sequence, bool(data[at + 13] & 2))

@@ -1,0 +1,194 @@
+"""Flow records as CSV: NetFlow as nfdump prints it, IPFIX by the names of its elements, or plain names.
+
+Source: nfdump(1), ``-o csv`` (columns ts, te, td, sa, da, sp, dp, pr, ipkt, ibyt, opkt, obyt; from 1.7.5 on
+firstSeen, duration, proto, srcAddr, srcPort, dstAddr, dstPort, packets, bytes); IANA IPFIX information
+elements.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from weftline.errors import InputError, nearest
+from weftline.packets.flows import Seen
+from weftline.packets.headers import TCP, UDP
+
+_S, _MS, _US = 10**9, 10**6, 10**3
+_COLUMNS: dict[str, dict[str, int]] = {
+    "src": {"src": 1, "sa": 1, "srcAddr": 1, "sourceIPv4Address": 1, "sourceIPv6Address": 1},
+    "dst": {"dst": 1, "da": 1, "dstAddr": 1, "destinationIPv4Address": 1, "destinationIPv6Address": 1},
+    "start": {"start_ns": 1, "start_s": _S, "ts": _S, "firstSeen": _S, "flowStartSeconds": _S}
+    | {"flowStartMilliseconds": _MS, "flowStartMicroseconds": _US, "flowStartNanoseconds": 1},
+    "end": {"end_ns": 1, "end_s": _S, "te": _S, "lastSeen": _S, "flowEndSeconds": _S}
+    | {"flowEndMilliseconds": _MS, "flowEndMicroseconds": _US, "flowEndNanoseconds": 1},
+    "duration": {"duration_ns": 1, "duration_s": _S, "td": _S, "duration": _S}
+    | {"flowDurationMilliseconds": _MS, "flowDurationMicroseconds": _US},
+    "src_port": {"src_port": 1, "sp": 1, "srcPort": 1, "sourceTransportPort": 1},
+    "dst_port": {"dst_port": 1, "dp": 1, "dstPort": 1, "destinationTransportPort": 1},
+    "protocol": {"protocol": 1, "pr": 1, "proto": 1, "protocolIdentifier": 1},
+    "packets": {"packets": 1, "ipkt": 1, "packetDeltaCount": 1, "packetTotalCount": 1},
+    "bytes": {"bytes": 1, "ibyt": 1, "octetDeltaCount": 1, "octetTotalCount": 1},
+    "packets_back": {"packets_back": 1, "opkt": 1, "reversePacketDeltaCount": 1},
+    "bytes_back": {"bytes_back": 1, "obyt": 1, "reverseOctetDeltaCount": 1},
+}
+"""What a record may say: names of the column, and nanoseconds of its unit where it is a time."""
+_REQUIRED = ("src", "dst", "start", "bytes")
+_PROTOCOLS = {"TCP": TCP, "UDP": UDP, "ICMP": 1, "ICMP6": 58, "SCTP": 132, "GRE": 47, "ESP": 50}
+_HEADERS = {TCP: 40, UDP: 28}
+"""Bytes of IPv4 and transport headers in a packet."""
+_IPV4_HEADER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the columns of a table are, and their units in nanoseconds."""
+
+    places: dict[str, int]
+    units: dict[str, int]
+    width: int
+
+
+def read(path: str | Path, *, header_bytes: int | None = None) -> Iterator[Seen]:
+    """Yield the records of a table, reverse directions as records of their own.
+
+    Parameters
+    ----------
+    path : path
+        CSV with a header line.
+    header_bytes : int, optional
+        Taken off the bytes of a record for each of its packets, because records count headers: 40 for TCP and
+        28 for UDP without it. Where a table has no packets nothing is taken off.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a record is not as its header says; the text names the record.
+    """
+    try:
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            rows = csv.reader(file)
+            header = next((row for row in rows if any(cell.strip() for cell in row)), None)
+            if header is None:
+                raise InputError(f"{path}: is empty: expected a header such as src,dst,start_ns,bytes")
+            layout = _layout(str(path), header)
+            for number, row in enumerate(rows, 1):
+                if not any(cell.strip() for cell in row):
+                    continue
+                # nfdump ends with a summary.
+                if row[0].strip() in ("Summary", "No matching flows") or row[0].startswith("Summary:"):
+                    return
+                yield from _record(
+                    f"{path}: record {number} (line {rows.line_num})", row, layout, header_bytes
+                )
+    except csv.Error as error:
+        raise InputError(f"{path}: line {rows.line_num}: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _layout(file: str, header: list[str]) -> Layout:
+    places: dict[str, int] = {}
+    units: dict[str, int] = {}
+    names = [cell.strip().lstrip("\ufeff") for cell in header]
+    for column, known in _COLUMNS.items():
+        for name in known:
+            if name in names and column not in places:
+                places[column], units[column] = names.index(name), known[name]
+    for column in _REQUIRED:
+        if column not in places:
+            expected = list(_COLUMNS[column])
+            near = next((text for name in names if (text := nearest(name, expected))), "")
+            raise InputError(
+                f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
+            )
+    return Layout(places, units, len(header))
+
+
+def _record(where: str, row: list[str], layout: Layout, header_bytes: int | None) -> Iterator[Seen]:
+    if len(row) < layout.width:
+        hint = "" if len(row) > 1 else ": is the file cut off?"
+        raise InputError(f"{where}: expected {layout.width} fields as in the header, found {len(row)}{hint}")
+
+    def value(column: str, read: Callable, default: object = None) -> object:
+        if column not in layout.places or not row[layout.places[column]].strip():
+            if column in _REQUIRED:
+                raise InputError(f"{where}: {column} is empty")
+            return default
+        text = row[layout.places[column]].strip()
+        try:
+            return read(text, layout.units[column])
+        except (ValueError, InvalidOperation, OverflowError):
+            raise InputError(f"{where}: {column}: expected {_EXPECTED[read]}, found {text!r}") from None
+
+    src, dst = value("src", _address), value("dst", _address)
+    start = value("start", _time)
+    length = value("duration", _duration, 0)
+    end = max(value("end", _time, start + length), start)
+    protocol = value("protocol", _protocol, 0)
+    ports = (value("src_port", _port, 0), value("dst_port", _port, 0))
+    for back in ("", "_back"):
+        octets, packets = value("bytes" + back, _count, 0), value("packets" + back, _count, 0)
+        headers = _HEADERS.get(protocol, _IPV4_HEADER) if header_bytes is None else header_bytes
+        payload = max(octets - packets * headers, 0)
+        if back:
+            src, dst, ports = dst, src, ports[::-1]
+        if octets or not back:
+            yield Seen(src, dst, protocol, ports, start, end, payload)
+
+
+def _address(text: str, _unit: int) -> str:
+    return str(ipaddress.ip_address(text))
+
+
+def _time(text: str, unit: int) -> int:
+    if re.match(r"\d{4}-\d\d-\d\d", text):
+        at = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
+        since = at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return (since.days * 86_400 + since.seconds) * _S + since.microseconds * _US
+    return _number(text, unit)
+
+
+def _duration(text: str, unit: int) -> int:
+    # 00:01:02.500, as nfdump prints it where it is asked to.
+    parts = text.split(":")
+    if len(parts) == 3:
+        return _number(parts[0], 3600 * _S) + _number(parts[1], 60 * _S) + _number(parts[2], _S)
+    return _number(text, unit)
+
+
+def _number(text: str, unit: int) -> int:
+    found = Decimal(text)
+    if not found.is_finite() or found < 0:
+        raise ValueError(text)
+    return int(found * unit)
+
+
+def _count(text: str, _unit: int) -> int:
+    return _number(text, 1)
+
+
+def _port(text: str, _unit: int) -> int:
+    # Of ICMP, nfdump prints type and code: 8.0.
+    return int(Decimal(text))
+
+
+def _protocol(text: str, _unit: int) -> int:
+    return _PROTOCOLS[text.upper()] if text.upper() in _PROTOCOLS else int(text) if text.isdecimal() else 0
+
+
+_EXPECTED = {
+    _address: "an IP address",
+    _time: "a time such as 2026-01-31 12:00:00.250, or a number",
+    _duration: "a duration, as a number",
+    _count: "a whole number, without a unit (nfdump -N)",
+    _port: "a port",
+    _protocol: "a protocol",
+}

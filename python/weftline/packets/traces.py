@@ -1,0 +1,137 @@
+"""Traces out of captures and flow records: the CSV that ``[[workload]] kind = "trace"`` replays."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline.errors import InputError
+from weftline.packets import captures, flows, hosts, records
+
+FORMATS = ("auto", "pcap", "csv")
+
+
+@dataclass(kw_only=True)
+class Imported:
+    """What an import came to."""
+
+    rows: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Source, destination, size in bytes, start in ns since the first of them."""
+    addresses: dict[str, int] = field(default_factory=dict)
+    """Hosts by address."""
+    unmapped: int = 0
+    """Flows left out because the table does not name an end of theirs."""
+    inside: int = 0
+    """Those of which both ends are one host."""
+    small: int = 0
+    """Those with fewer bytes than asked for."""
+    bytes: int = 0
+    span_ns: int = 0
+    """From the first start to the last."""
+
+
+def read(
+    files: Sequence[str | os.PathLike],
+    *,
+    kind: str = "auto",
+    table: str | os.PathLike | None = None,
+    host_count: int | None = None,
+    idle_ns: int = 10**9,
+    least: int = 1,
+    header_bytes: int | None = None,
+    partial: bool = False,
+) -> Imported:
+    """Read captures or flow records and return the rows of a trace.
+
+    Parameters
+    ----------
+    files : list of paths
+        Read one after the other, as if they were one.
+    kind : str
+        ``pcap``, ``csv`` or ``auto``: by the first bytes of each.
+    table : path, optional
+        CSV with lines address,host (or network,host); without it hosts are numbered in order of first use.
+    host_count : int, optional
+        Without `table`: how many hosts there are.
+    idle_ns : int
+        A five-tuple that rests for longer begins a new flow.
+    least : int
+        Flows with fewer bytes are left out.
+    header_bytes : int, optional
+        Of flow records: bytes of headers in each packet (40 for TCP, 28 for UDP without it).
+    partial : bool
+        Take what is there of a capture that is cut off.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read as it is, an address has no host, or no flow is left.
+    """
+    seen = itertools.chain.from_iterable(
+        _seen(file, kind, header_bytes=header_bytes, partial=partial) for file in files
+    )
+    found = flows.gather(seen, idle_ns=idle_ns)
+    of = hosts.Table(table) if table is not None else hosts.InOrder(host_count)
+    imported = Imported()
+    kept = [row for flow in found if (row := _row(flow, of, least, imported))]
+    if not kept:
+        raise InputError(f"{', '.join(map(str, files))}: no flow is left{_why(imported)}")
+    first = kept[0][3]
+    imported.rows = [(src, dst, size, start - first) for src, dst, size, start in kept]
+    imported.bytes = sum(row[2] for row in kept)
+    imported.span_ns = imported.rows[-1][3]
+    return imported
+
+
+def _seen(file: str | os.PathLike, kind: str, *, header_bytes: int | None, partial: bool):
+    if kind == "pcap" or (kind == "auto" and captures.is_capture(file)):
+        return flows.of_capture(file, partial=partial)
+    return records.read(file, header_bytes=header_bytes)
+
+
+def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, least: int, imported: Imported):
+    if flow.size_bytes < least:
+        imported.small += 1
+        return None
+    src, dst = of.host(flow.src), of.host(flow.dst)
+    if src is None or dst is None:
+        imported.unmapped += 1
+        return None
+    if src == dst:
+        imported.inside += 1
+        return None
+    imported.addresses[flow.src], imported.addresses[flow.dst] = src, dst
+    return src, dst, flow.size_bytes, flow.start_ns
+
+
+def _why(imported: Imported) -> str:
+    said = [
+        f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
+        f"{imported.inside} begin and end at one host" if imported.inside else "",
+        f"{imported.small} are smaller than --least" if imported.small else "",
+    ]
+    return (": " if any(said) else "") + ", ".join(part for part in said if part)
+
+
+def write(imported: Imported, out: str | os.PathLike, *, group: str | None = None) -> None:
+    """Write the rows as CSV, with a column for the group if there is one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    part = Path(f"{out}.part")
+    try:
+        with open(part, "w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["src", "dst", "size_bytes", "start_ns", *(["group"] if group else [])])
+            rows.writerows([*row, group] if group else row for row in imported.rows)
+        os.replace(part, out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{out}: {error.strerror or error}") from None
