@@ -122,8 +122,9 @@ def _values(field: _Schema, column: _Array, batch: _Array) -> list:
     start, count = column.offset + batch.offset, batch.length
     form = field.format.decode()
     if field.dictionary:
-        words = _texts(column.dictionary.contents)
-        values: list = [words[n] for n in _numbers(form, column, start, count)]
+        # Where a value is missing, any number may stand.
+        words = [*_texts(column.dictionary.contents), None]
+        values: list = [words[min(n, len(words) - 1)] for n in _numbers(form, column, start, count)]
     elif form == "b":
         values = [bool(bit) for bit in _bits(column.buffers[1], start, count)]
     elif form in _NUMBERS:

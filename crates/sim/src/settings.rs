@@ -90,7 +90,7 @@ pub struct Framing {
 impl Framing {
     /// How a transport with these settings does it.
     pub fn of(transport: &TransportConfig, telemetry: &TelemetryConfig) -> Framing {
-        match transport {
+        match &with_telemetry(transport, telemetry) {
             TransportConfig::Rdma(rdma) => {
                 let telemetry = telemetry_bytes(rdma, telemetry);
                 Framing {
@@ -350,13 +350,42 @@ impl Settings {
     }
 }
 
+/// Bytes of telemetry in the data packets of a transport that makes no use of it, which hosts put in at their edge; 0 for RDMA, which
+/// carries its own ([`telemetry_bytes`]).
+pub fn telemetry_at_edge(transport: &TransportConfig, telemetry: &TelemetryConfig) -> u32 {
+    match telemetry {
+        _ if transport.rdma().is_some() => 0,
+        TelemetryConfig::Int { max_hops, all: true, .. } => int_bytes(*max_hops),
+        TelemetryConfig::Pint(pint) => pint.wire_bytes,
+        _ => 0,
+    }
+}
+
+/// A transport whose headers of data packets have room for what is put in at the edge.
+pub fn with_telemetry(transport: &TransportConfig, telemetry: &TelemetryConfig) -> TransportConfig {
+    let bytes = telemetry_at_edge(transport, telemetry);
+    let mut transport = transport.clone();
+    match &mut transport {
+        TransportConfig::Rdma(_) => {}
+        TransportConfig::Phost(phost) => phost.header += bytes,
+        TransportConfig::Pfabric(pfabric) => pfabric.header += bytes,
+        TransportConfig::Fastpass(fastpass) => fastpass.header += bytes,
+        TransportConfig::Tcp(tcp) => tcp.header += bytes,
+        TransportConfig::Mptcp(mptcp) => mptcp.tcp.header += bytes,
+    }
+    transport
+}
+
+/// Bytes of INT with room for so many records.
+fn int_bytes(max_hops: u32) -> u32 {
+    max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
+}
+
 /// Bytes of telemetry in a data packet: INT where it is read or asked for, PINT's digest, and the time stamp of TIMELY.
 pub fn telemetry_bytes(rdma: &RdmaConfig, telemetry: &TelemetryConfig) -> u32 {
     let needs = rdma.controller.needs();
     let int = match telemetry {
-        TelemetryConfig::Int { max_hops, all, .. } if *all || needs.int => {
-            max_hops * IntRecord::WIRE_BYTES + IntRecord::COUNT_BYTES
-        }
+        TelemetryConfig::Int { max_hops, all, .. } if *all || needs.int => int_bytes(*max_hops),
         TelemetryConfig::Pint(pint) => pint.wire_bytes,
         _ => 0,
     };

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from weftline import quantities
 from weftline.errors import InputError, nearest
 from weftline.measures import readings as read
-from weftline.measures import sharing, spread
+from weftline.measures import recovery, sharing, spread
 from weftline.measures.readings import Flows, Reader
 
 if TYPE_CHECKING:
@@ -222,6 +222,32 @@ METRICS: dict[str, Metric] = {
     ),
     "failure_to_last_loss": _microseconds(
         "from the first failure to the last loss", spread.failure_to_last_loss_ns
+    ),
+    "recovery": _microseconds("time to recover from the first failure", recovery.recovery_ns),
+    "deficit": _kilobytes("not delivered after the first failure", recovery.deficit_bytes),
+    "packets_lost": _count("packets lost to dead links", read.packets_lost),
+    "audit_flowlets": _count("flowlets that were audited", read.audited("flowlets")),
+    "audit_known": _share(
+        "flowlets whose path was decoded", read.audited("known"), "flowlets whose path was decoded (%)"
+    ),
+    "audit_right": _share(
+        "decoded paths that are the true ones",
+        read.audited("right"),
+        "decoded paths that are the true ones (%)",
+    ),
+    "audit_wrong": _count("wrong paths of flowlets on one path", read.audited("wrong")),
+    "audit_blended": _count("wrong paths of flowlets on several", read.audited("blended")),
+    "audit_mixed": _share(
+        "flowlets on several paths", read.audited("mixed"), "flowlets whose packets took several paths (%)"
+    ),
+    "audit_paths": _number("paths of a connection at once, decoded", read.audited("audited paths")),
+    "true_paths": _number("paths of a connection at once", read.audited("true paths")),
+    "audit_disjointness": _number("disjointness of subflows, decoded", read.audited("audited disjointness")),
+    "true_disjointness": _number("disjointness of subflows", read.audited("true disjointness")),
+    "telemetry_share": _share(
+        "telemetry (share of what hosts sent)",
+        read.telemetry_share,
+        "bytes of telemetry (% of what hosts sent)",
     ),
     "unfinished": _count("unfinished flows", read.unfinished),
     "wire_bytes": Metric(title="bytes on wire", read=read.total("bytes_on_wire"), text=quantities.bytes_text),

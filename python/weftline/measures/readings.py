@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weftline.measures import decoded, sharing
+from weftline.measures import audit, decoded, sharing
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -54,6 +54,23 @@ def path_packets(known: str) -> Reader:
 
 def latency_error(quantile: str) -> Reader:
     return lambda run: decoded.latency_error(run, quantile)
+
+
+def audited(name: str) -> Reader:
+    return lambda run: audit.number(run, name)
+
+
+def packets_lost(run: Run) -> float | None:
+    """Packets that were on a link when it went down, or had nowhere to go."""
+    lost = [run.summary.get(key) for key in ("packets_lost", "packets_stranded")]
+    return None if None in lost else sum(lost)
+
+
+def telemetry_share(run: Run) -> float | None:
+    """Bytes of telemetry, each packet once, over all bytes that hosts sent."""
+    ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
+    sent = sum(of["bytes_sent"] for of in ours)
+    return run.summary.get("telemetry_bytes", 0) / sent if sent else None
 
 
 def drops_at(link: str) -> Reader:

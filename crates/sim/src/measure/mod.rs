@@ -48,16 +48,23 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// Behind the last switch of a path, and everywhere in one that is not known because it has more than there is room for.
+pub const NO_NODE: u32 = u32::MAX;
+
 /// The digest that a sink took off a packet (PINT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DigestRecord {
     /// When it came to the receiving host.
     pub time: Time,
     pub flow: FlowId,
+    /// Number of the subflow in a multipath connection; 0 elsewhere.
+    pub subflow: u32,
     pub src: u32,
     pub dst: u32,
     pub packet: u64,
     pub digest: u64,
+    /// The switches that it passed, as they noted it themselves; see [`NO_NODE`].
+    pub path: [u32; 6],
     /// A switch found the packet in a loop.
     pub looped: bool,
     /// Switches that the packet passed.

@@ -1,9 +1,11 @@
 //! A host: NIC ports, and the transports that they pull packets from; between them, where something is asked for there, its edge.
 
+mod carrying;
 mod edge;
 mod paths;
 mod receiving;
 
+pub use carrying::record_digest;
 pub use edge::{Edge, EdgeTotals};
 pub use receiving::TRAIL_SHIFT;
 

@@ -14,7 +14,7 @@ use crate::config::{
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
-use crate::settings::{Settings, telemetry_bytes};
+use crate::settings::{Settings, telemetry_bytes, with_telemetry};
 use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
 use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
@@ -104,7 +104,7 @@ fn oversubscription(topology: &Topology) -> Option<f64> {
 }
 
 fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
-    match transport {
+    match &with_telemetry(transport, &scenario.telemetry) {
         TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
         TransportConfig::Phost(phost) => phost_facts(scenario, phost),
         TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),

@@ -33,7 +33,7 @@ use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
 use crate::settings::{
     FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
-    TransportSettings,
+    TransportSettings, with_telemetry,
 };
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
@@ -184,7 +184,7 @@ fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
 }
 
 fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
-    match transport {
+    match &with_telemetry(transport, &config.telemetry) {
         TransportConfig::Rdma(rdma) => {
             let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, config.compat);
             let mut rdma = rdma.clone();

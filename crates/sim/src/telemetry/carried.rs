@@ -11,7 +11,7 @@ use super::int::IntRecord;
 use crate::units::Time;
 
 /// Notes that a packet has room for: paths of that many switches, mostly.
-const ROOM: usize = 6;
+pub const ROOM: usize = 6;
 /// Places that a packet has.
 pub const PLACES: usize = 2 + ROOM;
 /// The set of a packet that serves no query.

@@ -8,7 +8,7 @@
 //!
 //! Source: Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry", SIGCOMM 2020, §3 to §4.
 
-use super::carried::{Carried, NO_SET, Note};
+use super::carried::{Carried, NO_SET, Note, ROOM};
 use super::int::IntRecord;
 use super::load::PortLoads;
 use crate::units::{Rate, Time};
@@ -192,6 +192,19 @@ impl PintConfig {
             self.encoder.encode_along(set, carried.encoded(), carried.packet(), first, hops, at);
         carried.set_encoded(digest, looped);
         digest
+    }
+
+    /// The switches that have noted something of a packet, in order; then, and where one's notes are encoded already, `u32::MAX`.
+    pub fn path(&self, carried: &Carried) -> [u32; ROOM] {
+        let mut path = [u32::MAX; ROOM];
+        let each = self.kept.get(carried.set() as usize).map_or(1, |kept| kept.len().max(1));
+        let notes = carried.notes();
+        if notes.len() == carried.hops() as usize * each {
+            for (place, note) in path.iter_mut().zip(notes.iter().step_by(each)) {
+                *place = Note::of(note).node;
+            }
+        }
+        path
     }
 
     /// The load that a digest brings, if its packet serves that query. Of the digest only this field is encoded.

@@ -1,6 +1,7 @@
 //! A host's edge: what stands between its transports and its links, as a virtual switch does. It sees every packet that leaves
-//! or comes, may send it by another path, may hold it back, and counts. A host that nobody asks for anything has none.
+//! or comes, may send it by another path, may hold it back, puts telemetry in and takes it off, and counts. A host that nobody asks for anything has none.
 
+use super::carrying::Carrying;
 use super::receiving::Receiving;
 use crate::balance::Clove;
 use crate::config::{BalancerConfig, Config};
@@ -16,6 +17,7 @@ pub const TIMER: u8 = 14;
 
 pub struct Edge {
     overlay: Option<Overlay>,
+    carrying: Option<Carrying>,
     receiving: Option<Receiving>,
     /// Packets that the transports are to see now, in order.
     ready: Vec<PacketId>,
@@ -65,8 +67,9 @@ impl Edge {
         let (resequencing, measure) = (config.host.resequencing, &config.measure);
         let asked = resequencing.is_some() || measure.reordering || measure.paths;
         let receiving = asked.then(|| Receiving::new(resequencing, measure.paths));
-        let needed = overlay.is_some() || receiving.is_some();
-        needed.then(|| Box::new(Edge { overlay, receiving, ready: Vec::new() }))
+        let carrying = Carrying::new(config);
+        let needed = overlay.is_some() || carrying.is_some() || receiving.is_some();
+        needed.then(|| Box::new(Edge { overlay, carrying, receiving, ready: Vec::new() }))
     }
 
     /// A packet leaves for the link behind a port.
@@ -74,6 +77,9 @@ impl Edge {
     pub fn leaves(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
         if self.receiving.as_ref().is_some_and(Receiving::traces) {
             net.trails.set(id, 0);
+        }
+        if let Some(carrying) = &self.carrying {
+            carrying.leaves(net, id);
         }
         let Some(overlay) = &mut self.overlay else { return };
         let peer = overlay.peer(net.packets[id].dst, map, at);
@@ -88,6 +94,9 @@ impl Edge {
             let peer = overlay.peer(net.packets[id].src, map, at);
             let word = net.headers.get(id);
             overlay.clove.comes(peer, &mut net.packets[id], word, net.now);
+        }
+        if let Some(carrying) = &self.carrying {
+            carrying.comes(net, id);
         }
         match &mut self.receiving {
             Some(receiving) if net.packets[id].kind == PacketKind::Data => {

@@ -21,9 +21,9 @@ use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
 use crate::congestion::{Ack, CongestionController, FlowContext, PathLoad, TIMERS, Window};
 use crate::ideal::ideal_fct;
-use crate::measure::{DigestRecord, FlowRecord};
+use crate::measure::FlowRecord;
 use crate::net::PortId;
-use crate::net::partition::Partition;
+use crate::net::host::record_digest;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::settings::RdmaSettings;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
@@ -131,7 +131,7 @@ impl Rdma {
     fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         if let Some(pint) = &cx.settings.pint {
-            record_digest(pint, &packet, cx.settings.seed, cx.net);
+            record_digest(pint, &packet, 0, cx.settings.seed, cx.net);
         }
         let entry = self.receivers.entry(packet.flow);
         let new = matches!(entry, Entry::Vacant(_));
@@ -342,29 +342,6 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
         cx.net.stacks.carried(stack).begin(packet, pint.set_of(packet));
     }
     stack
-}
-
-/// The digest of a packet that has arrived is taken off and recorded.
-#[inline(never)]
-fn record_digest(pint: &PintConfig, packet: &Packet, seed: u64, net: &mut Partition) {
-    if pint.recorded == 0 {
-        return;
-    }
-    let mut carried = net.stacks.carried(packet.telemetry);
-    if !pint.records(seed, carried.packet()) {
-        return;
-    }
-    net.recorder.digest(DigestRecord {
-        time: net.now,
-        flow: packet.flow,
-        src: packet.src,
-        dst: packet.dst,
-        packet: carried.packet(),
-        digest: pint.digest(&mut carried),
-        looped: carried.looped(),
-        hops: carried.hops(),
-        plan_version: pint.version,
-    });
 }
 
 /// The load that an acknowledgement brings back: its packet's id went with the digest.

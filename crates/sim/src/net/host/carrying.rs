@@ -1,0 +1,117 @@
+//! Telemetry in the data packets of transports that make no use of it: put in where a packet leaves its host, taken off where it
+//! arrives, as a NIC or a virtual switch does it.
+//!
+//! RDMA carries telemetry by itself, because its acknowledgements bring it back. The data of all others has it one way: a PINT digest
+//! under `telemetry.kind = "pint"`, INT records with `telemetry.all`. Their headers are longer by its bytes
+//! ([`with_telemetry`](crate::settings::with_telemetry)); acknowledgements and signals carry none.
+
+use crate::config::{Config, TelemetryConfig, TransportConfig};
+use crate::measure::DigestRecord;
+use crate::net::partition::Partition;
+use crate::packet::{NONE, Packet, PacketId, PacketKind};
+use crate::settings::telemetry_at_edge;
+use crate::telemetry::pint::{PintConfig, packet_id};
+use std::sync::Arc;
+
+pub struct Carrying {
+    /// By the settings that a packet names.
+    profiles: Box<[Profile]>,
+    pint: Option<Arc<PintConfig>>,
+    seed: u64,
+}
+
+/// What the edge does for the packets of one transport's settings.
+#[derive(Clone, Copy)]
+struct Profile {
+    /// On the wire; 0: nothing is put in.
+    bytes: u32,
+    /// The upper bits of a packet's `sender` number its subflow.
+    multipath: bool,
+}
+
+/// Bits of `sender` below the number of a subflow, and where that goes in a packet's id.
+const SLOT_BITS: u32 = 24;
+const SUBFLOW_SHIFT: u32 = 56;
+
+impl Carrying {
+    /// None where no transport of the run needs it.
+    pub fn new(config: &Config) -> Option<Carrying> {
+        let profile = |transport: &TransportConfig| Profile {
+            bytes: telemetry_at_edge(transport, &config.telemetry),
+            multipath: matches!(transport, TransportConfig::Mptcp(_)),
+        };
+        let profiles: Box<[Profile]> = config.transports.iter().map(profile).collect();
+        if profiles.iter().all(|profile| profile.bytes == 0) {
+            return None;
+        }
+        let pint = match &config.telemetry {
+            TelemetryConfig::Pint(pint) => Some(pint.clone()),
+            _ => None,
+        };
+        Some(Carrying { profiles, pint, seed: config.seed })
+    }
+
+    /// A packet leaves its host.
+    #[inline]
+    pub fn leaves(&self, net: &mut Partition, id: PacketId) {
+        let packet = &net.packets[id];
+        let profile = self.profiles[usize::from(packet.profile)];
+        if packet.kind != PacketKind::Data || profile.bytes == 0 {
+            return;
+        }
+        debug_assert!(packet.telemetry == NONE, "its transport has put something beside a data packet");
+        let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
+        let stack = net.stacks.insert();
+        if let Some(pint) = &self.pint {
+            net.stacks.carried(stack).begin(name, pint.set_of(name));
+        }
+        net.packets[id].telemetry = stack;
+        net.telemetry_bytes += u64::from(profile.bytes);
+    }
+
+    /// A packet has come: its transport sees it without telemetry.
+    #[inline]
+    pub fn comes(&self, net: &mut Partition, id: PacketId) {
+        let packet = net.packets[id];
+        let profile = self.profiles[usize::from(packet.profile)];
+        if packet.kind != PacketKind::Data || profile.bytes == 0 || packet.telemetry == NONE {
+            return;
+        }
+        if let Some(pint) = &self.pint {
+            record_digest(pint, &packet, profile.subflow(&packet), self.seed, net);
+        }
+        net.stacks.remove(packet.telemetry);
+        net.packets[id].telemetry = NONE;
+    }
+}
+
+impl Profile {
+    fn subflow(self, packet: &Packet) -> u32 {
+        if self.multipath { packet.sender >> SLOT_BITS } else { 0 }
+    }
+}
+
+/// The digest of a packet that has arrived is recorded.
+#[inline(never)]
+pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64, net: &mut Partition) {
+    if pint.recorded == 0 {
+        return;
+    }
+    let mut carried = net.stacks.carried(packet.telemetry);
+    if !pint.records(seed, carried.packet()) {
+        return;
+    }
+    net.recorder.digest(DigestRecord {
+        time: net.now,
+        flow: packet.flow,
+        subflow,
+        src: packet.src,
+        dst: packet.dst,
+        packet: carried.packet(),
+        path: pint.path(&carried),
+        digest: pint.digest(&mut carried),
+        looped: carried.looped(),
+        hops: carried.hops(),
+        plan_version: pint.version,
+    });
+}
