@@ -27,6 +27,7 @@ from snippets import (
     lines,
     name_of,
     prepare,
+    shorter,
 )
 
 from weftline import _native
@@ -197,7 +198,7 @@ def _try_toml(block: Block, capsys) -> None:
     """Save a block, where it says so, and have it checked by the command that it is for."""
     if block.file:
         Path(block.file).parent.mkdir(exist_ok=True)
-        Path(block.file).write_text(block.text)
+        Path(block.file).write_text(shorter(block.text))
     if block.file in WRONG:
         return
     if re.search(r'kind = "(aimd|drop-head|shortest)"', block.text):
