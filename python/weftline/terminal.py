@@ -24,6 +24,8 @@ class Table:
     note: str = ""
     left: int = 1
     """How many leading columns hold names."""
+    prose: bool = False
+    """Whether cells hold sentences, which a page breaks into lines."""
 
     def text(self) -> str:
         """Return the table as lines of text."""

@@ -206,4 +206,5 @@ def table_html(table: Table) -> str:
         rows.append(f"<tr{' class=first' if row and row[0] else ''}>{''.join(cells)}</tr>")
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
     head, body = f"<thead><tr>{head}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
-    return f'<div class="wide"><table>{caption}{head}{body}</table></div>{note}'
+    kind = " class=prose" if table.prose else ""
+    return f'<div class="wide"><table{kind}>{caption}{head}{body}</table></div>{note}'

@@ -29,7 +29,7 @@ def summary(found: Found) -> Table:
 def tables(found: Found) -> list[Table]:
     """Return a table for each source, a line for each row."""
     return [
-        Table(COLUMNS, [cells(one) for one in judged], title=source.title, left=len(COLUMNS))
+        Table(COLUMNS, [cells(one) for one in judged], title=source.title, left=1, prose=True)
         for source, judged in found
     ]
 
@@ -62,7 +62,7 @@ def bounds(found: Found) -> Table:
         [experiment, text, claim["said"], claim["bound"], _word(claim)]
         for (experiment, text), claim in sorted(known.items(), key=lambda item: item[0][0])
     ]
-    return Table(["experiment", "bound", "ours", "expected", ""], rows, left=5)
+    return Table(["experiment", "bound", "ours", "expected", ""], rows, left=2, prose=True)
 
 
 def _word(claim: Mapping[str, Any]) -> str:
@@ -83,7 +83,7 @@ def runs(book: Ledger, results: Results) -> Table:
         lost = len(result.get("failed", {}))
         said = [str(result.get(key, "?")) for key in ("size", "weftline", "date")]
         rows.append([name, *said, f"{lost} failed" if lost else "–"])
-    return Table(["experiment", "size", "weftline", "date", "points"], rows, left=5)
+    return Table(["experiment", "size", "weftline", "date", "points"], rows, left=1, prose=True)
 
 
 def _failures(result: dict) -> list[str]:
@@ -95,7 +95,7 @@ def _table(table: Table, *, bold: Sequence[str] = ()) -> str:
         text = text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
         return f"**{text}**" if text in bold else text
 
-    rule = ["---" if number < table.left else "---:" for number in range(len(table.columns))]
+    rule = ["---" if table.prose or i < table.left else "---:" for i in range(len(table.columns))]
     lines = [table.columns, rule, *([cell(text) for text in row] for row in table.rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
