@@ -11,7 +11,9 @@ from pathlib import Path
 import vl_convert
 
 import weftline
-from weftline import comparison, cost, cost_exhibits, experiments, figures, lines, reproduce
+from weftline.figures import specs
+from weftline.measures import comparison, lines
+from weftline.reproduce import cost, cost_exhibits, experiments, reproduction
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
@@ -37,7 +39,7 @@ def demo() -> bool:
     found = [lines.Line(lines.scheme_name(run), [run]) for run in runs]
     write(
         "demo-slowdown",
-        figures.slowdown("FCT slowdown by flow size", found, caption=comparison.ideal_text(found)),
+        specs.slowdown("FCT slowdown by flow size", found, caption=comparison.ideal_text(found)),
     )
     return True
 
@@ -46,7 +48,7 @@ def scale() -> bool:
     """Draw the scale study, a file for each of its figures; False where neither of its sizes was measured."""
     experiment = experiments.load("scale")
     for full in (True, False):
-        size = reproduce.chosen_size(experiment, full=full)
+        size = reproduction.chosen_size(experiment, full=full)
         panels = cost.plan(experiment, size, ROOT / "out" / experiment.out)
         for panel in panels:
             panel.measured = cost.summaries(panel.points, experiment.repeats)
@@ -57,7 +59,7 @@ def scale() -> bool:
     return False
 
 
-def write(name: str, figure: figures.Figure) -> None:
+def write(name: str, figure: specs.Figure) -> None:
     """Write a figure into the documentation."""
     (ASSETS / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(figure.spec), encoding="utf-8")
 

@@ -4,7 +4,7 @@ Run it with ``python examples/python_controller.py``; it ends with the same fact
 """
 
 import weftline
-from weftline import comparison
+from weftline.measures import comparison
 
 SCENARIO = {
     "name": "python-controller",

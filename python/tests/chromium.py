@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from weftline import doctor
+from weftline.cli import doctor
 
 
 class Chromium:

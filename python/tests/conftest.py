@@ -269,7 +269,7 @@ def engine(monkeypatch, tmp_path):
     found = Engine()
     for name in NATIVE:
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
-    from weftline import bench
+    from weftline.cli import bench
 
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)

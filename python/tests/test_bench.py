@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from weftline import _native, baseline, bench
-from weftline.cli import main
+from weftline import _native
+from weftline.cli import baseline, bench
+from weftline.cli.main import main
 
 needs_native = pytest.mark.skipif(not hasattr(_native, "workloads"), reason="the native module is not built")
 
@@ -272,6 +273,6 @@ def test_a_run_that_ends_badly_fails_with_its_message():
 @needs_native
 def test_one_run_prints_json_alone():
     command = [sys.executable, "-m", "weftline", "bench", "--one", "i64"]
-    package = Path(bench.__file__).parent.parent
+    package = Path(bench.__file__).parents[2]
     done = subprocess.run(command, capture_output=True, text=True, cwd=package)
     assert done.returncode == 0 and json.loads(done.stdout)["fingerprint"]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from weftline import _native
-from weftline.cli import main
+from weftline.cli.main import main
 
 
 def test_run_writes_to_a_folder_named_by_scenario_and_content(engine, scenario, capsys):
@@ -198,7 +198,7 @@ def test_a_reader_that_goes_away_is_no_error():
         "n.InputError = n.RunFailed = ZeroDivisionError\n"
         "n.schema = lambda: 'x' * 10_000_000\n"
         "sys.modules['weftline._native'] = weftline._native = n\n"
-        "from weftline.cli import main\n"
+        "from weftline.cli.main import main\n"
         "sys.exit(main(['schema']))\n"
     )
     from pathlib import Path

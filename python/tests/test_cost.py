@@ -5,8 +5,10 @@ import re
 
 import pytest
 
-from weftline import _native, bench, cost, experiments, reproduce
-from weftline.cli import main
+from weftline import _native
+from weftline.cli import bench
+from weftline.cli.main import main
+from weftline.reproduce import cost, experiments, reproduction
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -55,7 +57,7 @@ def folder(engine, tmp_path, scenario, monkeypatch):
 
 def plan(folder, *, full=False):
     experiment = experiments.load(str(folder))
-    size = reproduce.chosen_size(experiment, full=full)
+    size = reproduction.chosen_size(experiment, full=full)
     return cost.plan(experiment, size, folder / "out")[0]
 
 
@@ -226,6 +228,8 @@ def test_several_seeds_or_runs_at_a_time_are_refused(engine, folder, capsys):
     assert main(["reproduce", str(folder), "--seeds", "1-2"]) == 2
     assert main(["reproduce", str(folder), "--jobs", "2"]) == 2
     assert "expected one run at a time" in capsys.readouterr().err
+    assert main(["reproduce", str(folder), "--on", "ray"]) == 2
+    assert "measures time; expected this machine" in capsys.readouterr().err
 
 
 def test_json_has_every_point_and_claim(engine, folder, capsys):
@@ -246,7 +250,7 @@ def test_a_part_can_be_measured_alone(engine, folder, capsys):
 def test_the_scale_study_covers_what_it_promises(engine, tmp_path):
     experiment = experiments.load("scale")
     for full, most in ((False, 3e6), (True, 1e7)):
-        panels = cost.plan(experiment, reproduce.chosen_size(experiment, full=full), tmp_path)
+        panels = cost.plan(experiment, reproduction.chosen_size(experiment, full=full), tmp_path)
         xs = {panel.figure.name: [point.x for point in panel.points] for panel in panels}
         assert (min(xs["hosts"]), max(xs["hosts"])) == (32, 10240)
         assert (min(xs["flows"]), max(xs["flows"])) == (1000, most)

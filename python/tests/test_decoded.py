@@ -2,7 +2,7 @@
 
 import pytest
 
-from weftline import decoded
+from weftline.measures import decoded
 
 QUERIES = [
     {"name": "path", "aggregation": "path"},

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 import weftline
-from weftline import _native, completions, doctor, explain, glossary, start
-from weftline.cli import main, parser
+from weftline import _native
+from weftline.cli import completions, doctor, explain, glossary, start
+from weftline.cli.main import main, parser
 from weftline.errors import InputError
-from weftline.metrics import METRICS
+from weftline.measures.metrics import METRICS
 
 built = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"

@@ -5,8 +5,9 @@ import json
 import pytest
 
 import weftline
-from weftline import _native, experiments, reproduce, runs
-from weftline.cli import main
+from weftline import _native, runs
+from weftline.cli.main import main
+from weftline.reproduce import experiments, reproduction
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -105,7 +106,7 @@ def test_progress_that_raises_stops_the_run_and_leaves_its_folder():
 @pytest.mark.parametrize("full", [False, True])
 def test_the_engine_accepts_every_scenario_of_every_experiment(name, full, tmp_path):
     experiment = experiments.load(name)
-    assert reproduce.plan_points(experiment, reproduce.chosen_size(experiment, full=full), tmp_path)
+    assert reproduction.plan_points(experiment, reproduction.chosen_size(experiment, full=full), tmp_path)
 
 
 def test_a_short_demo_ends_with_a_page(capsys, tmp_path):

@@ -5,9 +5,11 @@ import re
 
 import pytest
 
-from weftline import claims, experiments, lines, reproduce, runs, trials
-from weftline.cli import main
+from weftline import runs
+from weftline.cli.main import main
 from weftline.errors import InputError
+from weftline.measures import lines
+from weftline.reproduce import claims, experiments, reproduction, trials
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -16,8 +18,8 @@ pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 def test_every_shipped_experiment_is_consistent(engine, name, tmp_path):
     experiment = experiments.load(name)
     assert experiment.title and experiment.source
-    size = reproduce.chosen_size(experiment, full=True)
-    assert (trials.plan if experiment.tries else reproduce.plan_points)(experiment, size, tmp_path)
+    size = reproduction.chosen_size(experiment, full=True)
+    assert (trials.plan if experiment.tries else reproduction.plan_points)(experiment, size, tmp_path)
     for figure in experiment.figures:
         labels = set(experiment.named(figure, figure.lines))
         panels = [dict(choice) for choice in experiment.panels(figure, asked=experiment.axes)]
@@ -53,9 +55,9 @@ def test_finished_points_are_not_run_again(engine):
 
 def test_a_part_of_an_experiment_can_be_run(engine, tmp_path):
     experiment = experiments.load("hpcc-fct")
-    size = reproduce.chosen_size(experiment, full=True)
-    only = reproduce.chosen_variants(experiment, ["load=50", "traffic=web", "scheme=HPCC, eta 99"])
-    plan = reproduce.plan_points(experiment, size, tmp_path, only=only)
+    size = reproduction.chosen_size(experiment, full=True)
+    only = reproduction.chosen_variants(experiment, ["load=50", "traffic=web", "scheme=HPCC, eta 99"])
+    plan = reproduction.plan_points(experiment, size, tmp_path, only=only)
     assert [(dict(choice), label) for _, choice, label, _ in plan] == [
         ({"traffic": "web search", "load": "50 %"}, "HPCC, eta 99 %")
     ]
@@ -79,7 +81,7 @@ def test_a_part_that_there_is_not_is_named(engine, capsys, text, said):
 
 def test_figures_share_their_points(engine, tmp_path):
     experiment = experiments.load("hpcc-fct")
-    plan = reproduce.plan_points(experiment, reproduce.chosen_size(experiment), tmp_path)
+    plan = reproduction.plan_points(experiment, reproduction.chosen_size(experiment), tmp_path)
     folders = [point.folder for _, _, _, found in plan for point in found]
     # 30 of the page and 7 of Fig 11c, of which DCQCN+w, TIMELY+w and DCTCP are on the page too.
     assert len(folders) == 37 and len(set(folders)) == 34
@@ -117,9 +119,9 @@ def test_wrong_choices_name_the_right_ones(engine, capsys):
 
 
 def test_seeds_are_read_from_lists_and_ranges():
-    assert reproduce.parse_seeds("1-3,7,2") == [1, 2, 3, 7]
+    assert reproduction.parse_seeds("1-3,7,2") == [1, 2, 3, 7]
     with pytest.raises(InputError):
-        reproduce.parse_seeds("1-")
+        reproduction.parse_seeds("1-")
 
 
 def test_an_unknown_key_in_an_experiment_is_named(engine, tmp_path, capsys):

@@ -8,9 +8,11 @@ import re
 import pytest
 
 import weftline
-from weftline import _native, export, figures_load, figures_time, notebook, words
+from weftline import _native
 from weftline.errors import InputError
-from weftline.lines import Line, Mean, lines_of
+from weftline.figures import export, notebook, of_load, over_time
+from weftline.measures.lines import Line, Mean, lines_of
+from weftline.report import words
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -154,18 +156,18 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
 
     times = [float(t) for t in range(1, 101)]
     equal = Measured({name: [[t, 5.0] for t in times] for name in "abcd"})
-    assert {index for _, index in figures_time.jain_over_time(equal)} == {1.0}
+    assert {index for _, index in over_time.jain_over_time(equal)} == {1.0}
     alone = Measured({n: [[t, 5.0 if n == "a" else 0.0] for t in times] for n in "abcd"})
-    assert {index for _, index in figures_time.jain_over_time(alone)} == {0.25}
+    assert {index for _, index in over_time.jain_over_time(alone)} == {0.25}
 
 
 def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
     points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
-    figure = figures_load.curve("c", points, axes=("load", "slowdown"))
+    figure = of_load.curve("c", points, axes=("load", "slowdown"))
     assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]
     assert "95 % interval" in figure.caption
     drawn_without_warnings(figure, capfd)
-    measured = figures_load.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
+    measured = of_load.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
     assert values(measured)[0]["y"] == pytest.approx(run.summary["slowdown"]["p50"], rel=1e-4)
 
 
@@ -185,7 +187,7 @@ def test_runs_side_by_side_are_drawn_as_lines(run, tmp_path):
 
 
 def test_paths_known_rises_to_all_flows(tmp_path):
-    from weftline import start
+    from weftline.cli import start
 
     scenario, *_ = start.write("path-tracing", tmp_path / "p.toml")
     run = weftline.run(scenario, out=tmp_path / "r")
@@ -239,7 +241,7 @@ def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has
 
 
 def test_the_page_of_a_sweep_begins_with_who_keeps_the_bound(swept, capsys):
-    from weftline.cli import main
+    from weftline.cli.main import main
 
     assert main(["report", str(swept.path), "--question", "Who?"]) == 0
     text = (swept.path / "report.html").read_text()

@@ -6,10 +6,10 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.cli import main
+from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.lines import Line
-from weftline.metrics import Flows, metric
+from weftline.measures.lines import Line
+from weftline.measures.metrics import Flows, metric
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"

@@ -261,7 +261,7 @@ def test_a_memory_limit_that_is_passed_ends_the_run_with_its_results_so_far(tmp_
 
 @linux
 def test_a_folder_that_its_memory_limit_ended_can_be_compared_and_reported(tmp_path, capsys):
-    from weftline.cli import main
+    from weftline.cli.main import main
 
     scenario = tmp_path / "star.toml"
     scenario.write_text(STAR)

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 import weftline
-from weftline import _native, notebook
+from weftline import _native
+from weftline.figures import notebook
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"

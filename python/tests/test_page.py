@@ -12,10 +12,13 @@ import chromium
 import pytest
 
 import weftline
-from weftline import _native, lines, network_view, page, report
-from weftline.cli import main
-from weftline.figures import trend
-from weftline.page import Lead, Section
+from weftline import _native
+from weftline.cli.main import main
+from weftline.figures import network_view
+from weftline.figures.specs import trend
+from weftline.measures import lines
+from weftline.report import of_runs, page
+from weftline.report.page import Lead, Section
 from weftline.terminal import Table
 
 built = pytest.mark.skipif(
@@ -55,7 +58,7 @@ def runs(tmp_path_factory):
 def written(runs, tmp_path_factory) -> Path:
     """The page of both runs."""
     path = tmp_path_factory.mktemp("page") / "report.html"
-    return report.write(lines.lines_of(runs), path, title=f"T {HOSTILE}", question=f"Q {HOSTILE}?")
+    return of_runs.write(lines.lines_of(runs), path, title=f"T {HOSTILE}", question=f"Q {HOSTILE}?")
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +223,7 @@ def test_thousands_of_points_stay_small_and_quick(browser, tmp_path):
 
 @built
 def test_the_page_of_four_schemes_is_small_and_opens_at_once(browser, runs, tmp_path):
-    path = report.write(lines.lines_of(runs), tmp_path / "r.html")
+    path = of_runs.write(lines.lines_of(runs), tmp_path / "r.html")
     assert path.stat().st_size < 5_000_000
     assert browser.open(path) < 15  # a busy machine; alone it is well under two seconds
 
@@ -294,10 +297,10 @@ def test_report_takes_a_title_and_a_question(runs, tmp_path, capsys):
 
 
 def test_flows_of_one_size_are_not_drawn_by_size_and_a_file_is_called_by_its_name(tmp_path):
-    from weftline import start
+    from weftline.cli import start
 
     scenario, *_ = start.write("wan", tmp_path / "wan.toml", schema=False)
     run = weftline.run(scenario, set={"workload.0.duration": "50ms"}, out=tmp_path / "r")
-    text = report.html(lines.lines_of([run]))
+    text = of_runs.html(lines.lines_of([run]))
     assert "FCT slowdown by flow size" not in text and "Slowdown of all flows" in text
     assert "Network: wan-cities.gml, 14 hosts" in text and "on this network?" in text

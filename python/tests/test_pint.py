@@ -13,7 +13,7 @@ if not hasattr(native, "Plan"):
     pytest.skip("the native module is not built", allow_module_level=True)
 
 from weftline import pint  # noqa: E402
-from weftline.cli import main  # noqa: E402
+from weftline.cli.main import main  # noqa: E402
 from weftline.errors import InputError  # noqa: E402
 
 QUERIES = """\

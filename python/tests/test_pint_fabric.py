@@ -6,7 +6,8 @@ import json
 import pytest
 
 from weftline import __main__ as cli
-from weftline import decoded, runs
+from weftline import runs
+from weftline.measures import decoded
 
 QUERIES = """
 bits = 16

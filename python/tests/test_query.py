@@ -5,9 +5,10 @@ import json
 import pytest
 
 import weftline
-from weftline import _native, store
-from weftline.cli import main
+from weftline import _native
+from weftline.cli.main import main
 from weftline.errors import InputError
+from weftline.sweeps import store
 
 duckdb = pytest.importorskip("duckdb", reason="SQL needs DuckDB")
 real = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -40,9 +41,9 @@ def asked(capsys, *arguments):
 
 @real
 def test_tables_of_a_store_are_tied_by_run(swept, capsys):
-    from weftline import sweep_tables
+    from weftline.sweeps import tables
 
-    sweep_tables.write(swept)
+    tables.write(swept)
     counted = asked(
         capsys,
         swept.path,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weftline.cli import main
+from weftline.cli.main import main
 
 SCENARIO = """\
 name = "fair"

@@ -6,9 +6,10 @@ from itertools import chain
 
 import pytest
 
-from weftline import _native, executor, ray_executor, ray_worker, scenarios, store
-from weftline.cli import main
-from weftline.executor import Cost, Outcome
+from weftline import _native, scenarios
+from weftline.cli.main import main
+from weftline.sweeps import executor, ray_executor, ray_worker, store
+from weftline.sweeps.executor import Cost, Outcome
 
 
 @pytest.fixture

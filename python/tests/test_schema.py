@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from weftline import _native, start
+from weftline import _native
+from weftline.cli import start
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"

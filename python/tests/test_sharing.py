@@ -2,7 +2,7 @@
 
 import pytest
 
-from weftline import sharing
+from weftline.measures import sharing
 
 
 def test_jains_index_of_equal_shares_is_one_and_of_one_user_is_one_over_n():

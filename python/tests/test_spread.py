@@ -2,8 +2,8 @@
 
 import pytest
 
-from weftline import spread
-from weftline.metrics import METRICS, Flows, metric
+from weftline.measures import spread
+from weftline.measures.metrics import METRICS, Flows, metric
 
 
 class Spread:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from weftline import stats
+from weftline.measures import stats
 
 
 @pytest.mark.parametrize(

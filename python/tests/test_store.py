@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from weftline import executor, scenarios, store
+from weftline import scenarios
 from weftline.errors import InputError, RunFailed
+from weftline.sweeps import executor, store
 
 
 @pytest.fixture
@@ -128,11 +129,11 @@ def test_a_point_that_another_one_runs_is_waited_for(engine, kept, scenario, mon
 
 def test_the_claim_of_a_killed_process_is_free(kept, scenario):
     code = (
-        "import sys, time; from pathlib import Path; from weftline import store\n"
+        "import sys, time; from pathlib import Path; from weftline.sweeps import store\n"
         f"claim = store.Store(Path({str(kept.path)!r})).claim('abc')\n"
         "print('held', flush=True); time.sleep(60)"
     )
-    path = os.pathsep.join([str(store.Path(store.__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(store.Path(store.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
     )

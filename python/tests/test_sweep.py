@@ -6,9 +6,10 @@ import json
 import pytest
 
 import weftline
-from weftline import _native, store, sweep_tables
-from weftline.cli import main
+from weftline import _native
+from weftline.cli.main import main
 from weftline.errors import InputError, RunFailed
+from weftline.sweeps import store, tables
 
 SWEEP = """
 question = "Which scheme?"
@@ -41,7 +42,7 @@ def file(engine, tmp_path, scenario):
 
 @pytest.fixture(autouse=True)
 def no_time(monkeypatch):
-    from weftline import steady
+    from weftline.measures import steady
 
     monkeypatch.setattr(steady, "under_way", lambda run: None)
 
@@ -190,7 +191,7 @@ def test_a_store_without_sweep_and_a_broken_description_are_told(engine, tmp_pat
 
 
 def test_an_interrupt_keeps_what_is_finished(file, engine, capsys, monkeypatch):
-    from weftline import executor
+    from weftline.sweeps import executor
 
     real = executor.run
 
@@ -207,18 +208,18 @@ def test_an_interrupt_keeps_what_is_finished(file, engine, capsys, monkeypatch):
 
 
 def test_an_uneven_interval_shows_both_ends():
+    from weftline.measures.stats import Estimate
     from weftline.quantities import digits
-    from weftline.stats import Estimate
 
-    assert sweep_tables.estimate_text(Estimate(2.0, 1.0, 3.0, 5), digits) == "2.00 ±1.00"
-    assert sweep_tables.estimate_text(Estimate(2.0, 1.5, 3.5, 5), digits) == "2.00 [1.50, 3.50]"
+    assert tables.estimate_text(Estimate(2.0, 1.0, 3.0, 5), digits) == "2.00 ±1.00"
+    assert tables.estimate_text(Estimate(2.0, 1.5, 3.5, 5), digits) == "2.00 [1.50, 3.50]"
 
 
 def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
     heard = []
     weftline.sweep(file, progress=heard.append)
     assert all("/12 runs" in text for text in heard)
-    from weftline import notebook
+    from weftline.figures import notebook
 
     class Cell:
         def __init__(self, name):

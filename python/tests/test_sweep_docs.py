@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from weftline import _native, sweepfile, sweeps
-from weftline.cli import main
+from weftline import _native
+from weftline.cli.main import main
+from weftline.sweeps import runner, sweepfile
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -62,7 +63,7 @@ def test_every_form_of_an_axis_is_one(text):
     assert [len(axis.variants) for axis in sweep.axes] == [3, 3, 4, 2, 2]
     assert list(sweep.axes[1].variants) == ["1us", "5us", "9us"]
     assert list(sweep.axes[2].variants) == ["8MB", "16MB", "32MB", "64MB"]
-    assert len(sweeps.plan(sweep, Path("s")).points) == 144
+    assert len(runner.plan(sweep, Path("s")).points) == 144
 
 
 def test_an_array_does_what_the_page_says(text, capsys, monkeypatch):

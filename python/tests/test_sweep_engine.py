@@ -17,9 +17,11 @@ from pathlib import Path
 import pytest
 
 import weftline
-from weftline import _native, columns, executor, stats, steady, store, sweepfile, sweeps
-from weftline.cli import main
-from weftline.metrics import METRICS, Flows
+from weftline import _native, columns
+from weftline.cli.main import main
+from weftline.measures import stats, steady
+from weftline.measures.metrics import METRICS, Flows
+from weftline.sweeps import executor, runner, store, sweepfile
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -218,7 +220,7 @@ def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):
 def test_short_runs_keep_every_worker_at_work(tmp_path):
     (tmp_path / "fabric.toml").write_text(FABRIC.replace("1ms", "4ms"))
     sweep = sweepfile.read({"scenario": "fabric.toml", "seeds": 30}, file="<test>", base_dir=tmp_path)
-    plan = sweeps.plan(sweep, tmp_path / "s")
+    plan = runner.plan(sweep, tmp_path / "s")
     seen: dict[int, int] = {}
     began = time.monotonic()
     done = threading.Event()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weftline import axes, sweepfile, sweeps
 from weftline.errors import InputError
+from weftline.sweeps import axes, runner, sweepfile
 
 
 def read(text, tmp_path, scenario):
@@ -42,7 +42,7 @@ values = [0.3, 0.5]
         "transport.controller.kind": "hpcc",
         "workload.0.load": 0.5,
     }
-    assert [point.seed for point in sweeps.plan(sweep, tmp_path / "s").points] == [1] * 4 + [2] * 4
+    assert [point.seed for point in runner.plan(sweep, tmp_path / "s").points] == [1] * 4 + [2] * 4
 
 
 def test_paired_keys_and_zipped_axes_advance_together(engine, tmp_path, scenario):
@@ -147,9 +147,9 @@ def test_an_axis_that_names_no_key_is_named(engine, tmp_path, scenario, monkeypa
         raise InputError(f'{file}: --set {sets[0][0]}: unknown key "laod": did you mean "load"?')
 
     sweep = read('[[axis]]\nname = "load"\nkey = "workload.0.laod"\nvalues = [0.3]', tmp_path, scenario)
-    monkeypatch.setattr(sweeps.store._native, "resolve", refuse)
+    monkeypatch.setattr(runner.store._native, "resolve", refuse)
     with pytest.raises(InputError, match=r'sweep.toml:2: axis "load", load 0.3: .*did you mean "load"'):
-        sweeps.plan(sweep, tmp_path / "s")
+        runner.plan(sweep, tmp_path / "s")
 
 
 def test_a_scenario_that_is_not_there_is_named(engine, tmp_path):
@@ -173,12 +173,12 @@ def test_the_scenario_may_stand_in_the_file(engine, tmp_path):
         '[scenario]\n[scenario.topology]\nkind = "star"\n[[axis]]\nkey = "topology.hosts"\nvalues = [2, 3]\n'
     )
     sweep = sweepfile.load(path)
-    assert len(sweeps.plan(sweep, tmp_path / "s").points) == 2 and sweep.name == "sweep"
+    assert len(runner.plan(sweep, tmp_path / "s").points) == 2 and sweep.name == "sweep"
 
 
 def test_combinations_that_are_one_run_are_told(engine, tmp_path, scenario):
     sweep = read('[[axis]]\nname = "x"\nvariants = [{ name = "a" }, { name = "b" }]', tmp_path, scenario)
-    assert sweeps.plan(sweep, tmp_path / "s").same == [
+    assert runner.plan(sweep, tmp_path / "s").same == [
         '"x a" and "x b" are the same run: what differs has no effect'
     ]
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from weftline import experiments, reproduce, tracing, trials
-from weftline.cli import main
+from weftline.cli.main import main
+from weftline.reproduce import experiments, reproduction, tracing, trials
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -73,7 +73,7 @@ def folder(tmp_path, monkeypatch):
 
 def panel(folder, *, full=False):
     experiment = experiments.load(str(folder))
-    size = reproduce.chosen_size(experiment, full=full)
+    size = reproduction.chosen_size(experiment, full=full)
     return trials.plan(experiment, size, folder / "out")[0]
 
 
@@ -149,7 +149,7 @@ def test_several_seeds_are_refused(folder, capsys):
 @pytest.mark.parametrize("name", ["pint-fig10", "pint-topology-aware", "pint-fig9"])
 def test_the_published_experiments_are_whole(name, tmp_path):
     experiment = experiments.load(name)
-    size = reproduce.chosen_size(experiment, full=True)
+    size = reproduction.chosen_size(experiment, full=True)
     panels = trials.plan(experiment, size, tmp_path)
     assert all(any(panel.published for panel in panels if panel.figure is f) for f in experiment.figures)
     assert all(trials.check(claim, panels) is not None for claim in experiment.claims)

@@ -16,8 +16,9 @@ import chromium
 import pytest
 
 import weftline
-from weftline import _native, view
+from weftline import _native
 from weftline.errors import InputError
+from weftline.report import view
 
 pytestmark = [
     pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built"),
@@ -123,7 +124,7 @@ def test_answers_forbid_what_they_do_not_need(server):
 @pytest.fixture
 def questions(folder):
     pytest.importorskip("duckdb", reason="duckdb is not installed")
-    pytest.importorskip("weftline.query", reason="weftline query is not there")
+    pytest.importorskip("weftline.sweeps.query", reason="weftline query is not there")
     return view.Questions(folder / "hpcc")
 
 

@@ -14,29 +14,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weftline.comparison import Comparison as Comparison
-    from weftline.comparison import compare as compare
     from weftline.controller import Controller as Controller
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
-    from weftline.plots import plot as plot
+    from weftline.figures.plots import plot as plot
+    from weftline.measures.comparison import Comparison as Comparison
+    from weftline.measures.comparison import compare as compare
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
-    from weftline.sweep_result import SweepResult as SweepResult
-    from weftline.sweeps import load as load
-    from weftline.sweeps import sweep as sweep
+    from weftline.sweeps.result import SweepResult as SweepResult
+    from weftline.sweeps.runner import load as load
+    from weftline.sweeps.runner import sweep as sweep
 
 _HOMES = {
     "run": "weftline.runs",
-    "plot": "weftline.plots",
+    "plot": "weftline.figures.plots",
     "Run": "weftline.runs",
     "show_versions": "weftline.runs",
-    "SweepResult": "weftline.sweep_result",
-    "load": "weftline.sweeps",
-    "Comparison": "weftline.comparison",
-    "compare": "weftline.comparison",
-    "sweep": "weftline.sweeps",
+    "SweepResult": "weftline.sweeps.result",
+    "load": "weftline.sweeps.runner",
+    "Comparison": "weftline.measures.comparison",
+    "compare": "weftline.measures.comparison",
+    "sweep": "weftline.sweeps.runner",
     "Controller": "weftline.controller",
     "InputError": "weftline.errors",
     "RunFailed": "weftline.errors",

@@ -2,7 +2,7 @@
 
 import sys
 
-from weftline.cli import main
+from weftline.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -21,7 +21,7 @@ from weftline import _native, scenarios
 from weftline.errors import InputError, RunFailed
 
 if TYPE_CHECKING:
-    from weftline.plots import Plots
+    from weftline.figures.plots import Plots
 
 
 def run(
@@ -80,7 +80,7 @@ def run(
         # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
         force = force or bool(controllers)
         out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
-    from weftline import notebook
+    from weftline.figures import notebook
 
     with notebook.progress(Path(out).name, progress) as show:
         return start(
@@ -365,8 +365,8 @@ class Run:
     @property
     def plot(self) -> Plots:
         """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.plots`."""
-        from weftline.lines import lines_of
-        from weftline.plots import Plots
+        from weftline.figures.plots import Plots
+        from weftline.measures.lines import lines_of
 
         return Plots(lines_of([self]))
 
@@ -376,7 +376,7 @@ class Run:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from weftline.comparison import facts
+        from weftline.measures.comparison import facts
 
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))
         return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"

@@ -1,0 +1,112 @@
+"""Commands to begin with and to find one's way: `new`, `explain`, `completions`, `view`, `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+
+
+def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands; `command` makes the parser of one, from name, function and help."""
+    new = command("new", _new, "write a commented scenario that runs, to start from")
+    new.add_argument("template", nargs="?", metavar="TEMPLATE", help="such as incast (default: leaf-spine)")
+    new.add_argument("--list", action="store_true", help="say what templates there are")
+    new.add_argument("--out", metavar="FILE", help="where to write it (default TEMPLATE.toml)")
+    new.add_argument("--force", action="store_true", help="replace files that are there")
+    new.add_argument("--no-schema", action="store_true", help="without the JSON Schema for editors beside it")
+
+    explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
+    explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
+    explain.add_argument("--json", action="store_true", help="print JSON")
+
+    completions = command("completions", _completions, "print a script that completes commands in a shell")
+    completions.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
+
+    view = command("view", _view, "look at runs in the browser: list, filter, compare, ask in SQL")
+    view.add_argument("folder", metavar="DIR", help="a result store, or a folder of run folders")
+    view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: a free one)")
+    view.add_argument("--open", action="store_true", help="open the browser too")
+
+    doctor = command("doctor", _doctor, "say what this machine has for weftline, and what is missing")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _new(options: argparse.Namespace) -> int:
+    from weftline.cli import start
+
+    if options.list:
+        width = max(len(name) for name in start.names())
+        for name in start.names():
+            print(f"{name:<{width}}  {start.template(name).about}")
+        return 0
+    name = options.template or start.DEFAULT
+    written = start.write(name, options.out, force=options.force, schema=not options.no_schema)
+    print(start.template(name).about)
+    print("wrote " + ", ".join(str(path) for path in written))
+    print(f"next: weftline run {written[0]}")
+    return 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from weftline.cli import explain
+
+    entry = explain.entry(options.name)
+    if options.json:
+        print(json.dumps(entry, indent=2, ensure_ascii=False))
+        return 0
+    from weftline.terminal import Table, wrapped
+
+    print(f"{entry['name']}: {entry.get('title', '')}".rstrip(": "))
+    for key in ("text", "equations", "source", "validation"):
+        if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
+            print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
+    if entry.get("parameters"):
+        rows = [
+            [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
+        ]
+        print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
+    return 0
+
+
+def _completions(options: argparse.Namespace) -> int:
+    from weftline.cli import completions, main
+
+    print(completions.script(options.shell, main.parser()), end="")
+    return 0
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and text.isascii() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
+    return int(text)
+
+
+def _view(options: argparse.Namespace) -> int:
+    from weftline.report import view
+
+    server = view.View(options.folder, port=options.port)
+    try:
+        print(f"{server.url}\nThis machine alone can open it. Ctrl-C ends it.", flush=True)
+        if options.open:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        server.serve()
+    except KeyboardInterrupt:
+        print()
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from weftline.cli import doctor
+
+    found = doctor.findings()
+    if options.json:
+        print(json.dumps([vars(finding) for finding in found], indent=2, ensure_ascii=False))
+    else:
+        marks = {"ok": " ", "missing": "-", "problem": "!"}
+        width = max(len(finding.name) for finding in found)
+        for finding in found:
+            print(f"{marks[finding.state]} {finding.name:<{width}}  {finding.text}")
+    return 1 if any(finding.state == "problem" for finding in found) else 0

@@ -1,0 +1,92 @@
+"""`weftline explain NAME`: what a scheme, a key, a metric or a column is, by the engine and the glossary."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from weftline import _native
+from weftline.cli import glossary
+from weftline.errors import InputError, nearest
+
+
+def entry(name: str) -> dict:
+    """Return what a name means: ``name``, ``title``, ``text``, ``source``, ``equations``, ``parameters``, ...
+
+    A path may have places in lists, as `--set` takes it: ``workload.0.load``.
+
+    Raises
+    ------
+    InputError
+        If nothing has this name; the nearest one is offered.
+    """
+    wanted = re.sub(r"\.[0-9]+(?=\.|$)", "", name.strip())
+    try:
+        return json.loads(_native.explain(wanted))
+    except InputError:
+        found = glossary.entries().get(wanted) or _of_schema(wanted)
+    if found is None:
+        hint = nearest(wanted, names()) or "`weftline list` shows the schemes, docs/results.md the columns"
+        raise InputError(f'nothing is called "{name}": {hint.strip()}')
+    title, text = found
+    return {"name": wanted, "title": title, "text": text, "source": "weftline's definition", "parameters": []}
+
+
+def names() -> list[str]:
+    """Return every name that can be explained: schemes, keys by path and by their end, metrics, columns."""
+    schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]
+    paths = list(_keys(json.loads(_native.schema())))
+    ends = [path.rpartition(".")[2] for path in paths]
+    return list(dict.fromkeys([*schemes, *paths, *ends, *ENGINE_METRICS, *glossary.entries()]))
+
+
+ENGINE_METRICS = (
+    "fct",
+    "ideal_fct",
+    "slowdown",
+    "goodput",
+    "utilisation",
+    "queue",
+    "packet_hops",
+    "offered_load",
+    "base_rtt",
+    "bdp",
+    "pauses",
+    "paused_share",
+    "drops",
+    "ecn_marks",
+    "fingerprint",
+)
+"""What the engine defines beside the keys and schemes of a scenario."""
+
+
+def _of_schema(name: str) -> tuple[str, str] | None:
+    """Title and text of a key that only the schema knows: one that tables in a list have, and one has not."""
+    keys = _keys(json.loads(_native.schema()))
+    path = next((path for path in keys if path == name or path.endswith(f".{name}")), None)
+    if path is None:
+        return None
+    said, examples = keys[path].get("description", ""), keys[path].get("examples", [])
+    example = f"Such as {json.dumps(examples[0])}." if examples else ""
+    return f"key {path}", f"{said} {example}".strip() or "See docs/scenario.md."
+
+
+def _keys(schema: dict) -> dict[str, dict]:
+    """What a JSON Schema says of every key, by dotted path without places in lists, in its order."""
+    named = schema.get("$defs", {})
+    found: dict[str, dict] = {}
+
+    def walk(node: object, path: str) -> None:
+        if not isinstance(node, dict):
+            return
+        if "$ref" in node:
+            node = named.get(node["$ref"].rpartition("/")[2], {})
+        for key, inner in node.get("properties", {}).items():
+            below = f"{path}.{key}" if path else key
+            found.setdefault(below, inner)
+            walk(inner, below)
+        for inner in [*node.get("anyOf", []), node.get("items")]:
+            walk(inner, path)
+
+    walk(schema, "")
+    return found

@@ -1,0 +1,169 @@
+"""What the numbers in results mean: columns of tables, metrics over time, keys of summary.json, of figures.
+
+The engine explains what it defines itself (fct, slowdown, queue, ...); here is the rest.
+`docs/results.md` has the tables in full, `docs/metrics.md` the definitions.
+"""
+
+from __future__ import annotations
+
+COLUMNS = {
+    "flow_id": ("column of flows.parquet", "Number of the flow, in order of (start, workload, place in it)."),
+    "src": ("column of flows.parquet", "Number of the sending host."),
+    "dst": ("column of flows.parquet", "Number of the receiving host."),
+    "size_bytes": ("column of flows.parquet, bytes", "Payload of the flow."),
+    "start_ns": (
+        "column of flows.parquet, ns",
+        "When the flow started, or could: for one that waited for others.",
+    ),
+    "finish_ns": (
+        "column of flows.parquet, ns",
+        "When its last byte was acknowledged; null if the flow did not finish.",
+    ),
+    "packets_sent": ("column of flows.parquet", "Data packets, those sent again included."),
+    "packets_retransmitted": ("column of flows.parquet", "Data packets that were sent again."),
+    "group": ("column of flows.parquet", "The workload's group; results are told apart by it."),
+    "deadline_ns": ("column of flows.parquet, ns", "The flow's deadline; null without one."),
+    "met_deadline": ("column of flows.parquet", "Whether it finished by its deadline; null without one."),
+    "time_ns": ("column of series.parquet, ns", "When it was measured: the end of the interval."),
+    "entity": (
+        "column of series.parquet",
+        "What was measured: a port (leaf0.p3), a flow (flow12) or a group.",
+    ),
+}
+
+SERIES = {
+    "rate_bps": ("over time, bit/s, by flow", "The rate that the controller allows; measure.controllers."),
+    "cwnd_bytes": ("over time, bytes, by flow", "Bytes allowed in flight; flows with a window only."),
+    "u": ("over time, by flow", "HPCC's estimate of the load of the busiest hop."),
+    "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
+    "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
+    "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
+    "drops_buffer": ("over time, by port", "Drops for want of room in an interval; measure.disciplines."),
+    "drops_early": ("over time, by port", "Drops in an interval that tell senders to slow down."),
+    "drops_filter": ("over time, by port", "Drops by Cebinae's filter in an interval."),
+    "drops_horizon": ("over time, by port", "Drops by AFQ in an interval: beyond its last round."),
+    "saturated_share": (
+        "over time, by port",
+        "Cebinae: share of the interval's windows that were saturated.",
+    ),
+    "top_flows": (
+        "over time, by port",
+        "Cebinae: flows made top in a saturated window, mean of the interval.",
+    ),
+    "tail_share": (
+        "over time, by port",
+        "Cebinae: share of the packets let pass that wait for the next round.",
+    ),
+    "cache_misses": ("over time, by port", "Cebinae: packets that the flow cache had no slot for."),
+    "rate_top_bps": ("over time, bit/s, by port", "Cebinae: what the top flows may send in the next round."),
+    "rate_bottom_bps": ("over time, bit/s, by port", "Cebinae: what all others may send in the next round."),
+    "paused": ("over time, 0 or 1, by port", "1 at each PAUSE that arrives, 0 at each RESUME."),
+}
+
+SUMMARY = {
+    "status": ("key of summary.json", "done, interrupted, stalled, memory-limit or failed."),
+    "warnings": ("key of summary.json", "What deserves a look before the result is trusted."),
+    "events": ("key of summary.json", "Events that the engine handled."),
+    "bytes_on_wire": ("key of summary.json, bytes", "Transmitted on any link: every hop counts."),
+    "telemetry_bytes": ("key of summary.json, bytes", "Of telemetry in packets, each packet once."),
+    "probes": ("key of summary.json", "Probe packets of load balancers such as HULA, with probe_bytes."),
+    "flowlets": ("key of summary.json", "Flowlets begun in all switches."),
+    "flowlets_moved": ("key of summary.json", "Flowlets that left by another port than the one before."),
+    "packets_lost": ("key of summary.json", "Packets on a link when it went down."),
+    "packets_stranded": ("key of summary.json", "Packets that had nowhere to go: no link, or no route left."),
+    "packets_recirculated": (
+        "key of summary.json",
+        "Packets that passed a switch's pipeline twice to store a port's load.",
+    ),
+    "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
+    "wall_seconds": ("key of summary.json, s", "Time on the wall that the run took."),
+    "peak_memory_bytes": ("key of summary.json, bytes", "Most memory that the process held."),
+    "drop_causes": ("key of summary.json", "Drops by why, of every port that has a buffer of its own."),
+    "cebinae": ("key of summary.json", "What Cebinae decided at its ports, over the whole run."),
+    "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
+    "links": ("key of summary.json", "Packets, bytes, drops, marks and pauses by kind of link."),
+    "balance": ("key of summary.json", "Packet-hops of the busiest region over the mean of all."),
+    "crossing_share": ("key of summary.json", "Share of packet-hops from one region into another."),
+}
+
+METRICS = {
+    "slowdown_mean": "Mean of the slowdowns; every flow counts once.",
+    "slowdown_p50": "Median of the slowdowns of all flows that finished.",
+    "slowdown_p95": "Slowdown that 95 % of the finished flows stay below.",
+    "slowdown_p99": "Slowdown that 99 % of the finished flows stay below.",
+    "nfct": "Sum of the completion times over the sum of the ideal ones: the longest flows count most.",
+    "small_p95": "95th percentile of the slowdown of the flows in the smallest power of ten.",
+    "fct_mean": "Mean completion time.",
+    "fct_p99": "99th percentile of the completion time.",
+    "goodput": "Payload of a flow over its completion time; a mean over flows, each counting once.",
+    "request_mean": "Mean time from the start of an incast's event or a collective to its last flow's end.",
+    "request_p99": "99th percentile of the same.",
+    "deadlines_met": "Share of the flows with a deadline that ended by it.",
+    "backlog_growth": (
+        "Bytes under way when the last flow started, less those when half had, over the bytes that started "
+        "in between. Near 0: the network keeps up."
+    ),
+    "sent_share": "Mean utilisation of the hosts' ports while flows start.",
+    "received_share": "Mean utilisation of the measured ports of switches while flows start.",
+    "convergence": "When Jain's index of the goodputs over 1 ms first reaches 0.95.",
+    "jain": (
+        "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
+        "equal, 1/n if one has all."
+    ),
+    "jain_98_99": "The same as the authors of Cebinae count it: without the last second.",
+    "jain_ideal": (
+        "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
+        "between the switches of a dumbbell or a parking lot."
+    ),
+    "first_share": "Share of the first flow's group in all goodput.",
+    "cebinae_saturated": "Recomputations of Cebinae that found their link saturated, over all.",
+    "cebinae_top": "Flows that Cebinae made top in a window that found the link saturated, mean.",
+    "cebinae_tail": "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
+    "cebinae_filter_drops": "Packets that Cebinae's filter dropped: their group had used up both rounds.",
+    "cebinae_buffer_drops": "Packets that the full buffer of a port under Cebinae dropped.",
+    "cebinae_misses": "Packets of flows that found no slot in Cebinae's flow cache.",
+    "drops_buffer": "Packets that disciplines with a buffer of their own dropped for want of room.",
+    "drops_early": "Packets that CoDel, RED or DualPI2 dropped to tell their senders to slow down.",
+    "drops_filter": "Packets that Cebinae's filter dropped.",
+    "drops_horizon": "Packets that AFQ dropped: their turn would have come after its last round.",
+    "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
+    "goodput_total": "Sum of the mean goodputs of the measured flows.",
+    "goodput_98_99": "The same as the authors of Cebinae count it: without the last second, times 98/99.",
+    "throughput_98_99": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
+    "queue_p50": "Median of the queue lengths of all sampled ports, idle ones included.",
+    "queue_p95": "95th percentile of the same.",
+    "queue_p99": "99th percentile of the same.",
+    "queue_max": "Longest queue that a sample saw.",
+    "path_packets": "Packets until PINT's collector knows a flow's path, from the list of switches alone.",
+    "path_packets_network": "The same when it knows who is linked with whom.",
+    "latency_median_error": "Relative error of the median hop latency that PINT's digests tell.",
+    "latency_tail_error": "Relative error of the 99th percentile of hop latency that PINT's digests tell.",
+    "recirculated_share": "Bytes that passed a switch's pipeline twice, over all that switches sent.",
+    "drop_rate": "Packets dropped over those that hosts sent or dropped themselves.",
+    "probe_bytes": "Bytes of the probes of load balancers on all links.",
+    "probe_share": "Bytes of the probes of load balancers, over all bytes on the wire.",
+    "probes_settled": "From the start until every switch has heard of every rack by a probe.",
+    "flowlets_moved_share": "Flowlets that left by another port than the one before, over all flowlets.",
+    "reordered_share": "Data packets that a later packet of their flow overtook on the way.",
+    "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
+    "utilisation_mean": "Mean utilisation of the links that measure.utilisation asks for.",
+    "utilisation_most": "Mean utilisation of the busiest link that measure.utilisation asks for.",
+    "imbalance": "Of the utilisations of the measured links: (most - least) / mean.",
+    "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
+    "unfinished": "Flows that had not finished when the run ended.",
+    "wire_bytes": "Bytes transmitted on any link.",
+    "end": "Simulated time at which the run ended.",
+    "seconds": "Processor seconds of the run.",
+    "speed": "Packet-hops per processor second.",
+}
+
+
+def entries() -> dict[str, tuple[str, str]]:
+    """Return title and text by name."""
+    from weftline.measures.metrics import METRICS as NAMED
+
+    metrics = {
+        name: (f"metric: {found.axis or found.title}", METRICS.get(name, f"{found.title}."))
+        for name, found in NAMED.items()
+    }
+    return {**metrics, **COLUMNS, **SERIES, **SUMMARY}

@@ -1,0 +1,589 @@
+"""The command line: `weftline run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`, `schema`,
+`sweep`, `query`, `pint`; `new`, `explain`, `completions`, `view` and `doctor` are in `discover_cli`.
+
+Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
+Only what a command needs is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+KINDS = (
+    "transports",
+    "controllers",
+    "tcp-controllers",
+    "queues",
+    "balancers",
+    "topologies",
+    "workloads",
+    "experiments",
+    "claims",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    _end_like_ctrl_c("SIGTERM", "SIGHUP")
+    try:
+        status = _command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is wrong.
+        _drop_output()
+        return DONE
+    except OSError as error:
+        # Without a file's name it is what we print that found no room, such as on a full disk.
+        _drop_output()
+        what = error.filename or "the output cannot be written"
+        print(f"failed: {what}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return FAILED
+
+
+def _drop_output() -> None:
+    """Send what is left to print nowhere; at exit Python would complain that it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _end_like_ctrl_c(*names: str) -> None:
+    """Let these signals, of a batch system or a closed terminal, end a run as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in names:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _command(arguments: Sequence[str] | None) -> int:
+    options = parser().parse_args(arguments)
+    if options.version:
+        from weftline import _native
+
+        print(f"weftline {_native.version()}")
+        return DONE
+    if options.do is None:
+        parser().print_help()
+        return WRONG_INPUT
+    from weftline.errors import InputError, RunFailed
+
+    try:
+        return options.do(options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except RunFailed as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return FAILED
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest command when one is misspelt."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.match(r"argument COMMAND: invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if found:
+            from weftline.errors import nearest
+
+            known = found[2].replace("'", "").split(", ")
+            message = f'unknown command "{found[1]}": {nearest(found[1], known)}known: {", ".join(known)}'
+        super().error(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = _Parser(
+        prog="weftline",
+        description="A packet-level simulator for datacenter fabrics.",
+        epilog="weftline COMMAND --help says more. Exit status: 0 done, 1 failed, 2 wrong input.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="store_true", help="print the version")
+    top.set_defaults(do=None)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND")
+
+    def command(name: str, do: Callable, text: str) -> argparse.ArgumentParser:
+        found = commands.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        )
+        found.set_defaults(do=do)
+        return found
+
+    run = command("run", _run, "run a scenario and write its results to a folder")
+    _scenario_options(run)
+    run.add_argument(
+        "--threads",
+        type=_threads,
+        metavar="N",
+        help="threads that share the run, 0 for as many as pay (default: run.threads of the scenario)",
+    )
+    run.add_argument(
+        "--memory",
+        metavar="SIZE",
+        help='end the run, with its results so far, when it holds more, such as 8GB; "none": no limit',
+    )
+    run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
+    run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
+    _output_options(run)
+
+    check = command("check", _check, "print everything that follows from a scenario, without running it")
+    _scenario_options(check)
+    check.add_argument(
+        "--resolved", action="store_true", help="print the scenario with every default, as TOML"
+    )
+    check.add_argument("--json", action="store_true", help="print JSON")
+
+    listed = command("list", _list, "list what can be named in a scenario, and the experiments")
+    listed.add_argument("kind", nargs="?", metavar="KIND", help="one of: " + ", ".join(KINDS))
+    listed.add_argument("--json", action="store_true", help="print JSON")
+
+    _reproduce_options(
+        command("reproduce", _reproduce, "measure a published table or figure beside the published numbers")
+    )
+
+    report = command("report", _report, "write one HTML page over runs, or over a sweep")
+    report.add_argument(
+        "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
+    )
+    report.add_argument(
+        "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
+    )
+    report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
+    report.add_argument("--question", default="", metavar="TEXT", help="what it answers, in your words")
+
+    compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
+    compare.add_argument(
+        "folders",
+        nargs="+",
+        metavar="DIR",
+        help="folders of runs or sweeps; runs equal but for the seed are averaged",
+    )
+    compare.add_argument(
+        "--against", metavar="LABEL", help="what differences are taken from (default: the first)"
+    )
+    compare.add_argument("--out", metavar="FILE.html", help="write a page with the figures too")
+    compare.add_argument("--json", action="store_true", help="print JSON")
+
+    bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
+    bench.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all), or a scenario's file"
+    )
+    bench.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value in each"
+    )
+    bench.add_argument(
+        "--repeats", type=_count, default=3, metavar="N", help="runs of each (default 3); the median counts"
+    )
+    bench.add_argument(
+        "--threads", type=_threads, default=1, metavar="N", help="threads, 0 for as many as pay (default 1)"
+    )
+    bench.add_argument("--json", action="store_true", help="print JSON")
+    bench.add_argument("--out", metavar="FILE", help="write the JSON to a file")
+    bench.add_argument("--against", metavar="FILE", help="compare with such a file")
+    bench.add_argument(
+        "--fail-above",
+        type=_percent,
+        metavar="PERCENT",
+        help="with --against: status 1 if a packet-hop takes more than so much longer",
+    )
+    # One run of one workload, for the process that measures it.
+    bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
+
+    command("schema", _schema, "print the JSON Schema of the scenario file")
+
+    from weftline.cli import store
+
+    store.add_to(command)
+
+    from weftline.cli import pint
+
+    pint.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
+
+    from weftline.cli import discover
+
+    discover.add_to(command)
+    return top
+
+
+def _scenario_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("scenario", metavar="SCENARIO.toml", help="the scenario")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="replace a value, such as workload.0.load=0.7",
+    )
+    command.add_argument("--seed", type=_seed, metavar="N", help="seed of every random stream")
+
+
+def _output_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print the summary as JSON")
+    command.add_argument("--quiet", action="store_true", help="no progress and no table")
+
+
+def _reproduce_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="every experiment that the ledger of claims names, then the ledger; goes on where it stopped",
+    )
+    command.add_argument(
+        "--skip",
+        action="append",
+        metavar="EXPERIMENT",
+        help="with --all: leave one out; may be given several times",
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --all: say what is left and how long it takes, run nothing",
+    )
+    command.add_argument(
+        "--full", action="store_true", help="the published size instead of the small default"
+    )
+    command.add_argument("--duration", metavar="TIME", help="how long flows arrive, such as 5ms")
+    command.add_argument(
+        "--seconds", type=_seconds, metavar="N", help="the same in seconds, such as 30 or 0.5"
+    )
+    command.add_argument(
+        "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
+    )
+    command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
+    command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
+    command.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for points and page (default out/experiments/NAME; with --all out)",
+    )
+    command.add_argument(
+        "--only",
+        action="append",
+        metavar="AXIS=VARIANT",
+        help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
+        "may be given several times",
+    )
+    command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
+    command.add_argument(
+        "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
+    )
+    command.add_argument(
+        "--on", choices=("local", "ray"), default="local", help="where (default: this machine)"
+    )
+    _output_options(command)
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1, 10**6)
+
+
+def _threads(text: str) -> int:
+    return _whole(text, 0, 1024)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**63 - 1)
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) or not 0 < float(text) <= 1e6:
+        raise argparse.ArgumentTypeError(f"expected seconds such as 30 or 0.5, found {text!r}")
+    return float(text)
+
+
+def _percent(text: str) -> float:
+    # A plain decimal number: float() alone also takes "nan", "1_0" and " 5".
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"expected a percentage such as 3 or 2.5, found {text!r}")
+    return float(text)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from weftline import runs, scenarios, terminal
+    from weftline.measures import comparison
+
+    source = scenarios.load(options.scenario)
+    changes = [scenarios.parse_set(argument) for argument in options.set]
+    out, force = options.out, options.force
+    if out is None:
+        out, force = runs.default_folder(source, changes, seed=options.seed, force=force)
+    line = terminal.ProgressLine(quiet=options.quiet or options.json)
+    name = os.path.basename(options.scenario).removesuffix(".toml")
+    show = (lambda state: line.show(terminal.progress_text(name, state))) if line.shown else None
+    try:
+        run = runs.start(
+            source,
+            changes,
+            seed=options.seed,
+            threads=options.threads,
+            memory=options.memory,
+            out=out,
+            force=force,
+            progress=show,
+        )
+    except KeyboardInterrupt:
+        line.clear()
+        begun = os.path.isdir(out)
+        print(f"interrupted; what was computed is in {out}" if begun else "interrupted", file=sys.stderr)
+        return FAILED
+    line.clear()
+    if not options.quiet:
+        for warning in run.summary.get("warnings", []):
+            print(f"warning: {warning}", file=sys.stderr)
+    if options.json:
+        _print_json({**run.summary, "out": str(run.out)})
+    elif not options.quiet:
+        print(comparison.facts_table(run).text())
+    return _ending(run)
+
+
+def _ending(run) -> int:
+    status = run.summary.get("status", "done")
+    if status == "done":
+        return DONE
+    if status == "memory-limit":
+        print("failed: " + _memory_limit_text(run), file=sys.stderr)
+        return FAILED
+    why = {
+        "interrupted": "interrupted; what was computed is in {out}",
+        "stalled": "stalled: flows are unfinished and nothing moves any more; see {out}",
+    }
+    print(
+        "failed: " + why.get(status, f"the run is {status}; see {{out}}").format(out=run.out), file=sys.stderr
+    )
+    return FAILED
+
+
+def _memory_limit_text(run) -> str:
+    from weftline.quantities import bytes_text, time_text
+
+    found = run.summary
+    held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
+    return (
+        f"the process held {bytes_text(held, figures=4)}, more than its memory limit of "
+        f"{bytes_text(limit, figures=4)}: the run ended at {time_text(found.get('end_ns'))} of simulated "
+        f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
+        "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "
+        "what a run needs"
+    )
+
+
+def _check(options: argparse.Namespace) -> int:
+    import json
+
+    from weftline import _native, runs, scenarios
+
+    source = scenarios.load(options.scenario)
+    changes = [scenarios.parse_set(argument) for argument in options.set]
+    if options.resolved:
+        print(runs.resolve(source, changes, seed=options.seed), end="")
+        return DONE
+    found = json.loads(_native.check(source.text, source.file, source.base_dir, changes, options.seed))
+    if options.json:
+        _print_json(found)
+    else:
+        _print_facts(_for_reading(found))
+    return DONE
+
+
+def _for_reading(found: dict) -> dict:
+    """Return what `check` found with words for what is not a number, estimate and warnings at the end."""
+    run = dict(found.get("run", {}))
+    if run.get("until_ns", 0) is None:
+        del run["until_ns"]
+        run["until"] = "flows-done"
+    if run.get("memory_limit_bytes", 0) is None:
+        del run["memory_limit_bytes"]
+        run["memory limit"] = "none"
+    last = {}
+    if "estimate" in found:
+        last["estimate"] = _estimate_texts(found["estimate"], run.get("threads", 1))
+    if "warnings" in found:
+        last["warnings"] = found["warnings"]
+    first = {key: value for key, value in found.items() if key not in last}
+    return {**first, **({"run": run} if run else {}), **last}
+
+
+def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
+    """Return the estimate of a run as a person reads it: to two figures, as more would promise too much."""
+    from weftline.quantities import bytes_text, count_text, seconds_text, time_text
+
+    time = f"about {seconds_text(_two_figures(estimate['seconds']))} on one core"
+    if threads > 1:
+        time += f", {seconds_text(_two_figures(estimate['seconds_on_threads']))} on {threads}"
+    parts = {key.removesuffix("_bytes"): value for key, value in estimate["memory"].items()}
+    # The summary is made when packets and flows are gone.
+    in_run, after = ("packets", "flows"), ("summary",)
+    lesser = min((in_run, after), key=lambda names: sum(parts.get(name, 0) for name in names))
+    parts = {name: size for name, size in parts.items() if size >= 1_000_000 and name not in lesser}
+    largest = sorted(parts.items(), key=lambda part: -part[1])
+    of_it = ", ".join(f"{name} {bytes_text(value, figures=2)}" for name, value in largest)
+    return {
+        "packet hops": count_text(estimate["packet_hops"]),
+        "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time",
+        "in flight": f"at most about {count_text(_two_figures(estimate['flows_in_flight']))} flows and "
+        f"{count_text(_two_figures(estimate['packets_in_flight']))} packets",
+        "time": time,
+        "memory": f"about {bytes_text(estimate['memory_bytes'], figures=2)} ({of_it})",
+    }
+
+
+def _two_figures(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+def _list(options: argparse.Namespace) -> int:
+    import json
+
+    from weftline import _native
+    from weftline.errors import InputError, nearest
+    from weftline.reproduce import experiments
+
+    if options.kind is not None and options.kind not in KINDS:
+        hint = nearest(options.kind, list(KINDS))
+        raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
+    names = json.loads(_native.names()) if options.kind not in ("experiments", "claims") else {}
+    if options.kind in (None, "experiments"):
+        names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind == "claims":
+        from weftline.reproduce import ledger
+
+        names["claims"] = [{"name": row.id, "help": row.claim} for row in ledger.load().rows]
+    shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
+    if options.json:
+        _print_json({kind: names.get(kind, []) for kind in shown})
+        return DONE
+    width = max((len(entry["name"]) for kind in shown for entry in names.get(kind, [])), default=0)
+    for kind in shown:
+        if len(shown) > 1:
+            print(f"{kind}:")
+        for entry in names.get(kind, []):
+            print(f"  {entry['name']:<{width}}  {entry['help']}")
+    return DONE
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from weftline.reproduce import reproduction
+
+    return reproduction.command(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from weftline.report import of_runs
+
+    print(of_runs.of_folders(options.folders, options.out, title=options.title, question=options.question))
+    return DONE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from weftline.measures import comparison
+    from weftline.report import of_runs
+
+    compared = comparison.compare(*options.folders, against=options.against)
+    found = compared.lines
+    if options.json:
+        _print_json(compared.as_json())
+    else:
+        print(compared)
+    for said in of_runs.endings(found):
+        print(f"warning: {said}", file=sys.stderr)
+    if options.out:
+        page = of_runs.write(found, Path(options.out))
+        print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)
+    return DONE
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from weftline.cli import bench
+
+    return bench.command(options)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from weftline import _native
+
+    print(_native.schema())
+    return DONE
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_facts(facts: dict, indent: int = 0) -> None:
+    """Print nested facts, one a line, names aligned within a group."""
+    plain = {key: value for key, value in facts.items() if not _is_group(value)}
+    width = max((len(_fact(key, None)[0]) for key in plain), default=0)
+    for key, value in facts.items():
+        name, text = _fact(key, value)
+        if not _is_group(value):
+            print(" " * indent + f"{name:<{width}}  {text}")
+            continue
+        print(" " * indent + f"{name}:")
+        if isinstance(value, dict):
+            _print_facts(value, indent + 2)
+        else:
+            for entry in value:
+                print(" " * (indent + 2) + ", ".join(" ".join(_fact(k, v)) for k, v in entry.items()))
+
+
+def _is_group(value: object) -> bool:
+    listed = isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+    return listed or isinstance(value, dict)
+
+
+def _fact(key: str, value: object) -> tuple[str, str]:
+    """Return a fact's name and its text; the unit at the end of a name moves to the number."""
+    from weftline import quantities
+
+    units = {"ns": quantities.time_text, "bps": quantities.rate_text, "bytes": quantities.bytes_text}
+    name, _, unit = key.rpartition("_")
+    if unit in units and not isinstance(value, str | bool | list | dict):
+        return (name or key).replace("_", " "), units[unit](value, figures=5)
+    return key.replace("_", " "), _plain(value)
+
+
+def _plain(value: object) -> str:
+    from weftline import quantities
+
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and abs(value) >= 1000):
+        return f"{value:,.0f}"
+    if isinstance(value, float):
+        return quantities.digits(value)
+    if isinstance(value, list):
+        return ", ".join(_plain(v) for v in value) or "none"
+    return "–" if value is None else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+"""A picture of the network whose links are coloured by what was measured, with a slider over time.
+
+Nodes stand in tiers, hosts at the bottom; a network without tiers is laid out by springs. Each link is drawn
+as two lines, one for each direction. `assets/network.js` draws it in the browser.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weftline import _native, quantities
+from weftline.errors import InputError, RunFailed
+from weftline.measures.lines import Line
+from weftline.runs import Run
+
+MOST_NODES, MOST_LINKS = 1500, 4000
+MOST_FRAMES, MOST_VALUES = 60, 60_000
+"""Of one measure of one run: what a browser moves through at once, and what fits into a page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What can colour the links."""
+
+    metric: str
+    """In the series table."""
+    title: str
+    unit: str
+    scale: float
+    """From the stored value to the unit."""
+    combine: str
+    """How the samples of a frame become one value: ``mean``, ``max`` or ``sum``."""
+    key: str
+    """Of [measure], which asks for it."""
+
+
+MEASURES = (
+    Measure(
+        metric="utilisation", title="utilisation", unit="%", scale=100, combine="mean", key="utilisation"
+    ),
+    Measure(metric="queue_bytes", title="longest queue", unit="KB", scale=1e-3, combine="max", key="queues"),
+    Measure(metric="drops", title="dropped packets", unit="", scale=1, combine="sum", key="port_events"),
+    Measure(metric="ecn_marks", title="marked packets", unit="", scale=1, combine="sum", key="port_events"),
+    Measure(metric="pauses", title="pauses received", unit="", scale=1, combine="sum", key="port_events"),
+)
+
+
+@dataclass(kw_only=True)
+class NetworkView:
+    """The picture: what the page embeds, and what it says of it."""
+
+    data: dict
+    """For the browser: ``nodes``, ``links``, ``runs``."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether something was measured that can colour the links."""
+        return any(run["measures"] for run in self.data["runs"])
+
+
+def network(run: Run) -> dict | None:
+    """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
+
+    A topology that came from a file needs that file; it may have gone since.
+    """
+    path = run.out / "scenario.toml"
+    try:
+        return json.loads(_native.network(path.read_text("utf-8"), str(path), str(run.out), [], None))
+    except (InputError, RunFailed, OSError, ValueError):
+        return None
+
+
+def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | None:
+    """Return the picture of the lines' network, None where there is none to draw.
+
+    Lines on other networks than the first one's are left out, as are links beyond what a picture can show.
+    """
+    built = built or network(lines[0].runs[0])
+    if not built or not built["nodes"]:
+        return None
+    shown, notes = _reduced(built)
+    if shown is None:
+        return None
+    topology = lines[0].runs[0].scenario.get("topology")
+    alike = [line for line in lines if line.runs[0].scenario.get("topology") == topology]
+    if len(alike) < len(lines):
+        notes.append("Shown is the network of the first run; runs on other networks are left out.")
+    tiers = {node["tier"] for node in shown["nodes"] if node["kind"] == "switch"}
+    tiered = len(tiers) > 1 or len(shown["nodes"]) - len(shown["links"]) == 1
+    data = {
+        "tiered": tiered,
+        "nodes": _placed(shown, tiered),
+        "links": [
+            [link["a"], link["b"], link["a_port"], link["b_port"], quantities.rate_text(link["rate_bps"])]
+            for link in shown["links"]
+        ],
+        "runs": [{"label": line.label, "measures": _measures(line.runs[0], shown)} for line in alike],
+    }
+    return NetworkView(data=data, notes=notes)
+
+
+def _reduced(built: Mapping) -> tuple[dict | None, list[str]]:
+    """The network without its hosts where there are too many to draw."""
+    nodes, links = built["nodes"], built["links"]
+    if len(nodes) <= MOST_NODES and len(links) <= MOST_LINKS:
+        return {"nodes": nodes, "links": links}, []
+    kept = [i for i, node in enumerate(nodes) if node["kind"] == "switch"]
+    place = {old: new for new, old in enumerate(kept)}
+    inner = [
+        {**link, "a": place[link["a"]], "b": place[link["b"]]}
+        for link in links
+        if link["a"] in place and link["b"] in place
+    ]
+    if len(kept) > MOST_NODES or len(inner) > MOST_LINKS:
+        return None, []
+    hosts = len(nodes) - len(kept)
+    return {"nodes": [nodes[i] for i in kept], "links": inner}, [f"Its {hosts:,} hosts are not drawn."]
+
+
+def _measures(run: Run, shown: Mapping) -> list[dict]:
+    place = {}
+    for i, link in enumerate(shown["links"]):
+        place[link["a_port"]], place[link["b_port"]] = 2 * i, 2 * i + 1
+    found = [_frames(run, measure, place) for measure in MEASURES]
+    return [entry for entry in found if entry]
+
+
+def _frames(run: Run, measure: Measure, place: Mapping[str, int]) -> dict | None:
+    """One measure over time: a value for each direction of each link, None where it was not measured."""
+    series = {
+        port: points for port, points in run.over_time(measure.metric, max_points=0).items() if port in place
+    }
+    times = sorted({point[0] for points in series.values() for point in points})
+    if not times:
+        return None
+    end, every = times[-1], _interval_ns(run, measure.key) or times[0]
+    most = max(1, min(MOST_FRAMES, MOST_VALUES // (2 * len(place) or 1)))
+    length = every * math.ceil(end / every / most)
+    count = max(1, math.ceil(end / length - 1e-9))
+    sums = [[None] * len(place) for _ in range(count)]
+    numbers = [[0] * len(place) for _ in range(count)]
+    for port, points in series.items():
+        column = place[port]
+        for time, value in points:
+            frame = min(count - 1, max(0, math.ceil(time / length - 1e-9) - 1))
+            old = sums[frame][column]
+            sums[frame][column] = (
+                value if old is None else max(old, value) if measure.combine == "max" else old + value
+            )
+            numbers[frame][column] += 1
+    if measure.combine == "mean":
+        sums = [
+            [None if v is None else v / n for v, n in zip(row, seen, strict=True)]
+            for row, seen in zip(sums, numbers, strict=True)
+        ]
+    values = [[None if v is None else _short(v * measure.scale) for v in row] for row in sums]
+    known = [v for row in values for v in row if v is not None]
+    return {
+        "title": measure.title,
+        "unit": measure.unit,
+        "most": max(known, default=0),
+        "length_ns": length,
+        "values": values,
+    }
+
+
+def _interval_ns(run: Run, key: str) -> float | None:
+    asked = run.scenario.get("measure", {}).get(key)
+    every = asked.get("every") if isinstance(asked, dict) else None
+    return quantities.parse_time_ns(every) if isinstance(every, str) else None
+
+
+def _short(value: float) -> float:
+    """Three figures: what a colour and a tooltip can tell."""
+    rounded = float(f"{value:.3g}")
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _placed(shown: Mapping, tiered: bool) -> list[list]:
+    """Nodes as ``[name, is host, x, y]``, both coordinates from 0 to 1, y downward."""
+    points = (_in_tiers if tiered else _by_springs)(shown["nodes"], shown["links"])
+    return [
+        [node["name"], int(node["kind"] == "host"), round(x, 4), round(y, 4)]
+        for node, (x, y) in zip(shown["nodes"], points, strict=True)
+    ]
+
+
+def _in_tiers(nodes: Sequence[Mapping], links: Sequence[Mapping]) -> list[tuple[float, float]]:
+    """Each tier is a row; hosts stand under their switch, switches above the middle of what is below them."""
+    rows: dict[int, list[int]] = {}
+    for i, node in enumerate(nodes):
+        rows.setdefault(node["tier"], []).append(i)
+    order = sorted(rows)
+    x = [0.5] * len(nodes)
+    neighbours = _neighbours(len(nodes), links)
+    above = {i: [n for n in neighbours[i] if nodes[n]["tier"] > nodes[i]["tier"]] for i in range(len(nodes))}
+    # Hosts in the order of their switches keep the lines from crossing.
+    rows[order[0]].sort(key=lambda i: (min(above[i], default=0), i))
+    for tier in order:
+        row = rows[tier]
+        for place, i in enumerate(row):
+            x[i] = (place + 0.5) / len(row)
+    top = len(order) - 1 or 1
+    height = {tier: place for place, tier in enumerate(order)}
+    return [(x[i], 1 - height[node["tier"]] / top) for i, node in enumerate(nodes)]
+
+
+def _by_springs(nodes: Sequence[Mapping], links: Sequence[Mapping]) -> list[tuple[float, float]]:
+    """Switches by springs (Fruchterman and Reingold 1991), their hosts around them."""
+    switches = [i for i, node in enumerate(nodes) if node["kind"] == "switch"]
+    place = {node: n for n, node in enumerate(switches)}
+    inner = [(place[k["a"]], place[k["b"]]) for k in links if k["a"] in place and k["b"] in place]
+    spots = _springs(len(switches), inner)
+    points = [(0.5, 0.5)] * len(nodes)
+    for node, spot in zip(switches, spots, strict=True):
+        points[node] = spot
+    neighbours = _neighbours(len(nodes), links)
+    seen: dict[int, int] = {}
+    for i, node in enumerate(nodes):
+        if node["kind"] == "host" and neighbours[i]:
+            at = neighbours[i][0]
+            number = seen[at] = seen.get(at, -1) + 1
+            x, y = points[at]
+            angle = math.atan2(y - 0.5, x - 0.5) + 0.5 * ((number + 1) // 2) * (-1) ** number
+            points[i] = (x + 0.07 * math.cos(angle), y + 0.07 * math.sin(angle))
+    return _into_the_unit_square(points)
+
+
+def _springs(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    spots = [
+        (0.5 + 0.45 * math.cos(2 * math.pi * i / count), 0.5 + 0.45 * math.sin(2 * math.pi * i / count))
+        for i in range(count)
+    ]
+    if not 2 < count <= 80:
+        return spots
+    ideal = math.sqrt(0.6 / count)
+    for step in range(120):
+        moves = [[0.0, 0.0] for _ in range(count)]
+        for i in range(count):
+            for j in range(i):
+                _push(spots, moves, i, j, lambda d: ideal * ideal / d)
+        for i, j in edges:
+            if i != j:
+                _push(spots, moves, i, j, lambda d: -d * d / ideal)
+        heat = 0.1 * (1 - step / 120)
+        for i, (dx, dy) in enumerate(moves):
+            length = math.hypot(dx, dy) or 1
+            reach = min(length, heat) / length
+            spots[i] = (spots[i][0] + dx * reach, spots[i][1] + dy * reach)
+    return spots
+
+
+def _push(spots, moves, i: int, j: int, force) -> None:
+    dx, dy = spots[i][0] - spots[j][0], spots[i][1] - spots[j][1]
+    distance = math.hypot(dx, dy) or 1e-3
+    strength = force(distance) / distance
+    moves[i][0] += dx * strength
+    moves[i][1] += dy * strength
+    moves[j][0] -= dx * strength
+    moves[j][1] -= dy * strength
+
+
+def _into_the_unit_square(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    spans = []
+    for axis in (0, 1):
+        low, high = min(p[axis] for p in points), max(p[axis] for p in points)
+        spans.append((low, (high - low) or 1))
+    (x0, width), (y0, height) = spans
+    return [((x - x0) / width, (y - y0) / height) for x, y in points]
+
+
+def _neighbours(count: int, links: Sequence[Mapping]) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for link in links:
+        found[link["a"]].append(link["b"])
+        found[link["b"]].append(link["a"])
+    return found

@@ -1,0 +1,103 @@
+"""Figures of flows: slowdown by decades of size, cumulative curves of completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weftline import quantities
+from weftline.figures.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
+from weftline.figures.specs import Figure
+from weftline.measures.lines import PERCENTILES, Line
+from weftline.terminal import Table
+
+AXES = {
+    "slowdown": ("FCT slowdown", 1.0),
+    "fct_ns": ("flow completion time", 1.0),
+    "goodput_bps": ("goodput of a flow (Gb/s)", 1e-9),
+}
+"""Title of the axis of a column, with its unit, and the scale to it; times get the unit that fits."""
+
+
+def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
+    """Return FCT slowdown by powers of ten of the flow size, one panel a percentile.
+
+    The whole interval over the seeds is drawn where there are several.
+    """
+    tables = {line.label: line.by_decade() for line in lines}
+    decades = sorted({decade for table in tables.values() for decade in table})
+    names = {decade: f"≤ {quantities.bytes_text(10**decade)}" for decade in decades}
+    points = [
+        (line.label, names[decade], mean, percentile)
+        for line in lines
+        for decade, row in tables[line.label].items()
+        for percentile in PERCENTILES
+        if (mean := row[percentile]) is not None
+    ]
+    rows = [
+        {"line": label, "size": size, "y": _short(mean.value), "panel": percentile}
+        | ({"low": _short(mean.low), "high": _short(mean.high)} if mean.interval else {})
+        for label, size, mean, percentile in points
+    ]
+    x = {"field": "size", "type": "ordinal", "sort": list(names.values()), "title": "flow size"}
+    y = {"field": "y", "type": "quantitative", "title": "FCT slowdown"}
+    y["axis"] = {"format": "~g", "tickCount": 6}
+    y["scale"] = {"type": "log", "nice": False, "padding": 8}
+    unit = unit_of_lines([line.label for line in lines], x | {"axis": {"labelAngle": -35}}, y, bands=True)
+    header = {"labelFontSize": 13, "labelFontWeight": "bold"}
+    panel = {"field": "panel", "type": "nominal", "sort": list(PERCENTILES), "title": None, "header": header}
+    spec = rows_of(rows) | {
+        "facet": {"column": panel},
+        "spec": {"width": WIDTH, "height": HEIGHT, **unit},
+        "resolve": {"scale": {"y": "independent"}},
+    }
+    return Figure(title=title, spec=spec, caption=caption, tables=[_decade_table(lines, tables, decades)])
+
+
+def _decade_table(lines: Sequence[Line], tables: dict, decades: Sequence[int]) -> Table:
+    columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in PERCENTILES)]
+    rows = [
+        [
+            quantities.bytes_text(10**decade),
+            *(
+                found.text(quantities.digits) if (found := tables[line.label].get(decade, {}).get(p)) else "–"
+                for line in lines
+                for p in PERCENTILES
+            ),
+        ]
+        for decade in decades
+    ]
+    return Table(columns, rows)
+
+
+def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", caption: str = "") -> Figure:
+    """Return the share of flows that are at or below a value, the first run of each line.
+
+    Parameters
+    ----------
+    column : {"slowdown", "fct_ns", "goodput_bps"}
+        What is distributed.
+    """
+    axis, scale = AXES[column]
+    curves = {line.label: line.runs[0].distribution(column, group=line.group) for line in lines}
+    if column == "fct_ns":
+        unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
+        axis = f"{axis} ({unit})"
+    rows = [
+        {"line": label, "x": _short(value * scale), "y": float(f"{100 * share:.6g}")}
+        for label, points in curves.items()
+        for value, share in points
+    ]
+    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "tickCount": 6}}
+    x["scale"] = {"type": "log", "nice": False, "padding": 4}
+    y = {"field": "y", "type": "quantitative", "title": "share of flows (%)"}
+    y["scale"] = {"domain": [0, 100], "nice": False}
+    labels = [line.label for line in lines]
+    unit_spec = unit_of_lines(labels, x, y, points=False, order="y", interpolate="step-after")
+    spec = rows_of(rows) | {"width": 2 * WIDTH, "height": HEIGHT, **unit_spec}
+    several = any(len(line.runs) > 1 for line in lines)
+    note = f"{caption} {'The first seed of each.' if several else ''}".strip()
+    return Figure(title=title, spec=spec, caption=note)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

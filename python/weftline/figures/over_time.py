@@ -1,0 +1,131 @@
+"""Figures over simulated time: the queue of each port as a heat map, shares and their fairness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from weftline import quantities
+from weftline.figures.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
+from weftline.figures.specs import Figure
+from weftline.measures import sharing
+from weftline.measures.lines import Line
+from weftline.runs import Run
+
+MOST_PORTS, MOST_SPANS = 32, 160
+"""Rows and columns of a heat map: more would be thinner than what a page resolves."""
+
+
+def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
+    """Return a heat map: a row for each port, a column for each span of time, coloured by the longest queue.
+
+    Ports without any are left out; of many, those with the longest queues are shown. `metric` may be any
+    series of ports, such as ``drops``.
+    """
+    series = run.over_time(metric, max_points=0)
+    busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
+    worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MOST_PORTS]
+    shown = sorted(worst, key=_natural)
+    end = max((time for port in shown for time, _ in busy[port]), default=0)
+    unit, scale = time_unit(end)
+    length = end / MOST_SPANS or 1
+    name, factor = ("longest queue (KB)", 1e-3) if metric == "queue_bytes" else (metric.replace("_", " "), 1)
+    rows = [
+        {"x": _short(start * scale), "to": _short((start + length) * scale), "port": port, "y": _short(value)}
+        for port in shown
+        for start, value in _longest(busy[port], length, factor)
+    ]
+    colour = {
+        "field": "y",
+        "type": "quantitative",
+        "title": name,
+        # Darker is more, all the way: the order survives print in grey.
+        "scale": {"scheme": "yelloworangebrown", "type": "sqrt", "zero": True},
+        "legend": {"orient": "top", "gradientLength": 220, "format": ",~r"},
+    }
+    time = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
+    time |= {"scale": {"domain": [0, _short(end * scale)], "nice": False}}
+    place = {"field": "port", "type": "nominal", "sort": shown, "title": None, "axis": {"labelLimit": 90}}
+    tooltip = [
+        {"field": "port"},
+        {"field": "x", "type": "quantitative", "title": f"from ({unit})"},
+        {"field": "y", "type": "quantitative", "title": name},
+    ]
+    spec = rows_of(rows) | {
+        "width": 3 * WIDTH,
+        "height": {"step": 12},
+        "mark": {"type": "rect", "tooltip": True},
+        "encoding": {"x": time, "x2": {"field": "to"}, "y": place, "color": colour, "tooltip": tooltip},
+    }
+    left_out = (
+        f" The {len(shown)} ports with the longest of {len(busy)} are shown."
+        if len(busy) > len(shown)
+        else ""
+    )
+    idle = f" {len(series) - len(busy)} ports never had one." if len(series) > len(busy) else ""
+    span = f"A span of {quantities.time_text(length)} shows its longest sample."
+    note = f"{caption} {span}{left_out}{idle}".strip()
+    return Figure(title=title, spec=spec, caption=note)
+
+
+def _longest(points: Sequence[Sequence[float]], length: float, factor: float) -> list[tuple[float, float]]:
+    """(start of the span, largest value in it), spans without anything left out."""
+    found: dict[int, float] = {}
+    for time, value in points:
+        span = max(0, math.ceil(time / length - 1e-9) - 1)
+        found[span] = max(found.get(span, 0), value * factor)
+    return [(span * length, value) for span, value in sorted(found.items()) if value > 0]
+
+
+def fairness(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
+    """Return Jain's index of the measured goodputs over time, the first run of each line.
+
+    Needs ``measure.goodput`` by flow or by group. Spans in which nothing at all was delivered are left out.
+    """
+    curves = {line.label: jain_over_time(line.runs[0]) for line in lines}
+    unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
+    rows = [
+        {"line": label, "x": _short(time * scale), "y": _short(index)}
+        for label, points in curves.items()
+        for time, index in points
+    ]
+    x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
+    y = {"field": "y", "type": "quantitative", "title": "Jain's index", "scale": {"domain": [0, 1]}}
+    unit_spec = unit_of_lines([line.label for line in lines], x, y, points=False)
+    spec = rows_of(rows) | {"width": 3 * WIDTH, "height": HEIGHT, **unit_spec}
+    note = (
+        f"{caption} Of the mean goodputs in each span: 1 if all are equal, 1/n if one of n has all.".strip()
+    )
+    return Figure(title=title, spec=spec, caption=note)
+
+
+def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
+    """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured."""
+    series = run.over_time("goodput_bps", max_points=0)
+    end = max((points[-1][0] for points in series.values() if points), default=0)
+    length = end / spans
+    if len(series) < 2 or not length:
+        return []
+    sums: dict[int, dict[str, list[float]]] = {}
+    for name, points in series.items():
+        for time, value in points:
+            span = max(0, math.ceil(time / length - 1e-9) - 1)
+            sums.setdefault(span, {}).setdefault(name, []).append(value)
+    found = []
+    for span, by_name in sorted(sums.items()):
+        means = [math.fsum(by_name[n]) / len(by_name[n]) if n in by_name else 0.0 for n in series]
+        index = sharing.jain(means)
+        if index is not None:
+            found.append(((span + 1) * length, index))
+    return found
+
+
+def _natural(name: str) -> list:
+    """A key that puts leaf2 before leaf10."""
+    import re
+
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

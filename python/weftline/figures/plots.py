@@ -1,0 +1,119 @@
+"""Figures of runs, one or several side by side: ``run.plot.cdf()``, ``weftline.plot(a, b).queues()``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weftline.errors import InputError
+from weftline.figures import of_flows, of_paths, over_time, specs
+from weftline.figures.specs import Figure
+from weftline.measures import comparison
+from weftline.measures.lines import Line, lines_of
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+SERIES = {
+    "goodput_bps": ("goodput (Gb/s)", 1e-9, "sum"),
+    "utilisation": ("utilisation of the busiest port (%)", 100, "max"),
+    "queue_bytes": ("longest queue (KB)", 1e-3, "max"),
+    "rate_bps": ("rate (Gb/s)", 1e-9, "each"),
+    "cwnd_bytes": ("window (KB)", 1e-3, "each"),
+    "drops": ("dropped packets an interval", 1, "sum"),
+    "ecn_marks": ("marked packets an interval", 1, "sum"),
+    "pauses": ("pauses an interval", 1, "sum"),
+}
+"""Title with its unit, scale and how entities are combined, by name of the series."""
+
+
+def plot(*runs: Run) -> Plots:
+    """Return the figures of some runs side by side; those that differ in the seed alone make one line."""
+    if not runs:
+        raise InputError("plot: expected at least one run")
+    return Plots(lines_of(runs))
+
+
+class Plots:
+    """The figures of runs. Each method returns a `Figure`, which notebooks show and `Figure.save` writes."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = list(lines)
+
+    def fct_slowdown(self, *, bins: str = "equal-count") -> Figure:
+        """Return FCT slowdown by flow size, a panel for each of p50, p95 and p99.
+
+        Parameters
+        ----------
+        bins : {"equal-count", "decades"}
+            Bins of equally many flows, as in the HPCC papers, or one for each power of ten.
+        """
+        finished, title = self._finished(), "FCT slowdown by flow size"
+        caption = comparison.ideal_text(finished)
+        if bins == "decades":
+            return of_flows.slowdown_by_decade(title, finished, caption=caption)
+        if bins != "equal-count":
+            raise InputError(f'bins: expected "equal-count" or "decades", found {bins!r}')
+        return specs.slowdown(title, finished, caption=caption)
+
+    def cdf(self, column: str = "slowdown") -> Figure:
+        """Return the share of flows at or below a ``slowdown``, ``fct_ns`` or ``goodput_bps``."""
+        if column not in of_flows.AXES:
+            raise InputError(f"column: expected one of {', '.join(of_flows.AXES)}, found {column!r}")
+        title = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
+        return of_flows.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
+
+    def queues(self) -> Figure:
+        """Return the share of samples whose queue is at most so long; needs ``measure.queue_histogram``."""
+        if not any(line.runs[0].queues for line in self.lines):
+            raise InputError("no histogram of queues was measured: ask for it by measure.queue_histogram")
+        return specs.queue_cdf("Queue length of switch ports", self.lines)
+
+    def queue_heat(self) -> Figure:
+        """Return the queue of each port over time, of the first run; needs ``measure.queues``."""
+        run = self.lines[0].runs[0]
+        self._measured("queue_bytes", "measure.queues")
+        return over_time.queue_heat("Queues by port and time", run)
+
+    def over_time(self, metric: str = "goodput_bps") -> Figure:
+        """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself."""
+        axis, scale, combine = SERIES.get(metric, (metric.replace("_", " "), 1.0, "sum"))
+        self._measured(metric, "[measure]")
+        lines = [line for line in self.lines if line.runs[0].over_time(metric, max_points=1)]
+        each = (
+            "each"
+            if len(lines) == 1 and len(lines[0].runs[0].over_time(metric, max_points=1)) <= 8
+            else combine
+        )
+        title = axis[:1].upper() + axis[1:].partition(" (")[0] + " over time"
+        return specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=each)
+
+    def goodput(self) -> Figure:
+        """Return payload delivered over time, by group or flow; needs ``measure.goodput``."""
+        return self.over_time("goodput_bps")
+
+    def fairness(self) -> Figure:
+        """Return Jain's index of the measured goodputs over time; needs ``measure.goodput`` of several."""
+        self._measured("goodput_bps", "measure.goodput")
+        return over_time.fairness("Fairness over time", self.lines)
+
+    def paths_known(self) -> Figure:
+        """Return the share of paths that PINT knows by packets; needs ``telemetry.record`` above 0."""
+        return of_paths.paths_known("Paths known by packets", self.lines)
+
+    def network(self, metric: str = "utilisation") -> Figure:
+        """Return the first run's network, its links coloured by a series of ports."""
+        found = of_paths.network("The network", self.lines[0].runs[0], metric=metric)
+        if found is None:
+            raise InputError("this network has too many links for a picture, or its file has gone")
+        return found
+
+    def _finished(self) -> list[Line]:
+        finished = [line for line in self.lines if line.has_flows]
+        if not finished:
+            raise InputError("no flow of these runs finished: there is no completion time to draw")
+        return finished
+
+    def _measured(self, metric: str, key: str) -> None:
+        if not any(line.runs[0].over_time(metric, max_points=1) for line in self.lines):
+            raise InputError(f"{metric} was not measured in these runs: ask for it by {key}")

@@ -1,0 +1,450 @@
+"""Figures as Vega-Lite specifications that carry their data; the page draws them, and any Vega-Lite tool can.
+
+`marks` says how lines are told apart; figures of flows, time, loads and paths have rooms of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline import quantities
+from weftline.figures.marks import HEIGHT, WIDTH, layers_of, only, time_unit, told_apart_rows, with_markers
+from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
+from weftline.measures.metrics import metric
+from weftline.terminal import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """A published curve: `share` of flows (0 to 1) against slowdown."""
+
+    label: str
+    percentile: str
+    points: list[tuple[float, float]]
+
+
+@dataclass(kw_only=True)
+class Figure:
+    """A figure with its caption and its numbers."""
+
+    title: str
+    spec: dict
+    caption: str = ""
+    tables: list[Table] = field(default_factory=list)
+
+    def save(
+        self, path: str | Path, *, width: str | float | None = None, grey: bool = False, dpi: int = 300
+    ) -> Path:
+        """Write the figure as SVG, PDF, PNG or JSON, by the extension of `path`, and return the path.
+
+        Parameters
+        ----------
+        width : str or float, optional
+            ``"column"``, ``"page"``, ``"ieee-column"``, ``"ieee-page"``, ``"slide"``, or a number of points.
+        grey : bool
+            Black and greys instead of colours.
+        dpi : int
+            Dots per inch of a PNG.
+        """
+        from weftline.figures import export
+
+        return export.save(self, path, width=width, grey=grey, dpi=dpi)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+        """Return what notebooks show: the specification, where they draw it, and the picture."""
+        from weftline.figures import notebook
+
+        return notebook.mimebundle(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagram:
+    """Values over a number: (line, x, y); `title` names y, with its unit."""
+
+    title: str
+    values: list[tuple[str, float, float]]
+    log: bool = False
+    """Whether the axis of y is logarithmic."""
+    published: Sequence[tuple[str, float, float]] = ()
+
+
+def slowdown(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    percentiles: Sequence[str] = PERCENTILES,
+    published: Sequence[Published] = (),
+    over: str = "",
+    caption: str = "",
+) -> Figure:
+    """Return FCT slowdown by flow size: equal-count bins, log scale, one panel a percentile.
+
+    A bin is drawn at the share of flows up to its largest size; the axis names that size. With `over`, the
+    label of a line, each line is drawn as its ratio to that one, bin by bin.
+    """
+    bins = min((line.bins for line in lines), default=10)
+    curves = {line.label: line.curve(bins) for line in lines}
+    units = curves.get(over) or [{}] * bins
+    rows = [
+        _row(line.label, 100 * point["share"], value, panel=p, size=point["size_bytes"])
+        for line in lines
+        for point, unit in zip(curves[line.label], units, strict=False)
+        for p in percentiles
+        if (value := _relative(point[p], unit.get(p))) is not None
+    ]
+    rows += [
+        _row(curve.label, 100 * share, value, panel=curve.percentile, published=True)
+        for curve in published
+        if curve.percentile in percentiles
+        for share, value in curve.points
+    ]
+    sizes = curves[lines[0].label] if lines else []
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": "flow size (bytes), equally many flows a step",
+        "scale": {"domain": [0, 100], "nice": False},
+        "axis": {"values": list(range(10, 101, 10)), "labelExpr": _size_labels(sizes), "labelAngle": -45},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": f"FCT slowdown over that of {over}" if over else "FCT slowdown",
+        "scale": {"type": "log", "nice": False, "padding": 8},
+        "axis": {"format": "~g", "tickCount": 6},
+    }
+    labels = [line.label for line in lines]
+    spec = _faceted(rows, labels, x, y, list(percentiles), any_published=bool(published))
+    note = caption
+    if published:
+        note = f"{caption} Lines are measured here, hollow markers are published.".strip()
+    return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
+
+
+def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
+    """A value, or its ratio to another if there is one."""
+    if mean is None:
+        return None
+    return mean.value / unit.value if unit else mean.value
+
+
+def queue_cdf(
+    title: str, lines: Sequence[Line], *, published: dict[str, dict] | None = None, caption: str = ""
+) -> Figure:
+    """Return the share of samples whose queue is at most so long, over all sampled ports.
+
+    `published` holds ``{label: {percentile: KB}}``.
+    """
+    rows = []
+    for line in lines:
+        if line.runs[0].queues:
+            cdf = _thinned(line.runs[0].queues["cdf"], 200)
+            rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
+    lowest = _lowest(rows)
+    for label, points in (published or {}).items():
+        rows += [_row(label, kilobytes, float(p), published=True) for p, kilobytes in points.items()]
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": "queue length (KB)",
+        "scale": {"type": "symlog", "constant": 1, "nice": False},
+        "axis": {"values": [0, 1, 10, 100, 1000, 10000], "labelExpr": "format(datum.value, ',')"},
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": "share of samples (%)",
+        "scale": {"domain": [lowest, 100], "zero": False, "nice": False},
+    }
+    rows = [row for row in rows if row["y"] >= lowest]
+    spec = told_apart_rows(rows, [line.label for line in lines], marks=bool(published))
+    spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
+    note = f"{caption} All sampled ports together, idle ones included.".strip()
+    if published:
+        note = f"{note} Lines are measured here, hollow markers are published."
+    names = ("p50", "p95", "p99", "p999", "max")
+    rows_text = [
+        [line.label, *(quantities.bytes_text(line.runs[0].queues["percentiles"].get(n)) for n in names)]
+        for line in lines
+        if line.runs[0].queues
+    ]
+    columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
+    return Figure(title=title, spec=with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
+
+
+def over_time(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    metric_name: str,
+    axis: str,
+    scale: float = 1.0,
+    combine: str = "sum",
+    entities: str = "",
+    log: bool = False,
+    caption: str = "",
+) -> Figure:
+    """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
+
+    Parameters
+    ----------
+    metric_name : str
+        Name in the series table.
+    axis : str
+        Title of the axis, with its unit.
+    scale : float
+        What the stored values are multiplied by.
+    combine : {"sum", "max", "each"}
+        How the entities make one line; "each" gives each its own.
+    entities : str
+        Only entities whose name starts with this.
+    log : bool
+        A logarithmic axis that has a place for 0, for lines that differ by powers of ten.
+    """
+    rows: list[dict] = []
+    labels: list[str] = []
+    for line in lines:
+        series = line.runs[0].over_time(metric_name)
+        chosen = {name: values for name, values in series.items() if name.startswith(entities)}
+        if combine == "each" and len(lines) == 1:
+            named = chosen
+        else:
+            named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
+        labels += list(named)
+        rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
+    unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
+    rows = [row | {"x": float(f"{1000 * factor * row['x']:.7g}")} for row in rows]
+    x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
+    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
+    if log:
+        y |= {"scale": {"type": "symlog", "constant": 1}}
+        y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
+    spec = told_apart_rows(rows, list(dict.fromkeys(labels)), marks=False)
+    spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, False, points=False)}
+    return Figure(title=title, spec=spec, caption=caption)
+
+
+def bars(
+    title: str,
+    lines: Sequence[Line],
+    *,
+    metric_name: str,
+    published: dict[str, float] | None = None,
+    caption: str = "",
+) -> Figure:
+    """Return one metric as a bar per line; `published` values are hollow markers."""
+    found = metric(metric_name)
+    measured = {line.label: line.metric(metric_name) for line in lines}
+    rows = [_row(label, found.scale * mean.value, 0) for label, mean in measured.items() if mean]
+    rows += [
+        _row(label, found.scale * value, 0, published=True) for label, value in (published or {}).items()
+    ]
+    labels = [line.label for line in lines]
+    spec = told_apart_rows(rows, labels, marks=bool(published))
+    y = {"field": "line", "type": "nominal", "sort": labels, "title": None}
+    x = {"field": "x", "type": "quantitative", "title": found.axis or found.title, "axis": {"format": ",~r"}}
+    colour = spec["encoding"]["color"]
+    spec["encoding"] = {"x": x, "y": y, "color": colour | {"legend": None}}
+    spec |= {"width": 2 * WIDTH, "height": {"step": 26}}
+    spec["layer"] = [
+        {"mark": {"type": "bar", "height": 14, "tooltip": True}, "transform": [only(published=False)]}
+    ]
+    if published:
+        hollow = {"type": "point", "filled": False, "size": 70, "strokeWidth": 1.6, "tooltip": True}
+        spec["layer"].append({"mark": hollow, "transform": [only(published=True)]})
+    texts = [
+        [line.label, line.metric_text(metric_name), found.text((published or {}).get(line.label))]
+        for line in lines
+    ]
+    return Figure(
+        title=title, spec=spec, caption=caption, tables=[Table(["", "measured", "published"], texts)]
+    )
+
+
+def against_number(
+    title: str,
+    labels: Sequence[str],
+    diagrams: Sequence[Diagram],
+    *,
+    axis: str,
+    caption: str = "",
+    log_x: bool = True,
+) -> Figure:
+    """Return diagrams side by side over one axis of x, the same lines in each; hollow is published."""
+    rows = [_row(line, x, y, panel=diagram.title) for diagram in diagrams for line, x, y in diagram.values]
+    said = [
+        _row(line, x, y, panel=diagram.title, published=True)
+        for diagram in diagrams
+        for line, x, y in diagram.published
+    ]
+    if said:
+        caption = f"{caption} Lines are measured here, hollow markers are published.".strip()
+    base = told_apart_rows(rows + said, list(labels), marks=True)
+    encoding = base.pop("encoding")
+    x = {"field": "x", "type": "quantitative", "title": axis, "axis": {"format": ",~r", "grid": False}}
+    x["scale"] = {"nice": False, "padding": 8} | ({"type": "log"} if log_x else {})
+    if log_x:
+        x["axis"]["values"] = _apart(sorted({row["x"] for row in rows}))
+    units = []
+    for diagram in diagrams:
+        scale = {"type": "log", "nice": False, "padding": 8} if diagram.log else {"zero": True}
+        y = {"field": "y", "type": "quantitative", "title": diagram.title, "scale": scale}
+        y["axis"] = {"format": ",~r", "tickCount": 6}
+        units.append(
+            with_markers(
+                {
+                    "width": WIDTH * 3 // 2,
+                    "height": HEIGHT,
+                    "transform": [{"filter": {"field": "panel", "equal": diagram.title}}],
+                    "encoding": encoding,
+                    "layer": layers_of(x, y, bool(diagram.published)),
+                }
+            )
+        )
+    return Figure(title=title, spec=base | {"hconcat": units}, caption=caption)
+
+
+def trend(
+    title: str,
+    labels: Sequence[str],
+    points: Sequence[tuple[str, float, float]],
+    published: Sequence[tuple[str, float, float]],
+    *,
+    axes: tuple[str, str],
+    log: str = "",
+    zero: bool = True,
+    points_at: str = "values",
+    caption: str = "",
+) -> Figure:
+    """Return lines of (line, x, y) over a number, published points as hollow markers.
+
+    Parameters
+    ----------
+    axes : (str, str)
+        Titles of x and y, with their units.
+    log : {"", "x", "y", "xy"}
+        Logarithmic axes.
+    zero : bool
+        Whether a linear axis of y begins at 0.
+    points_at : {"values", "published", "steps"}
+        "values": a marker and a tick at every value; "published": plain lines; "steps": lines that rise
+        where a value is, as a distribution's.
+    """
+    rows = [_row(line, x, y) for line, x, y in points]
+    rows += [_row(line, x, y, published=True) for line, x, y in published]
+    ticks = sorted({row["x"] for row in rows})
+    x = {"field": "x", "type": "quantitative", "title": axes[0]}
+    x |= {
+        "scale": {"zero": False, "nice": False, "padding": 12},
+        "axis": {"format": ",.4~r"} | ({"values": ticks} if points_at == "values" else {}),
+    }
+    y = {"field": "y", "type": "quantitative", "title": axes[1], "axis": {"format": ",~r", "tickCount": 6}}
+    y["scale"] = {"zero": zero}
+    for name, channel in (("x", x), ("y", y)):
+        if name in log:
+            channel["scale"] = {"type": "log", "nice": False, "padding": 12}
+    if "x" in log and ticks and points_at == "values":
+        x["axis"]["values"] = _apart(ticks)
+    spec = told_apart_rows(rows, list(labels), marks=True)
+    layers = layers_of(x, y, bool(published), step=points_at == "steps", points=points_at == "values")
+    spec |= {"width": WIDTH * 3 // 2, "height": HEIGHT, "layer": layers}
+    note = "Lines are measured here, hollow markers are published." if published else ""
+    return Figure(title=title, spec=with_markers(spec), caption=f"{caption} {note}".strip())
+
+
+def _apart(ticks: Sequence[float]) -> list[float]:
+    """Those of the ticks of a logarithmic axis that have room for their labels."""
+    chosen: list[float] = []
+    for tick in ticks:
+        if not chosen or tick >= chosen[-1] * (ticks[-1] / ticks[0]) ** 0.15:
+            chosen.append(tick)
+    return chosen
+
+
+def _row(
+    line: str, x: float, y: float, *, panel: str = "", published: bool = False, size: float | None = None
+) -> dict:
+    row = {
+        "line": line,
+        "panel": panel,
+        "x": float(f"{x:.7g}"),
+        "y": float(f"{y:.5g}"),
+        "published": published,
+    }
+    if size is not None:
+        row["size"] = quantities.bytes_text(size)
+    return row
+
+
+def _faceted(
+    rows: list[dict], labels: list[str], x: dict, y: dict, panels: list[str], *, any_published: bool
+) -> dict:
+    base = told_apart_rows(rows, labels, marks=True)
+    encoding = base.pop("encoding")
+    return base | {
+        "facet": {
+            "column": {"field": "panel", "type": "nominal", "sort": panels, "title": None,
+                       "header": {"labelFontSize": 13, "labelFontWeight": "bold"}}
+        },
+        "spec": with_markers(
+            {
+                "width": WIDTH,
+                "height": HEIGHT,
+                "encoding": encoding,
+                "layer": layers_of(x, y, any_published),
+            }
+        ),
+        "resolve": {"scale": {"y": "independent"}},
+    }  # fmt: skip
+
+
+def _size_labels(points: list[dict]) -> str:
+    """A Vega expression that turns a share of flows into the flow size at it."""
+    shares = range(10, 101, 10) if points else ()
+    names = {str(share): _tight(at_share(points, share / 100)["size_bytes"]) for share in shares}
+    listed = ", ".join(f"'{share}': '{name}'" for share, name in names.items())
+    return f"({{{listed}}})[round(datum.value)] || ''"
+
+
+def _tight(size: float) -> str:
+    for factor, unit in ((1e6, "M"), (1e3, "K")):
+        if size >= factor:
+            return f"{float(f'{size / factor:.2g}'):g}{unit}"
+    return f"{size:.0f}"
+
+
+def _curve_table(lines: Sequence[Line], curves: dict[str, list[dict]], percentiles: Sequence[str]) -> Table:
+    columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in percentiles)]
+    points = zip(*(curves[line.label] for line in lines), strict=False)
+    rows = [
+        [
+            quantities.bytes_text(row[0]["size_bytes"]),
+            *(point[p].text(quantities.digits) if point[p] else "–" for point in row for p in percentiles),
+        ]
+        for row in points
+    ]
+    return Table(columns, rows)
+
+
+def _combined(series: list[list], how: str) -> list[tuple[float, float]]:
+    by_time: dict[float, float] = {}
+    for values in series:
+        for time, value in values:
+            old = by_time.get(time)
+            by_time[time] = value if old is None else (old + value if how == "sum" else max(old, value))
+    return sorted(by_time.items())
+
+
+def _thinned(points: list, most: int) -> list:
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(i * step)] for i in range(most)]
+
+
+def _lowest(rows: list[dict]) -> float:
+    """Where the axis of shares begins: what all lines share at the bottom is left out."""
+    least = min((row["y"] for row in rows if not row["published"]), default=0)
+    return max(0, int(least // 10) * 10)

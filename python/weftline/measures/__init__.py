@@ -1,0 +1,1 @@
+"""Numbers out of runs: metrics by name, lines over seeds, intervals, what schemes differ by."""

@@ -1,0 +1,257 @@
+"""One number out of a run, by name: for tables, bars and the claims of experiments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+from weftline.errors import InputError, nearest
+from weftline.measures import readings as read
+from weftline.measures import sharing, spread
+from weftline.measures.readings import Flows, Reader
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+__all__ = ["METRICS", "Flows", "Metric", "metric"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A named number of a run."""
+
+    title: str
+    read: Reader
+    """None where the run does not have it."""
+    text: Callable[[float | None], str]
+    axis: str = ""
+    """Title of an axis, with the unit; the plain title without it."""
+    scale: float = 1.0
+    """From the stored value to that of the axis."""
+    of_flows: Callable[[Run, Flows], float | None] | None = None
+    """How it is read where only some flows count; without it all of them do."""
+    completion: tuple[str, str] | None = None
+    """What of the completion of flows it is, and which number of it; None if it is something else."""
+
+    def value(self, run: Run, flows: Flows) -> float | None:
+        """Return the number of a run, over the flows that count where they can be chosen."""
+        return self.of_flows(run, flows) if self.of_flows else self.read(run)
+
+
+def _number(title: str, reader: Reader, **more) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.digits, **more)
+
+
+def _count(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.count_text)
+
+
+def _share(title: str, reader: Reader, axis: str, **more) -> Metric:
+    """A share, from 0 to 1; axes are in per cent: `axis` says of what."""
+    return Metric(title=title, read=reader, text=quantities.share_text, axis=axis, scale=100, **more)
+
+
+def _mbps(title: str, reader: Reader, axis: str) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.rate_text, axis=f"{axis} (Mb/s)", scale=1e-6)
+
+
+def _milliseconds(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (ms)", scale=1e-6)
+
+
+def _microseconds(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.time_text, axis=f"{title} (us)", scale=1e-3)
+
+
+def _kilobytes(title: str, reader: Reader) -> Metric:
+    return Metric(title=title, read=reader, text=quantities.bytes_text, axis=f"{title} (KB)", scale=1e-3)
+
+
+def _completed(title: str, what: str, key: str, text: Callable = quantities.digits, **more) -> Metric:
+    return Metric(title=title, text=text, **read.completion(what, key), **more)
+
+
+METRICS: dict[str, Metric] = {
+    "slowdown_mean": _completed("slowdown, mean", "slowdown", "mean"),
+    "slowdown_p50": _completed("slowdown, median", "slowdown", "p50"),
+    "slowdown_p95": _completed("slowdown, p95", "slowdown", "p95"),
+    "slowdown_p99": _completed("slowdown, p99", "slowdown", "p99"),
+    "nfct": _completed("NFCT (sum of FCT / sum of ideal)", "nfct", ""),
+    "small_p95": _number("p95 slowdown, smallest flows", read.small_p95),
+    "fct_mean": _completed("FCT, mean", "fct_ns", "mean", quantities.time_text),
+    "goodput": _completed(
+        "goodput of a flow, mean",
+        "goodput_bps",
+        "mean",
+        quantities.rate_text,
+        axis="goodput of a flow, mean (Gb/s)",
+        scale=1e-9,
+    ),
+    "fct_p99": _completed("FCT, p99", "fct_ns", "p99", quantities.time_text),
+    "request_mean": _milliseconds("request completion, mean", read.requests("mean")),
+    "request_p99": _milliseconds("request completion, p99", read.requests("p99")),
+    "deadlines_met": _share(
+        "deadlines met", read.deadlines_met, "deadlines met (%)", of_flows=read.deadlines_met
+    ),
+    "backlog_growth": _share(
+        "backlog growth (of what started)",
+        read.backlog_growth,
+        "backlog growth (% of the bytes that started)",
+    ),
+    "sent_share": _share(
+        "load at the senders' links", read.throughput(of_hosts=True), "senders' links in use (%)"
+    ),
+    "received_share": _share(
+        "load at the receivers' links", read.throughput(of_hosts=False), "receivers' links in use (%)"
+    ),
+    "convergence": _milliseconds("time until shares are fair", sharing.convergence_ns),
+    "jain": _number("Jain's index of goodputs", sharing.index),
+    "jain_98_99": _number(
+        "Jain's index of goodputs, last second not counted",
+        lambda run: sharing.index(run, ns3=True),
+        axis="Jain's index of goodputs",
+    ),
+    "jain_ideal": _number("Jain's index of goodputs over the max-min fair ones", sharing.index_against_ideal),
+    "goodput_total": _mbps("goodput, all flows", sharing.total_goodput, "goodput of all flows"),
+    "goodput_98_99": _mbps(
+        "goodput, all flows, last second not counted",
+        lambda run: sharing.total_goodput(run, ns3=True),
+        "goodput of all flows",
+    ),
+    "throughput_98_99": _mbps(
+        "throughput of the bottleneck, last second not counted", sharing.bottleneck_throughput, "throughput"
+    ),
+    "first_share": _share(
+        "share of the first group", read.first_share, "share of the first group in all goodput (%)"
+    ),
+    "cebinae_saturated": _share(
+        "windows saturated",
+        read.cebinae("windows_saturated", "windows"),
+        "windows that found the link saturated (%)",
+    ),
+    "cebinae_top": _number(
+        "top flows in a saturated window, mean", read.cebinae("top_flows", "windows_saturated")
+    ),
+    "cebinae_tail": _share(
+        "packets sent to the tail queue",
+        read.cebinae("to_tail", "to_head", "to_tail"),
+        "packets sent to the tail queue (%)",
+    ),
+    "cebinae_filter_drops": _count("drops by Cebinae's filter", read.cebinae("dropped_by_filter")),
+    "cebinae_buffer_drops": _count("drops by Cebinae's full buffer", read.cebinae("dropped_by_buffer")),
+    "cebinae_misses": _count("packets that the flow cache missed", read.cebinae("missed_by_cache")),
+    "drops_buffer": _count("drops for want of room", read.drops_for("buffer")),
+    "drops_early": _count("early drops", read.drops_for("early")),
+    "drops_filter": _count("drops by a filter", read.drops_for("filter")),
+    "drops_horizon": _count("drops beyond the last round", read.drops_for("horizon")),
+    "fairness": _number("final fairness (Jain)", sharing.final_fairness),
+    "queue_p50": _kilobytes("queue, median", read.queue("p50")),
+    "queue_p95": _kilobytes("queue p95", read.queue("p95")),
+    "queue_p99": _kilobytes("queue p99", read.queue("p99")),
+    "queue_max": _kilobytes("queue max", read.queue("max")),
+    "path_packets": _number("packets until a path is known", read.path_packets("ids")),
+    "path_packets_network": _number(
+        "packets until a path is known, with the network", read.path_packets("network")
+    ),
+    "latency_median_error": _share(
+        "relative error of median latency",
+        read.latency_error("0.5"),
+        "relative error of median latency (%)",
+    ),
+    "latency_tail_error": _share(
+        "relative error of p99 latency", read.latency_error("0.99"), "relative error of p99 latency (%)"
+    ),
+    "pauses": _count("pauses", read.total("pauses")),
+    "paused_share": _share(
+        "paused (share of port time)", read.total("paused_share"), "share of port time paused (%)"
+    ),
+    "recirculated_share": _share(
+        "recirculated (share of bytes switched)",
+        read.total("recirculated_share"),
+        "recirculated bytes (% of all that switches sent)",
+    ),
+    "drop_rate": _share(
+        "drops (share of packets)", read.drop_rate, "dropped packets (% of those that hosts sent)"
+    ),
+    "drops": _count("drops", read.total("drops")),
+    "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
+    "probes": _count("probes", read.total("probes")),
+    "probe_bytes": Metric(
+        title="bytes of probes",
+        read=read.total("probe_bytes"),
+        text=quantities.bytes_text,
+        axis="bytes of probes (MB)",
+        scale=1e-6,
+    ),
+    "probe_share": _share(
+        "probes (share of bytes on wire)",
+        read.part("probe_bytes", "bytes_on_wire"),
+        "bytes of probes (% of all on the wire)",
+    ),
+    "probes_settled": _microseconds(
+        "time until every switch knows every rack", read.total("probes_settled_ns")
+    ),
+    "flowlets": _count("flowlets", read.total("flowlets")),
+    "flowlets_moved": _count("flowlets that moved", read.total("flowlets_moved")),
+    "flowlets_moved_share": _share(
+        "flowlets that moved (share)",
+        read.part("flowlets_moved", "flowlets"),
+        "flowlets that left the port of the one before (%)",
+    ),
+    "reordered_share": _share(
+        "packets reordered on the way (share)",
+        read.received("reordered_share"),
+        "data packets overtaken on the way (%)",
+    ),
+    "paths_per_flow": _number("paths of a flow, mean", read.received("paths_per_flow")),
+    "utilisation_mean": _share(
+        "utilisation of the measured links, mean",
+        spread.mean_utilisation,
+        "utilisation of the measured links (%)",
+    ),
+    "utilisation_most": _share(
+        "utilisation of the busiest measured link",
+        spread.most_utilisation,
+        "utilisation of the busiest measured link (%)",
+    ),
+    "imbalance": _share(
+        "imbalance of the measured links", spread.imbalance, "imbalance, (most - least) / mean (%)"
+    ),
+    "failure_to_last_loss": _microseconds(
+        "from the first failure to the last loss", spread.failure_to_last_loss_ns
+    ),
+    "unfinished": _count("unfinished flows", read.unfinished),
+    "wire_bytes": Metric(title="bytes on wire", read=read.total("bytes_on_wire"), text=quantities.bytes_text),
+    "end": Metric(title="simulated", read=read.total("end_ns"), text=quantities.time_text),
+    "seconds": _number("CPU s", read.total("cpu_seconds")),
+    "packet_hops": _count("packet-hops", read.total("packet_hops")),
+    "speed": _count("hops/s", read.total("packet_hops_per_cpu_second")),
+}
+
+
+def metric(name: str) -> Metric:
+    """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
+
+    `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
+    the mean goodput of a flow of it, counted as `goodput_98_99` is.
+    """
+    if re.fullmatch(r"drops \S+ -> \S+", name):
+        link = name.removeprefix("drops ")
+        return _count(f"drops, {link}", read.drops_at(link))
+    if name.startswith("share "):
+        group = name.removeprefix("share ")
+        return _share(
+            f"share of {group}", read.share_of(group), f"share of {group} (% of what was delivered)"
+        )
+    if name.startswith("flow "):
+        group = name.removeprefix("flow ")
+        title = f"goodput of a flow of {group}, mean"
+        return _mbps(title, read.group_mean(group), title)
+    if name not in METRICS:
+        raise InputError(
+            f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'
+        )
+    return METRICS[name]

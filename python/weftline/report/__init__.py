@@ -1,0 +1,1 @@
+"""Pages: one HTML file over runs or over a sweep, and the local server that shows a store."""

@@ -1,0 +1,156 @@
+"""The page of a sweep: its question, what kept the bound and what did not, tables, curves with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weftline.errors import InputError
+from weftline.figures import network_view, of_load
+from weftline.figures.specs import Figure
+from weftline.measures.lines import Line, Mean
+from weftline.measures.metrics import metric
+from weftline.report import of_runs, page, words
+from weftline.report.page import Lead, Section
+from weftline.sweeps import tables
+from weftline.sweeps.result import Cell, SweepResult
+
+MOST_LINES = 12
+"""Curves in a figure, and combinations whose flows are drawn."""
+MOST_ABOUT = 60
+"""Runs named at the foot of the page; the store has them all."""
+
+
+def write(result: SweepResult, path: Path, *, title: str = "", question: str = "", command: str = "") -> Path:
+    """Write the page of a sweep and return its path.
+
+    Raises
+    ------
+    InputError
+        If no point of the sweep has a result yet.
+    """
+    if not result.cells:
+        raise InputError(f"{result.path}: no point of the sweep has a result yet; run it, or --retry it")
+    lines = [Line(_label(cell), list(cell.runs.values())) for cell in _drawn(result)]
+    text = page.html(
+        title=title or result.name,
+        subtitle=_subtitle(result),
+        about=of_runs.about(
+            [(line.label, run) for line in lines for run in line.runs][:MOST_ABOUT], command=command
+        ),
+        lead=Lead(question=question or result.question or words.question(lines), answer=answer(result)),
+        sections=[
+            Section(
+                title="The scenario",
+                text="\n\n".join(words.scenario(lines[:1], network_view.network(lines[0].runs[0]))),
+            ),
+            Section(title="Answer in numbers", text=_notes(result), tables=result.tables()),
+            Section(title="Curves", figures=curves(result)),
+            *of_runs.further_sections(lines, heats=False),
+            of_runs.rerun_section(lines[:1]),
+        ],
+    )
+    return page.save(path, text)
+
+
+def answer(result: SweepResult) -> list[str]:
+    """Return what the sweep answers: who keeps its bound where, or the order by its first metric."""
+    said = []
+    if result.report.bound:
+        verdicts = {
+            verdict: [c for c in result.cells if result.verdict(c) == verdict]
+            for verdict in ("yes", "no", "open")
+        }
+        words_of = {
+            "yes": "Kept",
+            "no": "Not kept",
+            "open": "Open (the interval, or a single seed, allows both)",
+        }
+        said = [
+            f"{words_of[verdict]}: {'; '.join(map(_label, cells))}."
+            for verdict, cells in verdicts.items()
+            if cells
+        ]
+    else:
+        name = result.metrics[0]
+        told = [(found.mean, _label(c)) for c in result.cells if (found := result.estimate(name, c))]
+        order = ", ".join(f"{label} {metric(name).text(mean)}" for mean, label in sorted(told)[:MOST_LINES])
+        said.append(f"{metric(name).title}, from the least: {order}.")
+    if result.failed or result.missing:
+        said.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
+    return said
+
+
+def curves(result: SweepResult) -> list[Figure]:
+    """Return each metric over the axis of x, a curve for each other combination, if there is such an axis."""
+    axis = next((axis for axis in result.axes if axis.name == result.report.along and axis.numbers), None)
+    axis = axis or next((axis for axis in result.axes if axis.numbers), None)
+    if axis is None or len(axis.variants) < 2:
+        return []
+    return [curve(result, name, axis.name) for name in result.metrics]
+
+
+def curve(result: SweepResult, name: str, along: str) -> Figure:
+    """Return one metric of a sweep over an axis of numbers, with bands where there are several seeds."""
+    axis = next((axis for axis in result.axes if axis.name == along), None)
+    if axis is None or not axis.numbers:
+        known = ", ".join(axis.name for axis in result.axes if axis.numbers) or "none"
+        raise InputError(f'"{along}" is no axis of numbers in this sweep; those are: {known}')
+    place = dict(zip(axis.variants, axis.numbers, strict=True))
+    found = metric(name)
+    points = []
+    for cell in result.cells:
+        estimate = result.estimate(name, cell)
+        if estimate is not None:
+            mean = Mean(
+                estimate.mean * found.scale, None if estimate.half is None else estimate.half * found.scale
+            )
+            points.append((_label(cell, without=along), place[cell.at(along)], mean))
+    kept = list(dict.fromkeys(label for label, _, _ in points))[:MOST_LINES]
+    title = found.title[:1].upper() + found.title[1:]
+    return of_load.curve(
+        f"{title} over {along}",
+        [point for point in points if point[0] in kept],
+        axes=(along, found.axis or found.title),
+    )
+
+
+def _drawn(result: SweepResult) -> Sequence[Cell]:
+    """The combinations whose flows are drawn: all, or those at the last place of the axis of x."""
+    if len(result.cells) <= MOST_LINES or not result.report.along:
+        return result.cells[:MOST_LINES]
+    last = next(axis.variants[-1] for axis in result.axes if axis.name == result.report.along)
+    at_last = [cell for cell in result.cells if cell.at(result.report.along) == last]
+    return (at_last or result.cells)[:MOST_LINES]
+
+
+def _label(cell: Cell, *, without: str = "") -> str:
+    parts = [
+        variant if not _is_number(variant) else f"{axis} {variant}"
+        for axis, variant in cell.choice
+        if axis != without
+    ]
+    return ", ".join(parts) or "all"
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def _subtitle(result: SweepResult) -> str:
+    runs = sum(len(cell.runs) for cell in result.cells)
+    return f"{len(result.cells)} combinations, {runs} runs, weftline {result.version}"
+
+
+def _notes(result: SweepResult) -> str:
+    """What was varied, what the numbers are, and what deserves a look before they are trusted."""
+    warnings = [f"Look before you trust this: {warning}." for warning in tables.warnings(result)]
+    return "\n\n".join([_axes_text(result), *tables.notes(result), *warnings])
+
+
+def _axes_text(result: SweepResult) -> str:
+    axes = "; ".join(f"{axis.name}: {', '.join(axis.variants)}" for axis in result.axes)
+    seeds = (
+        f"seeds {', '.join(map(str, result.seeds))}" if len(result.seeds) > 1 else f"seed {result.seeds[0]}"
+    )
+    return f"Varied: {axes or 'nothing'}; {seeds}, the same for every combination."

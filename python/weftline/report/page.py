@@ -1,0 +1,209 @@
+"""One HTML page that needs nothing else: text, tables, figures and networks drawn in the browser, offline.
+
+The drawing code of figures (Vega, Vega-Lite, Vega-Embed; BSD-3-Clause) is taken from the package
+vl-convert-python when a page is written, and embedded once; that of networks is ours, in `assets/`. The page
+forbids itself to load anything (Content-Security-Policy), and every text that a user gave is escaped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from weftline.errors import InputError, RunFailed
+from weftline.figures.network_view import NetworkView
+from weftline.figures.specs import Figure
+from weftline.terminal import Table
+
+ASSETS = Path(__file__).parents[1] / "assets"
+# Vega compiles its expressions with Function, hence 'unsafe-eval'; nothing comes from elsewhere.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
+)
+
+
+@dataclass(kw_only=True)
+class Section:
+    """A heading with text, tables, figures, networks and documents under it, in this order."""
+
+    title: str = ""
+    text: str = ""
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    networks: list[NetworkView] = field(default_factory=list)
+    documents: list[tuple[str, str]] = field(default_factory=list)
+    """Titles and texts of whole files, folded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lead:
+    """What a page begins with: the question, and the sentences that answer it."""
+
+    question: str
+    answer: Sequence[str]
+
+
+def drawing_code() -> str:
+    """Return the JavaScript that draws the figures.
+
+    Making it takes a second and a half, so it is kept in the user's cache, by the version of its package.
+
+    Raises
+    ------
+    RunFailed
+        If the package that carries it is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError:
+        raise RunFailed("the page needs vl-convert-python: pip install 'weftline[report]'") from None
+    kept = _cache_folder() / f"vega-{vl_convert.__version__}.js"
+    with contextlib.suppress(OSError, ValueError):
+        found = kept.read_text("utf-8")
+        if found.endswith(_WHOLE):
+            return found
+    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    made += _WHOLE
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partly = kept.with_suffix(f".{os.getpid()}")
+        partly.write_text(made, "utf-8")
+        partly.replace(kept)
+    return made
+
+
+_WHOLE = "\n/* whole */\n"
+"""What a kept file ends with, so that half a one is not taken."""
+
+
+def _cache_folder() -> Path:
+    named = os.environ.get("XDG_CACHE_HOME")
+    return Path(named or os.path.expanduser("~/.cache")) / "weftline"
+
+
+def write(
+    path: Path,
+    *,
+    title: str,
+    subtitle: str,
+    about: Sequence[tuple[str, str]],
+    sections: Sequence[Section],
+    lead: Lead | None = None,
+) -> Path:
+    """Write a page and return its path.
+
+    Parameters
+    ----------
+    about : sequence of (name, text)
+        What was run: command, seeds, fingerprints, versions; printed at the foot.
+    lead : Lead, optional
+        The question and its answer, above everything else.
+    """
+    text = html(title=title, subtitle=subtitle, about=about, sections=sections, lead=lead)
+    return save(path, text)
+
+
+def save(path: Path, text: str) -> Path:
+    """Write the text of a page to a file and return its path."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        raise InputError(f"{path}: no page can be there: {error.strerror}; choose another --out") from None
+    except OSError as error:
+        raise RunFailed(f"{path}: the page cannot be written: {error.strerror or error}") from None
+    return path
+
+
+def html(
+    *,
+    title: str,
+    subtitle: str,
+    about: Sequence[tuple[str, str]],
+    sections: Sequence[Section],
+    lead: Lead | None = None,
+) -> str:
+    """Return the text of a page; the parameters are those of `write`."""
+    figures = [figure for section in sections for figure in section.figures]
+    networks = [view for section in sections for view in section.networks]
+    numbers = {id(thing): i for things in (figures, networks) for i, thing in enumerate(things)}
+    body = "\n".join(_section(section, numbers) for section in sections)
+    foot = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in about)
+    scripts = ""
+    if figures:
+        scripts += _data("figures", [figure.spec for figure in figures])
+        scripts += (
+            f"<script>(() => {{{drawing_code()}\n}})();</script>\n<script>{_asset('page.js')}</script>\n"
+        )
+    if networks:
+        scripts += _data("networks", [view.data for view in networks])
+        scripts += f"<script>{_asset('network.js')}</script>\n"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n<main>\n"
+        f'<header><h1>{escape(title)}</h1><p class="subtitle">{escape(subtitle)}</p></header>\n'
+        f"{_lead(lead)}{body}\n<footer><h2>What was run</h2><dl>{foot}</dl></footer>\n</main>\n"
+        f"{scripts}</body>\n</html>\n"
+    )
+
+
+def _data(name: str, value: object) -> str:
+    """JSON that a script reads; no text in it can end the element that holds it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>\n'
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text("utf-8")
+
+
+def _lead(lead: Lead | None) -> str:
+    if lead is None:
+        return ""
+    answer = "".join(f'<p class="answer">{escape(sentence)}</p>' for sentence in lead.answer)
+    return f'<div class="lead"><p class="question">{escape(lead.question)}</p>{answer}</div>\n'
+
+
+def _section(section: Section, numbers: dict[int, int]) -> str:
+    parts = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
+    parts += [f"<p>{escape(paragraph)}</p>" for paragraph in section.text.split("\n\n") if paragraph.strip()]
+    parts += [table_html(table) for table in section.tables]
+    for figure in section.figures:
+        tables = "".join(table_html(table) for table in figure.tables)
+        more = f"<details><summary>Numbers</summary>{tables}</details>" if tables else ""
+        title = "" if figure.title == section.title else f"<h3>{escape(figure.title)}</h3>"
+        parts.append(
+            f"<figure>{title}"
+            f'<div class="plot" data-figure="{numbers[id(figure)]}" role="img" '
+            f'aria-label="{escape(figure.title)}"></div><figcaption>{escape(figure.caption)}</figcaption>{more}</figure>'
+        )
+    for view in section.networks:
+        notes = f'<p class="note">{escape(" ".join(view.notes))}</p>' if view.notes else ""
+        parts.append(f'<div class="network" data-network="{numbers[id(view)]}"></div>{notes}')
+    for title, text in section.documents:
+        parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>")
+    return "<section>" + "\n".join(parts) + "</section>"
+
+
+def table_html(table: Table) -> str:
+    """Return a table as HTML, with its title as caption and its names as row headers."""
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    rows = []
+    for row in table.rows:
+        cells = [
+            f'<th scope="row">{escape(cell)}</th>' if i < table.left else f"<td>{escape(cell)}</td>"
+            for i, cell in enumerate(row)
+        ]
+        rows.append(f"<tr{' class=first' if row and row[0] else ''}>{''.join(cells)}</tr>")
+    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+    head, body = f"<thead><tr>{head}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide"><table>{caption}{head}{body}</table></div>{note}'

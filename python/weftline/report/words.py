@@ -1,0 +1,239 @@
+"""A scenario in words, and what a run or a comparison answers: the first paragraphs of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from weftline import quantities
+from weftline.measures.lines import Line
+from weftline.runs import Run
+
+_SIZES = {
+    "websearch": "web search",
+    "fb-hadoop": "Facebook's Hadoop",
+    "ali-storage": "Alibaba's storage",
+    "google-rpc": "Google's RPCs",
+    "imc10": "IMC10",
+    "datamining": "data mining",
+}
+
+
+def question(lines: Sequence[Line]) -> str:
+    """Return what these runs ask, as one question."""
+    scenario = lines[0].runs[0].scenario
+    if len(lines) > 1:
+        return f"Which of {listed([line.label for line in lines])} serves {_flows_in_short(scenario)} best?"
+    return f"How does {lines[0].label} serve {_flows_in_short(scenario)}?"
+
+
+def answer(lines: Sequence[Line]) -> list[str]:
+    """Return the answer that the numbers give, most important sentence first; nothing without a flow done."""
+    finished = [line for line in lines if line.has_flows]
+    if not finished:
+        return _without_flows(lines)
+    said = _ranking(finished) if len(finished) > 1 else [_alone(finished[0])]
+    said += [_costs(line, named=len(lines) > 1) for line in lines]
+    lost = [line.label for line in lines if not line.has_flows]
+    if lost:
+        said.append(f"No flow of {listed(lost)} finished.")
+    return [sentence for sentence in said if sentence]
+
+
+def _alone(line: Line) -> str:
+    overall = line.overall()
+    p50, p99 = (overall[p].text(quantities.digits) for p in ("p50", "p99"))
+    share = _finished_text(line)
+    return (
+        f"Half of the flows take at most {p50} times as long as on an empty network, "
+        f"99 of 100 at most {p99} times. {share}"
+    )
+
+
+def _ranking(lines: Sequence[Line]) -> list[str]:
+    """Who is first by the tail and by the median, and by how much the intervals let one say so."""
+    by_tail = sorted(lines, key=lambda line: line.overall()["p99"].value)
+    best, second = by_tail[0].overall()["p99"], by_tail[1].overall()["p99"]
+    order = ", ".join(f"{line.label} {line.overall()['p99'].text(quantities.digits)}" for line in by_tail)
+    known = best.interval is not None and second.interval is not None
+    if known and best.value + best.interval >= second.value - second.interval:
+        verdict = f"{by_tail[0].label} and {by_tail[1].label} cannot be told apart by their p99 slowdown"
+    else:
+        verdict = f"{by_tail[0].label}, by its p99 slowdown"
+    seeds = "" if known else " One seed each: give several, to know how far chance goes."
+    said = [f"{verdict}: {order}.{seeds}"]
+    by_median = min(lines, key=lambda line: line.overall()["p50"].value)
+    if by_median.label != by_tail[0].label:
+        text = by_median.overall()["p50"].text(quantities.digits)
+        said.append(f"By the median it is {by_median.label}, with {text}.")
+    return said
+
+
+def _costs(line: Line, *, named: bool) -> str:
+    """Queue, pauses and drops of a line."""
+    parts = []
+    if line.metric("queue_p99"):
+        parts.append(f"99 % of the samples find at most {line.metric_text('queue_p99')} in a queue")
+    for name, word in (("drops", "dropped packets"), ("pauses", "pauses")):
+        mean = line.metric(name)
+        if mean is not None:
+            parts.append(f"{line.metric_text(name)} {word}" if mean.value else f"no {word}")
+    text = ", ".join(parts)
+    return f"{line.label}: {text}." if named and text else f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _finished_text(line: Line) -> str:
+    summary = line.runs[0].summary
+    done, flows = summary.get("flows_done"), summary.get("flows")
+    if len(line.runs) > 1 or done is None or flows is None:
+        return ""
+    return f"All {flows:,} finished." if done == flows else f"{done:,} of {flows:,} flows finished."
+
+
+def _without_flows(lines: Sequence[Line]) -> list[str]:
+    """What can be said of flows that never end: how much they carried, and how equally."""
+    said = []
+    for line in lines:
+        total, jain = line.metric_text("goodput_total"), line.metric_text("jain")
+        if total != "–":
+            said.append(f"{line.label}: {total} for all measured flows together, Jain's index {jain}.")
+    return said or ["No flow finished; there is no completion time to speak of."]
+
+
+def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
+    """Return the scenario of these lines as paragraphs: network, switches, transport, traffic, failures.
+
+    What is not the same for all is said for each.
+
+    Parameters
+    ----------
+    network : mapping, optional
+        ``nodes`` and ``links`` of the first line's network as the engine built them, for counts.
+    """
+    told = [_facts(line.runs[0], network if i == 0 else None) for i, line in enumerate(lines)]
+    same_network = len({str(line.runs[0].scenario.get("topology")) for line in lines}) == 1
+    said = []
+    for topic in dict.fromkeys(topic for facts in told for topic in facts):
+        texts = [facts.get(topic, "") for facts in told]
+        if len(set(texts)) == 1 or (topic == "Network" and same_network):
+            said.append(f"{topic}: {texts[0]}.")
+            continue
+        each = "; ".join(f"{text} ({line.label})" for line, text in zip(lines, texts, strict=True) if text)
+        said.append(f"{topic}: {each}.")
+    return said
+
+
+def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
+    """What a run's scenario says, by topic."""
+    found = run.scenario
+    facts = {
+        "Network": _network(_table(found.get("topology")), network),
+        "Switches": _switches(_table(found.get("switch"))),
+        "Transport": _transport(_table(found.get("transport")), _table(found.get("telemetry"))),
+    }
+    for workload in _tables(found.get("workload")):
+        kind = str(workload.get("kind", ""))
+        group = str(workload.get("group", kind))
+        topic = "Traffic" if group == kind else f"Traffic {group}"
+        facts[topic] = "; ".join(filter(None, [facts.get(topic), _workload(workload, found)]))
+    facts["Failures"] = _failures(_table(found.get("failures")))
+    return {topic: text for topic, text in facts.items() if text}
+
+
+def _network(topology: Mapping, network: Mapping | None) -> str:
+    kind = str(topology.get("kind", "network"))
+    text = PurePath(str(topology.get("file", ""))).name if kind == "file" else kind
+    if network:
+        hosts = sum(node["kind"] == "host" for node in network["nodes"])
+        text += (
+            f", {hosts:,} hosts, {len(network['nodes']) - hosts:,} switches, {len(network['links']):,} links"
+        )
+        rates = sorted({link["rate_bps"] for link in network["links"]})
+        text += f" of {listed([quantities.rate_text(rate) for rate in rates])}" if len(rates) < 5 else ""
+        delays = sorted({link["delay_ns"] for link in network["links"]})
+        span = dict.fromkeys(quantities.time_text(delay) for delay in (delays[0], delays[-1]))
+        text += f", {' to '.join(span)} each way"
+    return text
+
+
+def _switches(switch: Mapping) -> str:
+    queue, balancer, pfc = (_table(switch.get(key)) for key in ("queue", "balancer", "pfc"))
+    parts = [f"{quantities.spaced(str(switch['buffer']))} of shared buffer"] if "buffer" in switch else []
+    parts += [f"{queue['kind']} queues"] if "kind" in queue else []
+    for port in _tables(switch.get("port")):
+        parts.append(f"{_table(port.get('queue')).get('kind', 'other')} at {port.get('match', '')}")
+    parts += [f"{balancer['kind']} chooses paths"] if "kind" in balancer else []
+    parts.append("PFC pauses senders" if pfc.get("enabled") else "no PFC: full buffers drop")
+    ecn = switch.get("ecn")
+    marks = bool(ecn) and (isinstance(ecn, list) or _table(ecn).get("enabled", True))
+    parts.append("ECN marks" if marks else "no ECN")
+    return ", ".join(parts)
+
+
+def _transport(transport: Mapping, telemetry: Mapping) -> str:
+    kind, controller = str(transport.get("kind", "rdma")), _table(transport.get("controller"))
+    text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
+    if "kind" in controller:
+        text += f" with {controller['kind']}"
+    carried = str(telemetry.get("kind", "none"))
+    if carried in ("int", "pint"):
+        text += f"; packets carry {carried.upper()}"
+    return text
+
+
+def _workload(workload: Mapping, found: Mapping) -> str:
+    kind = str(workload.get("kind", ""))
+    parts = [kind]
+    sizes, size = workload.get("sizes"), workload.get("size")
+    if size not in (None, "auto"):
+        parts.append(f"flows of {quantities.spaced(str(size))}")
+    elif sizes:
+        parts.append(f"sizes of {_SIZES.get(str(sizes), str(sizes))}")
+    by_load = kind == "poisson" or workload.get("arrivals") == "poisson"
+    if by_load and isinstance(workload.get("load"), int | float):
+        parts.append(f"load {quantities.share_text(workload['load'])}")
+    if workload.get("duration") not in (None, "auto"):
+        parts.append(f"started within {quantities.spaced(str(workload['duration']))}")
+    if "operation" in workload:
+        parts.append(f"{workload['operation']} of {quantities.spaced(str(workload.get('bytes', '')))}")
+    own = _table(_table(workload.get("transport")).get("controller")).get("kind")
+    shared = _table(_table(found.get("transport")).get("controller")).get("kind")
+    if own and own != shared:
+        parts.append(f"by {own}")
+    return ", ".join(parts)
+
+
+def _failures(failures: Mapping) -> str:
+    events = []
+    for event in _tables(failures.get("event")):
+        what = event.get("link") or event.get("switch") or ""
+        name = " - ".join(map(str, what)) if isinstance(what, list) else str(what)
+        when = quantities.spaced(str(event.get("at", "")))
+        events.append(f"{name} {event.get('change', 'down')} at {when}")
+    loss = failures.get("loss")
+    if isinstance(loss, int | float) and loss > 0:
+        events.append(f"every link loses {quantities.share_text(loss)} of the packets")
+    return ", ".join(events)
+
+
+def _flows_in_short(found: Mapping) -> str:
+    workloads = _tables(found.get("workload"))
+    kind = str(_table(found.get("topology")).get("kind", "this"))
+    kinds = dict.fromkeys(str(workload.get("kind", "")) for workload in workloads)
+    traffic = listed(list(kinds)) or "this"
+    load = workloads[0].get("load") if len(workloads) == 1 and workloads[0].get("kind") == "poisson" else None
+    at = f" at {quantities.share_text(load)} load" if isinstance(load, int | float) else ""
+    return f"{traffic} traffic{at} on this {'' if kind in ('file', 'this') else f'{kind} '}network"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``"a, b and c"``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
+
+
+def _tables(value: object) -> list[Mapping]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+
+
+def _table(value: object) -> Mapping:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,237 @@
+"""Claims: sentences of a source, each as a bound on a number, checked against what was measured.
+
+    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
+                      `percentile` of `line` over that of `against`; of several, the least favourable counts
+    kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+    kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
+                      or at `against_at` if one of these is given
+    kind = "cost"     on a figure of that kind; see `weftline.cost`
+    kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
+
+`below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
+the same way from the published curves where there are any, else it is what the claim says.
+
+Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
+ratios seed by seed. A claim holds or not by its number alone; it is decided where the interval says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from weftline import quantities
+from weftline.errors import InputError
+from weftline.measures.lines import Line, Mean, at_share
+from weftline.measures.metrics import metric
+from weftline.reproduce import trends
+from weftline.terminal import Table
+
+Curve = list[tuple[float, float, float]]
+"""(share of flows, largest size in the bin in bytes, slowdown)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a claim."""
+
+    text: str
+    measured: float | None
+    published: float | None
+    bound: str
+    holds: bool | None
+    """None when the number could not be measured."""
+    write: Callable[[float | None], str]
+    detail: Table | None = None
+    """What it came to place by place, of a claim on many."""
+    places: list[dict] = field(default_factory=list)
+    """The same for programs."""
+    interval: tuple[float, float] | None = None
+    """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
+    decided: bool | None = None
+    """Whether it holds, None where the interval reaches over a bound."""
+
+    @property
+    def said(self) -> str:
+        """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``."""
+        text = self.write(self.measured)
+        return text if self.interval is None else f"{text} ({' to '.join(map(self.write, self.interval))})"
+
+    @property
+    def word(self) -> str:
+        """PASS, DIFFERS, or a dash."""
+        return "–" if self.holds is None else "PASS" if self.holds else "DIFFERS"
+
+
+def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
+    """Check one claim against the lines of its panel and the published values of that panel."""
+    by_label = {line.label: line for line in lines}
+    if claim.get("kind") == "trend":
+        mean, write = _trend(claim, lines)
+        said = claim.get("published")
+    elif claim.get("kind", "metric") == "curve":
+        mean, said = _curve(claim, by_label, published)
+        write = quantities.digits
+    else:
+        mean, write = _metric(claim, by_label)
+        said = claim.get("published")
+    if mean is None:
+        return verdict(claim, None, write, published=said)
+    interval = None if mean.interval is None else (mean.low, mean.high)
+    return verdict(claim, mean.value, write, published=said, interval=interval)
+
+
+def verdict(
+    claim: dict,
+    measured: float | None,
+    write: Callable,
+    *,
+    published: float | None = None,
+    interval: tuple[float, float] | None = None,
+) -> Verdict:
+    """Return what a number, None where there is none, says about a claim."""
+    whole = interval if interval and claim.get("interval") else (measured,)
+    holds = None if measured is None else all(_within(claim, value) for value in whole)
+    return Verdict(
+        text=claim["text"],
+        measured=measured,
+        published=published,
+        bound=_bound(claim, write),
+        holds=holds,
+        write=write,
+        interval=interval,
+        decided=None if interval and not _on_one_side(claim, interval) else holds,
+    )
+
+
+def table(verdicts: Sequence[Verdict]) -> Table:
+    """Return the verdicts as a table."""
+    rows = [[v.text, v.word, v.said, v.bound, v.write(v.published)] for v in verdicts]
+    columns = ["claim", "", "measured", "expected", "published"]
+    if all(v.published is None for v in verdicts):
+        rows, columns = [row[:-1] for row in rows], columns[:-1]
+    return Table(columns, rows, left=2)
+
+
+def as_json(verdict: Verdict) -> dict:
+    """Return a verdict for programs."""
+    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
+    found = {name: getattr(verdict, name) for name in names}
+    return found | ({"places": verdict.places} if verdict.places else {})
+
+
+def _curve(
+    claim: dict, lines: dict[str, Line], published: Sequence[dict]
+) -> tuple[Mean | None, float | None]:
+    """The measured and the published number of a claim on curves."""
+    percentile = claim.get("percentile", "p95")
+    others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
+    used = [claim["line"], *others]
+    if any(not lines[label].has_flows for label in used):
+        return None, claim.get("published")
+    bins = min(lines[label].bins for label in used)
+    points = {label: lines[label].curve(bins) for label in used}
+    measured = {
+        label: [(p["share"], p["size_bytes"], p[percentile].value) for p in found]
+        for label, found in points.items()
+    }
+    # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
+    mine = points[claim["line"]]
+    said: dict[str, Curve] = {}
+    for entry in published:
+        if entry.get("percentile") == percentile and entry["line"] in used:
+            values = entry["values"]
+            shares = [(i + 1) / len(values) for i in range(len(values))]
+            sizes = [at_share(mine, share)["size_bytes"] for share in shares]
+            said[entry["line"]] = list(zip(shares, sizes, values, strict=True))
+    complete = all(label in said for label in used)
+    theirs = _least_favourable(claim, said, others) if complete else claim.get("published")
+    ratio = _least_favourable(claim, measured, others)
+    return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
+
+
+def _spread(claim: dict, used: Sequence[Line]) -> float | None:
+    """Half the width of the interval of a claim on curves, the first line's against the others'."""
+    count = min(len(line.runs) for line in used)
+    if count < 2:
+        return None
+    alone = {**claim, "against": [line.label for line in used[1:]]}
+    ratios = []
+    for number in range(count):
+        of_seed = {line.label: replace(line, runs=[line.runs[number]]) for line in used}
+        mean, _ = _curve(alone, of_seed, [])
+        ratios.append(mean.value if mean else None)
+    mean = Mean.of(ratios)
+    return mean.interval if mean else None
+
+
+def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
+    sizes = claim.get("sizes", {})
+    least = quantities.parse_bytes(sizes["least"]) if "least" in sizes else 0
+    most = quantities.parse_bytes(sizes["most"]) if "most" in sizes else math.inf
+    ratios = []
+    for other in others:
+        logs = [
+            math.log(value / _value_at(curves[other], share))
+            for share, size, value in curves[claim["line"]]
+            if least <= size <= most
+        ]
+        if logs:
+            ratios.append(math.exp(math.fsum(logs) / len(logs)))
+    if not ratios:
+        return None
+    return max(ratios) if "below" in claim or "most" in claim else min(ratios)
+
+
+def _value_at(curve: Curve, share: float) -> float:
+    return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
+
+
+def _metric(claim: dict, lines: dict[str, Line]) -> tuple[Mean | None, Callable]:
+    name, line = claim["metric"], lines[claim["line"]]
+    mine = line.metric(name)
+    if "against" not in claim:
+        return mine, metric(name).text
+    against = lines[claim["against"]]
+    other = against.metric(name)
+    if not (mine and other and other.value):
+        return None, quantities.digits
+    by_seed = trends.ratio(line, against, name)
+    return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
+
+
+def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
+    name, at = claim["metric"], claim["at"]
+    by_place = {(line.label, line.place): line for line in lines}
+    mine = by_place.get((claim["line"], at))
+    if "against" not in claim and "against_at" not in claim:
+        return (mine.metric(name) if mine else None), metric(name).text
+    other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
+    return trends.ratio(mine, other, name), quantities.digits
+
+
+def _within(claim: dict, value: float) -> bool:
+    below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
+    return above < value < below and value <= claim.get("most", math.inf)
+
+
+def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
+    """Whether no bound lies within an interval."""
+    bounds = [claim[key] for key in ("below", "above") if key in claim]
+    reached = claim.get("most", math.inf)
+    low, high = interval
+    return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
+
+
+def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
+    parts = []
+    if "above" in claim:
+        parts.append(f"> {write(claim['above'])}")
+    if "below" in claim:
+        parts.append(f"< {write(claim['below'])}")
+    if "most" in claim:
+        parts.append(f"≤ {write(claim['most'])}")
+    if not parts:
+        raise InputError(f'claim "{claim["text"]}": expected "below", "above" or "most"')
+    return ", ".join(parts)

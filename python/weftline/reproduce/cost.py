@@ -1,0 +1,334 @@
+"""What runs cost: the points of an experiment on cost, measured as `weftline bench` measures.
+
+Each point runs in a process of its own, one at a time, in rounds, so that a noisy minute of the machine hits
+all alike. A run that other processes disturbed is repeated, to twice as many runs at the most; the median of
+the least disturbed counts. What was measured is kept under the hash of the resolved scenario
+and of the native module: a stopped experiment goes on where it was, and a new build is measured anew.
+
+A claim of kind "cost" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
+itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.
+Two metrics compare by themselves: `growth` is the memory from `against_at` to `at` over the distance between
+them, `differences` counts the places, or with `at` looks at one, at which `line` and `against` have not the
+same fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weftline import _native, quantities, runs, scenarios
+from weftline.cli import bench
+from weftline.errors import InputError, RunFailed, nearest
+from weftline.reproduce import claims
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+
+if TYPE_CHECKING:
+    from weftline.reproduce.reproduction import Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One place of one line: a scenario and a number of threads."""
+
+    line: str
+    place: str
+    """Name of the variant along x, a number."""
+    threads: int
+    """How many are asked for."""
+    scenario: Path
+    settings: tuple[tuple[str, str], ...]
+    file: Path
+    """Where its measurements are kept."""
+
+    @property
+    def x(self) -> float:
+        """Where it is drawn."""
+        return float(self.place.replace(" ", ""))
+
+
+@dataclass(kw_only=True)
+class Panel:
+    """A figure for one choice of its panels' axes: points, and what was measured of each."""
+
+    figure: FigureDefinition
+    choice: Choice
+    points: list[Point]
+    measured: dict[Point, dict] = field(default_factory=dict)
+    """`bench.summary` of the runs of a point; a point that failed is not there."""
+
+    def at(self, line: str, place: str) -> dict | None:
+        """Return what was measured at a place of a line."""
+        found = (p for p in self.measured if (p.line, p.place) == (line, place))
+        return next((self.measured[point] for point in found), None)
+
+    @property
+    def places(self) -> list[str]:
+        """The places along x, in order."""
+        return list(dict.fromkeys(point.place for point in self.points))
+
+    @property
+    def lines(self) -> list[str]:
+        """The labels of the lines, in order."""
+        return list(dict.fromkeys(point.line for point in self.points))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostMetric:
+    """One number of a point."""
+
+    title: str
+    read: Callable[[Mapping], float | None]
+    text: Callable[[float | None], str]
+    scale: float = 1
+    """Axes show the value times this."""
+    log: bool = False
+    """Whether its axis is logarithmic."""
+
+
+def _per_hop(clock: str) -> Callable[[Mapping], float]:
+    return lambda found: 1e9 * found["median"][f"{clock}_seconds"] / found["packet_hops"]
+
+
+def _clock(found: Mapping) -> str:
+    return "cpu" if found["threads"] == 1 else "wall"
+
+
+def _median(key: str) -> Callable[[Mapping], float | None]:
+    return lambda found: found["median"].get(key)
+
+
+METRICS: dict[str, CostMetric] = {
+    "time": CostMetric(
+        title="ns per packet-hop",
+        read=lambda found: _per_hop(_clock(found))(found),
+        text=quantities.digits,
+    ),
+    "cpu_time": CostMetric(title="CPU ns per packet-hop", read=_per_hop("cpu"), text=quantities.digits),
+    "wall_time": CostMetric(title="wall ns per packet-hop", read=_per_hop("wall"), text=quantities.digits),
+    "events": CostMetric(
+        title="events per packet-hop",
+        read=lambda found: found["events"] / found["packet_hops"],
+        text=quantities.digits,
+    ),
+    "setup": CostMetric(title="set-up (s)", read=_median("setup_seconds"), text=quantities.digits, log=True),
+    "memory": CostMetric(
+        title="peak memory (MB)",
+        read=_median("peak_memory_bytes"),
+        text=quantities.bytes_text,
+        scale=1e-6,
+        log=True,
+    ),
+}
+"""`time` is CPU time with one thread, wall time with several."""
+
+
+def plan(
+    experiment: Experiment, size: Size, out: Path, only: Mapping[str, Sequence[str]] | None = None
+) -> list[Panel]:
+    """Return every panel of every figure with its points; all scenarios are checked before the first run.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    """
+    _check_metrics(experiment)
+    source = scenarios.load(experiment.scenario)
+    panels = []
+    for figure in experiment.figures:
+        for choice in experiment.panels(figure, full=size.full):
+            points = [
+                _point(experiment, size, figure, chosen, source, out)
+                for line in experiment.variants(figure, figure.lines, full=size.full)
+                for place in experiment.variants(figure, figure.along, full=size.full)
+                if _wanted(chosen := (*choice, (figure.lines, line), (figure.along, place)), only or {})
+            ]
+            if points:
+                panels.append(Panel(figure=figure, choice=choice, points=points))
+    return panels
+
+
+def _wanted(chosen: Choice, only: Mapping[str, Sequence[str]]) -> bool:
+    here = dict(chosen)
+    return all(here.get(axis) in wanted for axis, wanted in only.items())
+
+
+def _point(
+    experiment: Experiment,
+    size: Size,
+    figure: FigureDefinition,
+    chosen: Choice,
+    source: scenarios.Scenario,
+    out: Path,
+) -> Point:
+    here = dict(chosen)
+    line, place = here[figure.lines], here[figure.along]
+    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full), "seed": size.seeds[0]}
+    settings = tuple(scenarios.settings(changes))
+    threads = experiment.axes[figure.lines][line].get("threads", 1)
+    name = f"{_hash(runs.resolve(source, list(settings), seed=None))}-{threads}.json"
+    return Point(
+        line=line,
+        place=place,
+        threads=threads,
+        scenario=experiment.scenario,
+        settings=settings,
+        file=out / "points" / name,
+    )
+
+
+def _check_metrics(experiment: Experiment) -> None:
+    """Refuse names of metrics that there are not, before anything runs."""
+    drawn = [name for figure in experiment.figures for name in figure.options.get("metrics", [])]
+    for name in drawn:
+        _known(name, list(METRICS))
+    for claim in experiment.claims:
+        _known(claim.get("metric", ""), [*METRICS, "growth", "differences"])
+
+
+def _known(name: str, names: list[str]) -> None:
+    if name not in names:
+        raise InputError(f'unknown metric "{name}": {nearest(name, names)}known: {", ".join(names)}')
+
+
+def _hash(resolved: str) -> str:
+    return hashlib.sha256(f"{_build()}\n{resolved}".encode()).hexdigest()[:12]
+
+
+@cache
+def _build() -> str:
+    """What names the native module that is measured: its bytes."""
+    file = getattr(_native, "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else _native.version()
+
+
+def measure(points: Sequence[Point], repeats: int, *, show: Callable[[str], None]) -> dict[Point, str]:
+    """Run every point until it has `repeats` good runs, round by round; return those that failed, and why."""
+    failed: dict[Point, str] = {}
+    for number in range(1, 2 * repeats + 1):
+        for place, point in enumerate(points, 1):
+            known = _kept(point.file)
+            good = sum(waited(run) <= UNDISTURBED for run in known)
+            if len(known) >= number or good >= repeats or point in failed:
+                continue
+            show(f"round {number}, point {place} of {len(points)}: {point.line}, {point.place}")
+            try:
+                found = bench.in_own_process(str(point.scenario), point.threads, point.settings)
+            except RunFailed as error:
+                failed[point] = str(error)
+                continue
+            _keep(point.file, [*known, found])
+    return failed
+
+
+UNDISTURBED = 1.1
+"""What `waited` is at most when a run had its cores for itself."""
+
+
+def waited(run: Mapping) -> float:
+    """Return wall time times threads over CPU time: 1 where no thread waited for anything."""
+    return run["wall_seconds"] * run["threads"] / run["cpu_seconds"] if run["cpu_seconds"] > 0 else 1.0
+
+
+def _kept(file: Path) -> list[dict]:
+    """Return the runs that a file holds; none where it is not there or was cut short."""
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        return found["runs"] if isinstance(found["runs"], list) else []
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def _keep(file: Path, found: Sequence[dict]) -> None:
+    """Write the runs of a point, at once or not at all."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps({"runs": found}, indent=1) + "\n", "utf-8")
+        part.replace(file)
+    except OSError as error:
+        raise InputError(
+            f"{file}: cannot be written: {error.strerror or error}; choose another --out"
+        ) from None
+
+
+def summaries(points: Sequence[Point], repeats: int) -> dict[Point, dict]:
+    """Return the summary of every point that has runs."""
+    return {point: found for point in points if (found := summary(point, repeats)) is not None}
+
+
+def summary(point: Point, repeats: int) -> dict | None:
+    """Return the median and the range of the `repeats` runs that waited least; None where there is no run.
+
+    Raises
+    ------
+    RunFailed
+        If they differ in what they simulated.
+    """
+    found = _kept(point.file)
+    if not found:
+        return None
+    name = f"{point.line}, {point.place}"
+    bench.summary(name, "", found)
+    found = sorted(found, key=waited)[:repeats]
+    result = bench.summary(name, "", found)
+    result["waited"] = statistics.median(waited(run) for run in found)
+    before = [run["memory_before_bytes"] for run in found if run.get("memory_before_bytes") is not None]
+    result["memory_before_bytes"] = statistics.median(before) if before else None
+    return result
+
+
+def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
+    """Check a claim; None where not all that it is about is run at this size, or was asked for."""
+    wanted = claim.get("panel", {})
+    chosen = [
+        panel
+        for panel in panels
+        if panel.figure.name == claim["figure"] and wanted.items() <= dict(panel.choice).items()
+    ]
+    if not chosen:
+        return None
+    panel = chosen[0]
+    places = [claim[key] for key in ("at", "against_at") if key in claim]
+    lines = [claim[key] for key in ("line", "against") if key in claim]
+    if not (set(places) <= set(panel.places) and set(lines) <= set(panel.lines)):
+        return None
+    if claim["metric"] == "differences":
+        return claims.verdict(claim, _differences(claim, panel), quantities.count_text)
+    return claims.verdict(claim, *_value(claim, panel))
+
+
+def _value(claim: dict, panel: Panel) -> tuple[float | None, Callable]:
+    """The number of a claim and how it is written."""
+    line, name = claim["line"], claim["metric"]
+    at = claim.get("at") or panel.places[-1]
+    mine = panel.at(line, at)
+    compared = "against" in claim or "against_at" in claim
+    other_at = claim.get("against_at", at)
+    other = panel.at(claim.get("against", line), other_at) if compared else None
+    if name == "growth":
+        memory = METRICS["memory"].read
+        distance = float(at.replace(" ", "")) - float(other_at.replace(" ", ""))
+        known = mine and other and memory(mine) is not None and memory(other) is not None and distance
+        return (memory(mine) - memory(other)) / distance if known else None, quantities.bytes_text
+    metric = METRICS[name]
+    value = metric.read(mine) if mine else None
+    if not compared:
+        return value, metric.text
+    reference = metric.read(other) if other else None
+    return (value / reference if value is not None and reference else None), quantities.digits
+
+
+def _differences(claim: dict, panel: Panel) -> float | None:
+    """At how many places two lines have not the same results; None where one was not measured."""
+    pairs = [
+        (panel.at(claim["line"], place), panel.at(claim["against"], place))
+        for place in ([claim["at"]] if "at" in claim else panel.places)
+    ]
+    if any(mine is None or other is None for mine, other in pairs):
+        return None
+    return sum(mine["fingerprint"] != other["fingerprint"] for mine, other in pairs)

@@ -1,0 +1,239 @@
+"""What an experiment shows: each of its figures as sections of the page and as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weftline import quantities
+from weftline.figures import of_goodput, specs
+from weftline.figures.specs import Published
+from weftline.measures import comparison
+from weftline.measures.lines import PERCENTILES, Line, at_share
+from weftline.measures.metrics import metric
+from weftline.report import of_runs
+from weftline.report.page import Section
+from weftline.reproduce import matrix, trends
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.terminal import Table
+
+SHOWN_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+"""Shares of flows, in order of size, at which the terminal prints a curve."""
+
+
+@dataclass(kw_only=True)
+class Panel:
+    """One panel of a figure with what was measured and what was published."""
+
+    figure: FigureDefinition
+    choice: Choice
+    lines: list[Line]
+    published: list[dict]
+    title: str
+
+
+def panel(experiment: Experiment, figure: FigureDefinition, choice: Choice, lines: list[Line]) -> Panel:
+    """Return a panel, with the published entries that belong to it."""
+    chosen = dict(choice)
+    entries = [
+        entry
+        for entry in experiment.published(figure)
+        if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
+    ]
+    varied = [v for axis, v in choice if len(experiment.variants(figure, axis)) > 1]
+    return Panel(figure=figure, choice=choice, lines=lines, published=entries, title=", ".join(varied))
+
+
+def sections(panels: Sequence[Panel]) -> list[Section]:
+    """Return the page's sections for the panels of one figure."""
+    definition = panels[0].figure
+    if definition.kind == "comparison":
+        return [section for p in panels for section in of_runs.comparison_sections(p.lines)]
+    drawn = []
+    for p in panels:
+        # Long flows that no run lets finish have no slowdown, but all else that can be measured.
+        if definition.kind != "slowdown" or any(line.has_flows for line in p.lines):
+            found = _DRAW[definition.kind](p, p.title or definition.title)
+            found = found if isinstance(found, list) else [found]
+            drawn += [figure for figure in found if figure.spec["data"]["values"]]
+    text = definition.options.get("caption", "")
+    if definition.kind == "slowdown":
+        text = f"{text}\n\n{comparison.ideal_text([line for p in panels for line in p.lines])}"
+    return [Section(title=definition.title, text=text, figures=drawn)]
+
+
+def tables(panels: Sequence[Panel]) -> list[Table]:
+    """Return what the terminal prints of one figure."""
+    definition = panels[0].figure
+    found = []
+    for p in panels:
+        title = " – ".join(part for part in (definition.title, p.title) if part)
+        if definition.kind == "slowdown":
+            found.append(_slowdown_table(p, title, only_p95=len(panels) > 2))
+        elif definition.kind == "comparison":
+            found.append(comparison.table(p.lines, title=title))
+        elif definition.kind == "queue-cdf":
+            found.append(_queue_table(p, title))
+        elif definition.kind == "bars":
+            found.append(_bars_table(p, title))
+        elif definition.kind == "trend":
+            found.append(trends.table(p, title))
+        elif definition.kind == "cdf":
+            found.append(of_goodput.cdf_table(p, title))
+        elif definition.kind == "groups":
+            found.append(of_goodput.groups_table(p, title))
+        elif definition.kind == "matrix":
+            found.append(matrix.table(p, title))
+    return found
+
+
+def _draw_slowdown(p: Panel, title: str) -> specs.Figure:
+    labels = {line.label for line in p.lines}
+    curves = [
+        Published(label=e["line"], percentile=e["percentile"], points=_shares(e["values"]))
+        for e in p.published
+        if e["line"] in labels
+    ]
+    percentiles = p.figure.options.get("percentiles", PERCENTILES)
+    finished = [line for line in p.lines if line.has_flows]
+    over = p.figure.options.get("over", "")
+    return specs.slowdown(title, finished, percentiles=percentiles, published=curves, over=over)
+
+
+def _draw_queues(p: Panel, title: str) -> specs.Figure:
+    return specs.queue_cdf(title, p.lines, published={e["line"]: e["kilobytes"] for e in p.published})
+
+
+def _bar_metrics(p: Panel) -> list[str]:
+    """Return the metrics of a figure of bars: `metric`, or several as `metrics`."""
+    options = p.figure.options
+    return options["metrics"] if "metrics" in options else [options["metric"]]
+
+
+def _published_bars(p: Panel, name: str) -> dict[str, float]:
+    """Return the published values of one metric by line; an entry without `metric` is of the only one."""
+    return {e["line"]: e["value"] for e in p.published if e.get("metric", name) == name}
+
+
+def _draw_bars(p: Panel, title: str) -> list[specs.Figure]:
+    return [
+        specs.bars(title, p.lines, metric_name=name, published=_published_bars(p, name))
+        for name in _bar_metrics(p)
+    ]
+
+
+def _draw_over_time(p: Panel, title: str) -> specs.Figure:
+    options = p.figure.options
+    return specs.over_time(
+        title,
+        p.lines,
+        metric_name=options["metric"],
+        axis=options.get("axis", options["metric"]),
+        scale=options.get("scale", 1.0),
+        combine=options.get("combine", "sum"),
+        entities=options.get("entities", ""),
+        log=options.get("log", False),
+    )
+
+
+_DRAW = {
+    "slowdown": _draw_slowdown,
+    "queue-cdf": _draw_queues,
+    "bars": _draw_bars,
+    "over-time": _draw_over_time,
+    "trend": trends.draw,
+    "cdf": of_goodput.draw_cdf,
+    "groups": of_goodput.draw_groups,
+    "matrix": matrix.draw,
+}
+
+
+def _shares(values: Sequence[float]) -> list[tuple[float, float]]:
+    return [((i + 1) / len(values), value) for i, value in enumerate(values)]
+
+
+def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
+    """Measured / published at a few shares of flows, and the mean ratio over all bins."""
+    wanted = p.figure.options.get("percentiles", PERCENTILES)
+    percentiles = ["p95"] if only_p95 and "p95" in wanted else list(wanted)
+    finished = [line for line in p.lines if line.has_flows]
+    bins = min((line.bins for line in finished), default=10)
+    said = {(e["line"], e["percentile"]): e["values"] for e in p.published}
+    columns = [*(f"{share:.0%} of flows" for share in SHOWN_SHARES)]
+    if finished:
+        sizes = finished[0].curve(bins)
+        columns = [
+            f"≤ {quantities.bytes_text(at_share(sizes, share)['size_bytes'])}" for share in SHOWN_SHARES
+        ]
+    rows = []
+    for line in finished:
+        curve = line.curve(bins)
+        for number, percentile in enumerate(percentiles):
+            values = said.get((line.label, percentile))
+            cells = []
+            for share in SHOWN_SHARES:
+                ours = at_share(curve, share)[percentile]
+                text = ours.text(quantities.digits) if ours else "–"
+                cells.append(
+                    f"{text} / {quantities.digits(values[_index(share, len(values))])}" if values else text
+                )
+            ratio = _mean_ratio(curve, percentile, values)
+            cells += [quantities.digits(ratio)] if said else []
+            rows.append([line.label if number == 0 else "", percentile, *cells])
+    note = "measured / published; the ratio is the geometric mean over the bins." if said else ""
+    if only_p95 and len(wanted) > 1:
+        note = f"{note} The other percentiles are on the page.".strip()
+    return Table(
+        ["FCT slowdown", "", *columns, *(["ratio"] if said else [])], rows, title=title, note=note, left=2
+    )
+
+
+def _index(share: float, bins: int) -> int:
+    return max(0, min(bins - 1, round(share * bins) - 1))
+
+
+def _mean_ratio(curve: Sequence[dict], percentile: str, published: Sequence[float] | None) -> float | None:
+    if not published or not curve:
+        return None
+    pairs = [(p[percentile].value, published[_index(p["share"], len(published))]) for p in curve]
+    return math.exp(math.fsum(math.log(ours / theirs) for ours, theirs in pairs) / len(pairs))
+
+
+def _queue_table(p: Panel, title: str) -> Table:
+    said = {e["line"]: e["kilobytes"] for e in p.published}
+    names = (("p50", "50"), ("p95", "95"), ("p99", "99"), ("p999", None), ("max", None))
+    rows = []
+    for line in p.lines:
+        if not line.runs[0].queues:
+            continue
+        cells = [line.label]
+        for ours, theirs in names:
+            text = quantities.bytes_text(line.runs[0].queues["percentiles"].get(ours))
+            published = said.get(line.label, {}).get(theirs) if theirs else None
+            cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
+        rows.append(cells)
+    note = "measured / published" if said else ""
+    return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
+
+
+def _bars_table(p: Panel, title: str) -> Table:
+    names = _bar_metrics(p)
+    if len(names) > 1:
+        rows = [[line.label, *(_with_published(p, line, name) for name in names)] for line in p.lines]
+        note = "measured / published" if p.published else ""
+        return Table(["", *(metric(name).title for name in names)], rows, title=title, note=note)
+    (name,) = names
+    write = metric(name).text
+    said = _published_bars(p, name)
+    rows = [
+        [line.label, line.metric_text(name), *([write(said.get(line.label))] if said else [])]
+        for line in p.lines
+    ]
+    return Table([metric(name).title, "measured", *(["published"] if said else [])], rows, title=title)
+
+
+def _with_published(p: Panel, line: Line, name: str) -> str:
+    said = _published_bars(p, name).get(line.label)
+    text = line.metric_text(name)
+    return text if said is None else f"{text} / {metric(name).text(said)}"

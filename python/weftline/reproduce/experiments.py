@@ -1,0 +1,390 @@
+"""Experiments: a published table or figure as data, a folder with `experiment.toml` and a scenario to vary.
+
+    title, source, text     what it is
+    scenario                the scenario file beside it
+    folder                  where results go below out/ (default experiments/NAME)
+    [small], [full]         says, duration, hosts, seeds, set: the two sizes
+    duration_keys           the keys that --duration sets
+    [hosts]                 number of hosts = { settings }: what --hosts can choose
+    [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
+                            full = settings on top with --full, size = "full": then only (or when asked for by
+                            name), size = "asked": only when asked for by name, threads,
+                            with = { variant of another axis = settings on top where both are chosen } }]
+    [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
+                            published = its key in published.json, seeds = [instead of those of the size],
+                            and the options of its kind;
+                            kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
+                            named by numbers; what else they take is in `trends` and `trials`; of kind
+                            "matrix" it is the axis of the columns; "cdf", "groups": see `flow_figures`
+    [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims` and
+                            `agreement`
+    repeats                 of an experiment whose figures are all of kind "cost": runs of each point
+
+A folder is looked for in the directories of the environment variable WEFTLINE_EXPERIMENTS and in the package,
+where a checkout has a link to its root's experiments/.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline import scenarios
+from weftline.errors import InputError, nearest
+from weftline.measures import metrics
+from weftline.reproduce import trends
+
+KINDS = ("comparison", "slowdown", "queue-cdf", "bars", "over-time", "trend", "cost", "trials")
+KINDS += ("cdf", "groups", "matrix")
+ALONG = ("trend", "cost", "trials", "matrix")
+"""Kinds of figures with an axis of x, or of columns."""
+_KEYS = {
+    "experiment": "title source text scenario folder small full duration_keys hosts axis figure claim"
+    " repeats",
+    "size": "says duration hosts seeds set",
+    "axis": "name variants",
+    "variant": "name set full size threads with",
+    "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
+    " scale combine entities group log sizes over against seeds",
+    "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
+    " published within outside groups apart seconds interval",
+}
+
+Choice = tuple[tuple[str, str], ...]
+"""One variant of each axis that matters: ((axis, variant), ...)."""
+
+Asked = Mapping[str, Sequence[str]]
+"""Variants that the user asked for by name, by axis."""
+
+
+@dataclass(kw_only=True)
+class FigureDefinition:
+    """One figure: a panel for each combination of `panels`, a line for each variant of `lines`."""
+
+    name: str
+    title: str
+    kind: str
+    panels: list[str] = field(default_factory=list)
+    lines: str
+    along: str = ""
+    """The axis of x, of a figure of kind "cost", "trend" or "trials"."""
+    only: dict[str, list[str]] = field(default_factory=dict)
+    set: dict = field(default_factory=dict)
+    published: str = ""
+    seeds: list[int] = field(default_factory=list)
+    """Instead of those of the size."""
+    options: dict = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """An experiment as its folder says it."""
+
+    name: str
+    folder: Path
+    title: str
+    source: str
+    text: str
+    scenario: Path
+    out: str
+    sizes: dict[str, dict]
+    duration_keys: list[str]
+    hosts: dict[str, dict]
+    axes: dict[str, dict[str, dict]]
+    """Variants by axis and name, as the file has them: `set`, `full`, `size`, `threads`."""
+    figures: list[FigureDefinition]
+    claims: list[dict]
+    repeats: int
+
+    @property
+    def measures_cost(self) -> bool:
+        """Whether it is what runs cost that counts, not what they find."""
+        return any(figure.kind == "cost" for figure in self.figures)
+
+    @property
+    def tries(self) -> bool:
+        """Whether its points are tried many times, with or without a run of a fabric."""
+        return any(figure.kind == "trials" for figure in self.figures)
+
+    def named(self, figure: FigureDefinition, axis: str) -> list[str]:
+        """Return the variants of an axis that a figure can show, at whatever size."""
+        return figure.only.get(axis) or list(self.axes[axis])
+
+    def variants(
+        self, figure: FigureDefinition, axis: str, *, full: bool = True, asked: Asked | None = None
+    ) -> list[str]:
+        """Return the variants of an axis that a figure shows, at the full size or at the small one.
+
+        Those that are asked for by name are shown at either.
+        """
+        by_name = (asked or {}).get(axis, ())
+        sizes = ("small", "full") if full else ("small",)
+        return [
+            name
+            for name in self.named(figure, axis)
+            if name in by_name or self.axes[axis][name].get("size", "small") in sizes
+        ]
+
+    def panels(
+        self, figure: FigureDefinition, *, full: bool = True, asked: Asked | None = None
+    ) -> list[Choice]:
+        """Return the choices of all axes but those of lines and x, one for each panel."""
+        others = (figure.lines, figure.along, *figure.panels)
+        axes = [*figure.panels, *(axis for axis in figure.only if axis not in others)]
+        found = [
+            [(axis, variant) for variant in self.variants(figure, axis, full=full, asked=asked)]
+            for axis in axes
+        ]
+        return list(itertools.product(*found))
+
+    def points(
+        self, figure: FigureDefinition, *, full: bool = True, asked: Asked | None = None
+    ) -> list[tuple[str, str]]:
+        """Return line and place on the axis of x ("" without one) of each point of a panel."""
+        lines = self.variants(figure, figure.lines, full=full, asked=asked)
+        places = self.variants(figure, figure.along, full=full, asked=asked) if figure.along else [""]
+        return list(itertools.product(lines, places))
+
+    def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict:
+        """Return the settings that a choice stands for, later axes over earlier ones."""
+        found = dict(figure.set)
+        for axis, variant in choice:
+            found.update(self.axes[axis][variant].get("set", {}))
+            found.update(self.axes[axis][variant].get("full", {}) if full else {})
+        chosen = {variant for _, variant in choice}
+        for axis, variant in choice:
+            for other, settings in self.axes[axis][variant].get("with", {}).items():
+                found.update(settings if other in chosen else {})
+        return found
+
+    def published(self, figure: FigureDefinition) -> list[dict]:
+        """Return the published curves of a figure: entries with `line`, often `panel`, and their values."""
+        return self.published_values(figure.published) if figure.published else []
+
+    def published_values(self, key: str) -> list[dict]:
+        """Return what published.json has under a key.
+
+        Raises
+        ------
+        InputError
+            If it has no such key, or cannot be read.
+        """
+        path = self.folder / "published.json"
+        try:
+            return json.loads(path.read_text("utf-8"))[key]
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{path}: no published values {key!r}: {error}") from None
+
+
+def directories() -> list[Path]:
+    """Return the directories in which experiments are looked for, in order, those that exist."""
+    listed = [Path(p) for p in os.environ.get("WEFTLINE_EXPERIMENTS", "").split(os.pathsep) if p]
+    root = Path(__file__).resolve().parents[1]
+    listed += [root / "experiments", root.parent.parent / "experiments"]
+    return [path for path in listed if path.is_dir()]
+
+
+def names() -> dict[str, Path]:
+    """Return every experiment's folder by its name."""
+    found: dict[str, Path] = {}
+    for directory in directories():
+        for path in sorted(directory.iterdir()):
+            if (path / "experiment.toml").is_file():
+                found.setdefault(path.name, path)
+    return dict(sorted(found.items()))
+
+
+def titles() -> list[tuple[str, str]]:
+    """Return name and title of every experiment."""
+    return [(name, str(_parsed(path / "experiment.toml").get("title", ""))) for name, path in names().items()]
+
+
+def load(name: str) -> Experiment:
+    """Return an experiment by its name, or by the path of its folder.
+
+    Raises
+    ------
+    InputError
+        If there is none, or its file is not as it should be.
+    """
+    known = names()
+    folder = known.get(name) or (Path(name) if (Path(name) / "experiment.toml").is_file() else None)
+    if folder is None:
+        hint = nearest(name, list(known))
+        raise InputError(f'unknown experiment "{name}": {hint}known: {", ".join(known) or "none was found"}')
+    path = folder / "experiment.toml"
+    data = _parsed(path)
+    _check_keys(data, "experiment", path)
+    try:
+        experiment = _read(folder.resolve().name, folder, data, path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: a key is missing or of the wrong type: {error}") from None
+    _check_references(experiment, path)
+    return experiment
+
+
+def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
+    for kind in ("axis", "figure", "claim"):
+        for entry in data.get(kind, []):
+            _check_keys(entry, kind, path)
+    for size in ("small", "full"):
+        _check_keys(data.get(size, {}), "size", path)
+    plain = {"name", "title", "kind", "panels", "lines", "only", "published", "set", "along", "seeds"}
+    return Experiment(
+        name=name,
+        folder=folder,
+        title=data["title"],
+        source=data.get("source", ""),
+        text=data.get("text", "").strip(),
+        scenario=folder / data["scenario"] if "scenario" in data else _maybe_scenario(data, folder),
+        out=data.get("folder", f"experiments/{name}"),
+        sizes={size: data.get(size, {}) for size in ("small", "full")},
+        duration_keys=list(data.get("duration_keys", [])),
+        hosts=data.get("hosts", {}),
+        axes={axis["name"]: _variants(axis, path) for axis in data.get("axis", [])},
+        figures=[
+            FigureDefinition(
+                **{key: entry[key] for key in plain if key in entry},
+                options={key: value for key, value in entry.items() if key not in plain},
+            )
+            for entry in data["figure"]
+        ],
+        claims=list(data.get("claim", [])),
+        repeats=data.get("repeats", 3),
+    )
+
+
+def _maybe_scenario(data: dict, folder: Path) -> Path:
+    """Where the scenario would be of an experiment that may have none."""
+    if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
+        raise KeyError("scenario")
+    return folder / "scenario.toml"
+
+
+def _variants(axis: dict, path: Path) -> dict[str, dict]:
+    for variant in axis["variants"]:
+        _check_keys(variant, "variant", path)
+        if variant.get("size", "full") not in ("full", "asked"):
+            raise InputError(
+                f'{path}: {variant["name"]}: size: expected "full" or "asked", found "{variant["size"]}"'
+            )
+    return {str(variant["name"]): variant for variant in axis["variants"]}
+
+
+def _parsed(path: Path) -> dict:
+    try:
+        return tomllib.loads(scenarios.read_text(path, "an experiment"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _check_keys(table: dict, kind: str, path: Path) -> None:
+    for key in table:
+        known = sorted(_KEYS[kind].split())
+        if key not in known:
+            raise InputError(
+                f'{path}: unknown key "{key}" of {kind}: {nearest(key, known)}known: {", ".join(known)}'
+            )
+
+
+def _check_references(experiment: Experiment, path: Path) -> None:
+    def known(what: str, name: str, names: list[str]) -> None:
+        if name not in names:
+            raise InputError(
+                f'{path}: unknown {what} "{name}": {nearest(name, names)}known: {", ".join(names)}'
+            )
+
+    figures = {figure.name: figure for figure in experiment.figures}
+    for figure in experiment.figures:
+        known("kind of figure", figure.kind, list(KINDS))
+        along = [figure.along] if figure.along or figure.kind in ALONG else []
+        for axis in [figure.lines, *along, *figure.panels, *figure.only]:
+            known("axis", axis, list(experiment.axes))
+        for axis, variants in figure.only.items():
+            for variant in variants:
+                known(f"variant of {axis}", variant, list(experiment.axes[axis]))
+        if figure.kind == "slowdown" and "over" in figure.options:
+            known("line", figure.options["over"], experiment.named(figure, figure.lines))
+        if figure.kind == "bars":
+            _check_bars(figure, path)
+        if figure.kind == "trend":
+            if "against" in figure.options:
+                known("line", figure.options["against"], experiment.variants(figure, figure.lines))
+            trends.check(figure, experiment.named(figure, figure.along), path)
+        if figure.kind == "matrix":
+            metrics.metric(str(figure.options.get("metric", "")))
+    _check_cost(experiment, path)
+    _check_trials(experiment, path)
+    for claim in experiment.claims:
+        known("figure", claim.get("figure", ""), list(figures))
+        figure = figures[claim["figure"]]
+        against = claim.get("against", [])
+        for line in [claim.get("line", ""), *([against] if isinstance(against, str) else against)]:
+            known("line", line, experiment.named(figure, figure.lines))
+        for place in (claim[key] for key in ("at", "against_at") if key in claim):
+            known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
+        for axis, variant in claim.get("panel", {}).items():
+            known("axis", axis, list(experiment.axes))
+            known(f"variant of {axis}", variant, experiment.named(figure, axis))
+        for bound in claim.get("within", []):
+            known("figure", bound.get("figure", ""), list(figures))
+
+
+def _check_bars(figure: FigureDefinition, path: Path) -> None:
+    """What a figure of bars draws: `metric`, or several as `metrics`."""
+    wanted = figure.options.get(
+        "metrics", [figure.options[key] for key in ("metric",) if key in figure.options]
+    )
+    if (
+        not isinstance(wanted, list)
+        or not wanted
+        or ("metric" in figure.options and "metrics" in figure.options)
+    ):
+        raise InputError(f'{path}: figure "{figure.name}": expected a metric, or a list of metrics')
+    for name in wanted:
+        metrics.metric(str(name))
+
+
+def _check_cost(experiment: Experiment, path: Path) -> None:
+    """What is asked of figures of kind "cost": no others beside them, and numbers along them."""
+    if not experiment.measures_cost:
+        return
+    if not isinstance(experiment.repeats, int) or not 1 <= experiment.repeats <= 1000:
+        raise InputError(f"{path}: repeats: expected a number from 1 to 1000, found {experiment.repeats!r}")
+    for figure in experiment.figures:
+        if figure.kind != "cost":
+            raise InputError(
+                f'{path}: figure "{figure.name}": one of kind "cost" stands beside its like alone'
+            )
+        for variant in experiment.variants(figure, figure.along):
+            if not variant.replace(" ", "").isdecimal():
+                raise InputError(
+                    f'{path}: axis {figure.along}: expected a number such as "1 024", found "{variant}"'
+                )
+        for variant in experiment.variants(figure, figure.lines):
+            threads = experiment.axes[figure.lines][variant].get("threads", 1)
+            if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
+                raise InputError(
+                    f"{path}: axis {figure.lines}: {variant}: threads: expected 1 to 65535, found {threads!r}"
+                )
+
+
+def _check_trials(experiment: Experiment, path: Path) -> None:
+    """What is asked of figures of kind "trials": no others beside them, and numbers along them."""
+    if not experiment.tries:
+        return
+    for figure in experiment.figures:
+        if figure.kind != "trials":
+            raise InputError(
+                f'{path}: figure "{figure.name}": one of kind "trials" stands beside its like alone'
+            )
+        for variant in experiment.variants(figure, figure.along):
+            if not variant.replace(" ", "").isdecimal():
+                raise InputError(
+                    f'{path}: axis {figure.along}: expected a number such as "59", found "{variant}"'
+                )

@@ -1,0 +1,97 @@
+"""What `weftline reproduce` ends with, whatever was run: tables or JSON, what failed, the page."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline import _native
+from weftline.report import page
+from weftline.report.page import Section
+from weftline.reproduce import claims
+from weftline.reproduce.choices import Size
+from weftline.reproduce.experiments import Experiment
+from weftline.terminal import Table
+
+SENTENCES = "Each line is a sentence of the source as a bound on a number of a figure below."
+
+
+@dataclass(kw_only=True)
+class Findings:
+    """What an experiment came to."""
+
+    experiment: Experiment
+    size: Size
+    verdicts: Sequence[claims.Verdict]
+    tables: Sequence[Table]
+    """Of the terminal."""
+    sections: Sequence[Section]
+    """Of the page, below the claims."""
+    points: Sequence | Mapping
+    """For programs."""
+    failed: Mapping[str, str]
+    """Why, by name of the point."""
+    about: Sequence[tuple[str, str]]
+    """Rows of the page's table about itself, beside source and size."""
+    lead: page.Lead | None = None
+    """The question and its answer, ahead of the page."""
+    more: Mapping = field(default_factory=dict)
+    """What else programs are told."""
+    note: str = SENTENCES
+    """What claims are here."""
+
+
+def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
+    """Show everything and write the page; return the exit status."""
+    if options.json:
+        print(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+    elif not options.quiet:
+        for table in all_tables(found):
+            print()
+            print(table.text())
+    for name, why in found.failed.items():
+        print(f"failed: {name}: {why}", file=sys.stderr)
+    written = write_page(found, path)
+    if not (options.quiet or options.json):
+        print(f"page: {written}")
+    return 1 if found.failed else 0
+
+
+def all_tables(found: Findings) -> list[Table]:
+    """Return the tables of the terminal: of the figures, of claims place by place, of the claims."""
+    details = [verdict.detail for verdict in found.verdicts if verdict.detail]
+    return [*found.tables, *details, *([claims.table(found.verdicts)] if found.verdicts else [])]
+
+
+def as_json(found: Findings) -> dict:
+    """Return everything for programs."""
+    return {
+        "experiment": found.experiment.name,
+        "size": found.size.says,
+        "full": found.size.full,
+        "weftline": _native.version(),
+        "date": f"{datetime.date.today():%Y-%m-%d}",
+        **found.more,
+        "points": found.points,
+        "claims": [claims.as_json(verdict) for verdict in found.verdicts],
+        "failed": dict(found.failed),
+    }
+
+
+def write_page(found: Findings, path: Path) -> Path:
+    """Write the page and return its path."""
+    sections = [Section(text=found.experiment.text)]
+    if found.verdicts:
+        sections.append(Section(title="Claims", text=found.note, tables=[claims.table(found.verdicts)]))
+    details = [verdict.detail for verdict in found.verdicts if verdict.detail]
+    if details:
+        sections.append(Section(title="Agreement, place by place", tables=details))
+    title, size = found.experiment.title, found.size.says
+    about = [("source", found.experiment.source), ("size", size), *found.about]
+    sections += found.sections
+    return page.write(path, title=title, subtitle=size, about=about, sections=sections, lead=found.lead)

@@ -1,0 +1,257 @@
+"""`weftline reproduce`: runs the points of an experiment, shows them beside the published numbers, checks
+the claims.
+
+Points are kept in a result store (see `store`), so a stopped experiment goes on where it was, and two figures
+that share a point run it once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weftline import runs, scenarios
+from weftline.errors import InputError, RunFailed
+from weftline.measures.lines import Line
+from weftline.report import of_runs, page, words
+from weftline.reproduce import (
+    agreement,
+    claims,
+    exhibits,
+    experiments,
+    findings,
+    of_all,
+    of_cost,
+    of_trials,
+    trends,
+)
+from weftline.reproduce.choices import (
+    Size,
+    chosen_duration,
+    chosen_rows,
+    chosen_size,
+    chosen_variants,
+    parse_seeds,
+)
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.sweeps import executor, store
+from weftline.sweeps.store import Point
+from weftline.terminal import ProgressLine
+
+
+def command(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit status."""
+    if options.all:
+        return of_all.command(options)
+    of_all.refuse_its_options(options)
+    experiment = experiments.load(options.experiment)
+    size = chosen_size(
+        experiment,
+        full=options.full,
+        duration=chosen_duration(options.duration, options.seconds),
+        hosts=options.hosts,
+        seeds=parse_seeds(options.seeds) if options.seeds else None,
+    )
+    out = Path(options.out) if options.out else Path("out") / experiment.out
+    only = chosen_variants(experiment, options.only or [])
+    if options.rows:
+        only["row"] = chosen_rows(experiment, options.rows)
+    found = carry_out(experiment, size, out, only, options)
+    return 1 if found is None else findings.show(found, options, out / "report.html")
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Run what is not there yet of an experiment and return what it came to, None when interrupted.
+
+    Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
+    """
+    if experiment.measures_cost:
+        return of_cost.carry_out(experiment, size, out, only, options)
+    if experiment.tries:
+        return of_trials.carry_out(experiment, size, out, only, options)
+    plan = plan_points(experiment, size, out, only=only)
+    if not plan:
+        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
+    points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
+    quiet = options.quiet or options.json
+    if not quiet:
+        print(f"{experiment.title}\n{size.says}; {len(points)} runs")
+    failed = run_points(
+        points,
+        jobs=options.jobs or max(1, executor.cores() // max(1, options.threads)),
+        threads=options.threads,
+        line=ProgressLine(quiet=quiet),
+        name=experiment.name,
+        on=options.on,
+    )
+    if failed is None:
+        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
+        return None
+    panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
+    verdicts = check_claims(experiment, panels)
+    lost = {point.name: why for point, why in failed}
+    return findings_of(experiment, size, plan, panels, verdicts, lost)
+
+
+Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
+"""Figure, panel, label of the line and its points, one per seed."""
+
+
+def plan_points(
+    experiment: Experiment, size: Size, out: Path, *, only: Mapping[str, list[str]] | None = None
+) -> Plan:
+    """Return every line of every panel with its points; all scenarios are checked before the first run.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    """
+    only = only or {}
+    source = scenarios.load(experiment.scenario)
+    plan: Plan = []
+    for figure in experiment.figures:
+        for choice in experiment.panels(figure, full=size.full, asked=only):
+            for label, place in experiment.points(figure, full=size.full, asked=only):
+                along = ((figure.along, place),) if place else ()
+                full = (*choice, (figure.lines, label), *along)
+                here = dict(full)
+                if any(here.get(axis) not in wanted for axis, wanted in only.items()):
+                    continue
+                # The size comes first: what a variant says of itself stands above it.
+                changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
+                name = ", ".join(variant for _, variant in full)
+                points = [
+                    store.point(out, source, changes, seed, name=name, place=place)
+                    for seed in figure.seeds or size.seeds
+                ]
+                plan.append((figure, choice, label, points))
+    return plan
+
+
+def run_points(
+    points: Sequence[Point],
+    *,
+    jobs: int,
+    line: ProgressLine,
+    name: str,
+    threads: int = 1,
+    on: str = "local",
+) -> list[tuple[Point, str]] | None:
+    """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
+
+    With `on` ``"ray"`` it runs on the Ray cluster that there is, with all cores it has, or on one of `jobs`.
+
+    Returns
+    -------
+    list of (Point, str) or None
+        The points that failed and why; None when the user interrupted.
+
+    Raises
+    ------
+    RunFailed
+        If nothing could go on, as with a full disk.
+    """
+    if not points:
+        return []
+    kept = store.Store.create(points[0].folder.parent.parent)
+    how: dict[str, Any] = {"jobs": jobs, "threads": threads, "retry": True, "name": name}
+    show = partial(line.show, at_once=True)
+    if on == "ray":
+        from weftline.sweeps import ray_executor
+
+        # A task of Ray takes points for some seconds, so it must be known how long each takes.
+        left, _ = executor.waiting(points, kept, retry=True, touch=False)
+        costs = {point.key: executor.cost_of(point) for point in left}
+        outcome = ray_executor.run(points, kept, show=show, costs=costs, **how)
+    else:
+        outcome = executor.run(points, kept, show=show, **how)
+    line.clear()
+    if outcome.stopped:
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")
+    return None if outcome.interrupted else outcome.failed
+
+
+def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list[exhibits.Panel]]:
+    """Return the panels of each figure, with the runs that there are."""
+    panels: dict[str, dict[Choice, list[Line]]] = {}
+    definitions = {figure.name: figure for figure in experiment.figures}
+    for figure, choice, label, points in plan:
+        found = [runs.Run.open(point.folder) for point in points if point.folder not in lost]
+        lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
+        if found:
+            group, sizes = figure.options.get("group"), trends.sizes(figure.options)
+            lines.append(Line(label, found, group, place=points[0].place, sizes=sizes))
+    return [
+        [exhibits.panel(experiment, definitions[name], choice, lines) for choice, lines in found.items()]
+        for name, found in panels.items()
+    ]
+
+
+def check_claims(experiment: Experiment, panels: Sequence[Sequence[exhibits.Panel]]) -> list[claims.Verdict]:
+    """Check every claim whose panel was run."""
+    verdicts = []
+    for claim in experiment.claims:
+        wanted = claim.get("panel", {})
+        if claim.get("kind") in ("agreement", "order"):
+            fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
+            verdict = agreement.check(experiment, claim, fitting)
+            verdicts += [verdict] if verdict else []
+            continue
+        for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
+            chosen = dict(panel.choice)
+            if all(chosen.get(axis) == variant for axis, variant in wanted.items()):
+                against = claim.get("against", [])
+                needed = {claim["line"], *([against] if isinstance(against, str) else against)}
+                if needed <= {line.label for line in panel.lines}:
+                    verdicts.append(claims.check(claim, panel.lines, panel.published))
+                break
+    return verdicts
+
+
+def findings_of(
+    experiment: Experiment,
+    size: Size,
+    plan: Plan,
+    panels: Sequence[Sequence[exhibits.Panel]],
+    verdicts: Sequence[claims.Verdict],
+    failed: Mapping[str, str],
+) -> findings.Findings:
+    """Return what the runs came to."""
+    points = {
+        str(point.folder): {"figure": figure.name, "panel": dict(choice), "line": label, "seed": point.seed}
+        | ({figure.along: point.place} if point.place else {})
+        for figure, choice, label, found in plan
+        for point in found
+    }
+    named = {
+        run.out: (", ".join(part for part in (p.title, line.label, line.place) if part), run)
+        for found in panels
+        for p in found
+        for line in p.lines
+        for run in line.runs
+    }
+    compared = [p.lines for found in panels for p in found if p.figure.kind == "comparison"]
+    sections = [section for found in panels for section in exhibits.sections(found)]
+    lead = None
+    if len(compared) == 1:
+        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
+        sections.append(of_runs.rerun_section(compared[0]))
+    return findings.Findings(
+        experiment=experiment,
+        size=size,
+        verdicts=verdicts,
+        tables=[table for found in panels for table in exhibits.tables(found)],
+        sections=sections,
+        points=points,
+        failed=failed,
+        about=of_runs.about(list(named.values())),
+        lead=lead,
+    )

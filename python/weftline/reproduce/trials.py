@@ -1,0 +1,334 @@
+"""Trials: the points of an experiment that needs no run of a fabric, or looks at what one recorded: tried
+many times, or computed.
+
+The settings of figures and variants say what is tried; the number of a variant along x is the setting with
+the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`), `what = "latency"` (error
+of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows that a cache misses, see
+`flow_cache`), `what = "state"` (what a port must remember, see `switch_state`); `trials` is how often.
+Settings that begin with "scenario." are those of the experiment's scenario, which a latency experiment runs
+once for all points that share them.
+
+A point is kept under the hash of its settings, of the topology or the scenario, and of weftline's version.
+
+A claim of kind "trials" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
+itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline import _native, quantities
+from weftline.errors import InputError, RunFailed, nearest
+from weftline.reproduce import claims, flow_cache, latency, switch_state, tracing
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+
+if TYPE_CHECKING:
+    from weftline.reproduce.reproduction import Size
+
+ALONE: dict[str, Any] = {"flow-cache": flow_cache, "state": switch_state}
+"""What needs neither a run nor a file: modules with `SETTINGS`, `check` and `tried`."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "path": tracing.SETTINGS,
+    "latency": latency.SETTINGS,
+    **{what: module.SETTINGS for what, module in ALONE.items()},
+}
+"""Settings and their defaults, by what is tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialMetric:
+    """One number of a point."""
+
+    title: str
+    key: str
+    text: Callable[[float | None], str] = quantities.digits
+    scale: float = 1
+    """Axes and published points show the value times this."""
+    log: bool = False
+
+
+METRICS: dict[str, TrialMetric] = {
+    "mean": TrialMetric(title="packets until the path is known, mean", key="mean_packets", log=True),
+    "p99": TrialMetric(title="packets until the path is known, p99", key="p99_packets", log=True),
+    "error": TrialMetric(
+        title="relative error, mean (%)", key="mean_relative_error", text=quantities.share_text, scale=100
+    ),
+    "typical": TrialMetric(
+        title="relative error, median (%)", key="median_relative_error", text=quantities.share_text, scale=100
+    ),
+    "false_negatives": TrialMetric(
+        title="top flows missed (%)", key="false_negatives", text=quantities.share_text, scale=100
+    ),
+    "false_positives": TrialMetric(
+        title="other flows taken for top ones (%)",
+        key="false_positives",
+        text=quantities.share_text,
+        scale=100,
+    ),
+    "memory": TrialMetric(
+        title="memory of a port (KB)", key="memory_bytes", text=quantities.bytes_text, scale=1e-3, log=True
+    ),
+    "queues": TrialMetric(title="queues of a port", key="queues", text=quantities.count_text, log=True),
+    "accesses": TrialMetric(title="accesses to memory in a row, for a packet", key="accesses"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One place of one line."""
+
+    line: str
+    place: str
+    """Name of the variant along x, a number."""
+    what: str
+    settings: Mapping[str, Any] = field(hash=False)
+    seed: int
+    file: Path
+    """Where its numbers are kept."""
+    recorded: Any = None
+    """The run whose digests it looks at (a point of a store), if it needs one."""
+
+    @property
+    def x(self) -> float:
+        """Where it is drawn."""
+        return float(self.place.replace(" ", ""))
+
+
+@dataclass(kw_only=True)
+class Panel:
+    """A figure for one choice of its panels' axes: points, and what was found for each."""
+
+    figure: FigureDefinition
+    choice: Choice
+    title: str
+    points: list[Point]
+    published: list[dict]
+    """Entries with `line`, `metric` and `points`, a list of [x, y]."""
+    found: dict[Point, dict] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[str]:
+        """The places along x, in order."""
+        return sorted({point.place for point in self.points}, key=lambda name: float(name.replace(" ", "")))
+
+    @property
+    def lines(self) -> list[str]:
+        """The labels of the lines, in order."""
+        return list(dict.fromkeys(point.line for point in self.points))
+
+    def value(self, line: str, place: str, metric: str) -> float | None:
+        """Return a number of a place of a line."""
+        found = (f for point, f in self.found.items() if (point.line, point.place) == (line, place))
+        return next((f.get(METRICS[metric].key) for f in found), None)
+
+    def said(self, line: str, place: str, metric: str) -> float | None:
+        """Return the published number of a place of a line, in the unit of `value`."""
+        x = float(place.replace(" ", ""))
+        for entry in self.published:
+            if (entry["line"], entry["metric"]) == (line, metric):
+                return next((y / METRICS[metric].scale for at, y in entry["points"] if at == x), None)
+        return None
+
+
+def plan(
+    experiment: Experiment, size: Size, out: Path, only: Mapping[str, Sequence[str]] | None = None
+) -> list[Panel]:
+    """Return every panel of every figure with its points; all settings are checked before the first trial.
+
+    `only` names the variants that are wanted of an axis; a figure without that axis is left out.
+    """
+    _check_metrics(experiment)
+    panels = []
+    for figure in experiment.figures:
+        for choice in experiment.panels(figure, full=size.full):
+            points = [
+                point
+                for line in experiment.variants(figure, figure.lines, full=size.full)
+                for place in experiment.variants(figure, figure.along, full=size.full)
+                if _wanted(chosen := (*choice, (figure.lines, line), (figure.along, place)), only or {})
+                and (point := _point(experiment, size, figure, chosen, out)) is not None
+            ]
+            if points:
+                panels.append(_panel(experiment, figure, choice, points))
+    return panels
+
+
+def _wanted(chosen: Choice, only: Mapping[str, Sequence[str]]) -> bool:
+    here = dict(chosen)
+    return all(here.get(axis) in wanted for axis, wanted in only.items())
+
+
+def _panel(experiment: Experiment, figure: FigureDefinition, choice: Choice, points: list[Point]) -> Panel:
+    chosen = dict(choice)
+    published = [
+        entry
+        for entry in experiment.published(figure)
+        if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
+    ]
+    varied = [variant for axis, variant in choice if len(experiment.variants(figure, axis)) > 1]
+    title = ": ".join([figure.title, ", ".join(varied)] if varied else [figure.title])
+    return Panel(figure=figure, choice=choice, title=title, points=points, published=published)
+
+
+def _point(
+    experiment: Experiment, size: Size, figure: FigureDefinition, chosen: Choice, out: Path
+) -> Point | None:
+    """Return a point, None for a place that the line or the panel does not reach."""
+    here = dict(chosen)
+    line, place = here[figure.lines], here[figure.along]
+    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full)}
+    what = str(changes.pop("what", "path"))
+    name = f"{experiment.name}: {line}, {place}"
+    _known(f"{name}: what", what, list(SETTINGS))
+    of_run = {key[9:]: changes.pop(key) for key in list(changes) if key.startswith("scenario.")}
+    settings = dict(SETTINGS[what])
+    for key, value in [*changes.items(), (figure.along, int(place.replace(" ", "")))]:
+        _known(f"{name}: setting", key, list(settings))
+        settings[key] = value
+    recorded, basis = None, ""
+    if what == "path":
+        if settings["hops"] > settings["longest"]:
+            return None
+        basis = tracing.check(settings, experiment.folder, name)
+    elif what in ALONE:
+        ALONE[what].check(settings, name)
+    else:
+        queries = latency.check(settings, experiment.folder, name)
+        recorded = latency.run_of(experiment, size, of_run, out)
+        basis = queries + recorded.folder.name
+    digest = hashlib.sha256(
+        json.dumps([_native.version(), what, settings, size.seeds[0], basis], sort_keys=True).encode()
+    ).hexdigest()[:12]
+    return Point(
+        line=line,
+        place=place,
+        what=what,
+        settings=settings,
+        seed=size.seeds[0],
+        file=out / "trials" / f"{digest}.json",
+        recorded=recorded,
+    )
+
+
+def _check_metrics(experiment: Experiment) -> None:
+    """Refuse names of metrics that there are not, before anything is tried."""
+    for figure in experiment.figures:
+        for name in figure.options.get("metrics", ["mean"]):
+            _known(f'{experiment.name}: figure "{figure.name}": metric', name, list(METRICS))
+    for claim in experiment.claims:
+        _known(f'{experiment.name}: claim "{claim["text"]}": metric', claim.get("metric", ""), list(METRICS))
+
+
+def _known(what: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        raise InputError(f'{what}: unknown "{name}": {nearest(name, names)}known: {", ".join(names)}')
+
+
+def kept(point: Point) -> dict | None:
+    """Return the numbers of a point that was tried before; None where there are none."""
+    try:
+        found = json.loads(point.file.read_text("utf-8"))
+        return found if isinstance(found, dict) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(point: Point, found: dict) -> None:
+    """Write the numbers of a point, at once or not at all."""
+    try:
+        point.file.parent.mkdir(parents=True, exist_ok=True)
+        part = point.file.with_suffix(".part")
+        part.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        part.replace(point.file)
+    except OSError as error:
+        raise InputError(f"{point.file}: cannot be written: {error.strerror or error}") from None
+
+
+def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str], None]) -> dict[Point, str]:
+    """Try what is not kept yet, `jobs` groups of points at a time; return the points that failed, and why.
+
+    Points on the same recorded run are tried together: reading its digests takes longest.
+    """
+    waiting = [point for point in points if kept(point) is None]
+    groups: dict[object, list[Point]] = {}
+    for point in waiting:
+        groups.setdefault(point.recorded.folder if point.recorded else point.file, []).append(point)
+    todo: queue.SimpleQueue = queue.SimpleQueue()
+    done: queue.SimpleQueue = queue.SimpleQueue()
+    for group in groups.values():
+        todo.put(group)
+
+    def work() -> None:
+        while True:
+            try:
+                group = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                for point, found in zip(group, _tried(group, folder), strict=True):
+                    _keep(point, found)
+                done.put((group, None))
+            except (InputError, RunFailed) as error:
+                done.put((group, str(error)))
+            except BaseException as error:  # a thread's end is told, not swallowed
+                done.put((group, repr(error)))
+                raise
+
+    # Daemons: after Ctrl-C nobody waits for trials that are under way.
+    for _ in range(min(jobs, len(groups))):
+        threading.Thread(target=work, daemon=True).start()
+    failed: dict[Point, str] = {}
+    for number in range(len(groups)):
+        show(f"{number} of {len(groups)} tried")
+        while True:
+            try:
+                group, why = done.get(timeout=0.2)
+                break
+            except queue.Empty:
+                continue
+        if why is not None:
+            failed |= dict.fromkeys(group, why)
+    return failed
+
+
+def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
+    """The numbers of points that are tried together."""
+    what = group[0].what
+    if what in ALONE:
+        return ALONE[what].tried(group)
+    return (latency.tried if what == "latency" else tracing.tried)(group, folder)
+
+
+def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
+    """Check a claim; None where not all that it is about is tried at this size, or was asked for."""
+    wanted = claim.get("panel", {})
+    chosen = [
+        panel
+        for panel in panels
+        if panel.figure.name == claim["figure"] and wanted.items() <= dict(panel.choice).items()
+    ]
+    if not chosen:
+        return None
+    panel, metric = chosen[0], claim["metric"]
+    at = claim.get("at") or panel.places[-1]
+    against = (claim.get("against", claim["line"]), claim.get("against_at", at))
+    used = [(claim["line"], at), against]
+    if any(line not in panel.lines or place not in panel.places for line, place in used):
+        return None
+    mine, said = (read(claim["line"], at, metric) for read in (panel.value, panel.said))
+    if against == (claim["line"], at):
+        published = claim.get("published", said)
+        return claims.verdict(claim, mine, METRICS[metric].text, published=published)
+    other, said_other = (read(*against, metric) for read in (panel.value, panel.said))
+    ratio = mine / other if mine is not None and other else None
+    published = said / said_other if said is not None and said_other else None
+    return claims.verdict(claim, ratio, quantities.digits, published=claim.get("published", published))

@@ -1,0 +1,396 @@
+"""Runs points into a store: one run a core, in threads of this process.
+
+The engine lets go of the interpreter's lock while it runs, so threads use every core. A thread takes the
+next point, holds it in the store, runs it into a folder of its own and moves that to its place. A point
+begins only when the memory it is expected to need is free, or when nothing else runs.
+
+What happens to one point is its own affair: an error is recorded and the rest goes on. A full disk ends
+everything, since no point could go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from weftline import _native, quantities, runs
+from weftline.errors import InputError, RunFailed
+from weftline.sweeps.store import Point, Store, state_of
+from weftline.terminal import share_done
+
+LEAST_FREE_BYTES = 4 << 20
+"""With less room on the disk a failed run is taken for one that found no room."""
+_WAIT_SECONDS = 0.5
+"""How often a point that another sweep runs is looked after."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What `weftline check` expects of one run."""
+
+    seconds: float
+    memory_bytes: float
+    """Beyond the program itself."""
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """How a call of `run` ended."""
+
+    failed: list[tuple[Point, str]] = field(default_factory=list)
+    """Points without results and why, those that failed earlier and were not tried again included."""
+    ran: int = 0
+    interrupted: bool = False
+    stopped: str = ""
+    """Why nothing could go on, if so."""
+    remarks: list[str] = field(default_factory=list)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cost_of(point: Point) -> Cost:
+    """Return what a point is expected to need."""
+    found = json.loads(
+        _native.check(
+            point.source.text, point.source.file, point.source.base_dir, list(point.settings), point.seed
+        )
+    )["estimate"]
+    memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
+    return Cost(seconds=float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
+
+
+def free_memory() -> float:
+    """Return how many bytes this process may still take, infinite where the system does not say."""
+    found = float("inf")
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found = 1024.0 * int(line.split()[1])
+        group = Path("/sys/fs/cgroup")
+        most = (group / "memory.max").read_text().strip()
+        if most != "max":
+            found = min(found, float(most) - float((group / "memory.current").read_text()))
+    except (OSError, ValueError, IndexError):
+        pass
+    return found
+
+
+def weights(points: Sequence[Point], costs: Mapping[str, Cost]) -> dict[str, float]:
+    """Return the time that each point is expected to take, in any unit, by key."""
+    known = [costs[point.key].seconds for point in points if point.key in costs]
+    usual = sum(known) / len(known) if known else 1.0
+    return {p.key: max(1e-6, costs[p.key].seconds if p.key in costs else usual) for p in points}
+
+
+def waiting(
+    points: Sequence[Point], store: Store, *, retry: bool, touch: bool = True
+) -> tuple[list[Point], Outcome]:
+    """Return the points to be run, each once, and what is known of the others.
+
+    What killed processes left is cleared, and damaged folders are put aside, so that nothing is lost and they
+    run again; unless `touch` is False.
+    """
+    wanted: list[Point] = []
+    outcome = Outcome()
+    if touch:
+        store.clear_up()
+    for point in {point.folder: point for point in points}.values():
+        state = state_of(point.folder)
+        if state == "finished":
+            continue
+        if touch and point.folder.exists():
+            aside = store.put_aside(point.folder)
+            if state == "damaged":
+                outcome.remarks.append(f"{point.name}, seed {point.seed}: damaged results are now in {aside}")
+        why = None if retry else store.failure(point.key)
+        if why is None:
+            wanted.append(point)
+        else:
+            outcome.failed.append((point, why))
+    return wanted, outcome
+
+
+def run(
+    points: Sequence[Point],
+    store: Store,
+    *,
+    jobs: int,
+    threads: int = 1,
+    retry: bool = False,
+    name: str = "",
+    show: Callable[[str], None] | None = None,
+    costs: Mapping[str, Cost] | None = None,
+) -> Outcome:
+    """Run what has no results yet, `jobs` at a time, each on `threads` threads.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        What is wanted, in the order in which it is run.
+    store : Store
+        Where results are kept.
+    retry : bool
+        Whether points that failed earlier are tried again.
+    name : str
+        Of the whole, for the line of progress.
+    show : callable, optional
+        Given the line of progress several times a second.
+    costs : mapping of key to Cost, optional
+        What points are expected to need; without it memory is not looked after.
+    """
+    wanted, outcome = waiting(points, store, retry=retry)
+    if not wanted:
+        return outcome
+    total = len({point.folder for point in points})
+    work = _Work(wanted, store, outcome, threads=threads, costs=costs or {})
+    progress = Progress(name, total)
+    try:
+        work.begin(min(jobs, len(wanted)))
+        while not work.ended(within=0.2):
+            if show:
+                show(progress.text(work.left(), work.hops_so_far(), work.share()))
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+        work.stop("")
+    while True:
+        # Runs let go within a tenth of a second; a second Ctrl-C has nothing to hasten.
+        with contextlib.suppress(KeyboardInterrupt):
+            if work.ended(within=60.0):
+                return outcome
+
+
+class _Work:
+    """The points that are left, shared by the threads that run them."""
+
+    def __init__(
+        self,
+        wanted: Sequence[Point],
+        store: Store,
+        outcome: Outcome,
+        *,
+        threads: int,
+        costs: Mapping[str, Cost],
+    ) -> None:
+        self._states: dict[str, dict] = {}
+        """The progress of the points under way."""
+        self._hops = 0
+        """Packet-hops of the points that ended."""
+        self._weights = weights(wanted, costs)
+        self._ended = 0.0
+        """Weight of the points that ended."""
+        self._queue = deque(wanted)
+        self._elsewhere: deque[Point] = deque()
+        """Points that another process runs."""
+        self._met: set[str] = set()
+        """Keys of points that were there once."""
+        self._store, self._outcome, self._threads, self._costs = store, outcome, threads, costs
+        self._memory = 0.9 * free_memory()
+        self._held = 0.0
+        self._running = 0
+        self._stopping = False
+        self._crew = 0
+        self._all_home = threading.Event()
+        self._changed = threading.Condition()
+
+    def begin(self, jobs: int) -> None:
+        """Start the threads."""
+        for number in range(jobs):
+            with self._changed:
+                self._crew += 1
+                self._all_home.clear()
+            threading.Thread(target=self._go, name=f"weftline-{number}", daemon=True).start()
+
+    def ended(self, *, within: float) -> bool:
+        """Wait so many seconds at most for the threads to end, and return whether they have.
+
+        Not by joining them: Python 3.11 takes a thread for dead when Ctrl-C comes into a join.
+        """
+        return self._all_home.wait(within)
+
+    def left(self) -> int:
+        """Return how many points have not ended."""
+        return len(self._queue) + len(self._elsewhere) + self._running
+
+    def hops_so_far(self) -> float:
+        """Return the packet-hops of the points that ended and of those under way."""
+        return self._hops + sum(state.get("packet_hops", 0) for state in list(self._states.values()))
+
+    def share(self) -> float:
+        """Return how much of the work is done, 0 to 1, each point weighed by its expected time."""
+        under_way = [self._weights[key] * share_done(state) for key, state in list(self._states.items())]
+        return (self._ended + sum(under_way)) / sum(self._weights.values())
+
+    def stop(self, why: str) -> None:
+        """End as soon as the runs under way let go."""
+        with self._changed:
+            self._stopping = True
+            self._outcome.stopped = self._outcome.stopped or why
+            self._changed.notify_all()
+
+    def _go(self) -> None:
+        try:
+            self._work_off()
+        finally:
+            with self._changed:
+                self._crew -= 1
+                if not self._crew:
+                    self._all_home.set()
+
+    def _work_off(self) -> None:
+        """Run points until none is left."""
+        while (point := self._next()) is not None:
+            try:
+                taken = self._attempt(point)
+            except OSError as error:
+                taken = True
+                self.stop(said(error, self._store))
+            with self._changed:
+                self._running -= 1
+                self._held -= self._need(point)
+                if taken:
+                    self._ended += self._weights[point.key]
+                    self._changed.notify_all()
+                else:
+                    self._elsewhere.append(point)
+
+    def _need(self, point: Point) -> float:
+        cost = self._costs.get(point.key)
+        return cost.memory_bytes if cost else 0.0
+
+    def _next(self) -> Point | None:
+        with self._changed:
+            while not self._stopping:
+                if self._queue:
+                    if not self._running or self._held + self._need(self._queue[0]) <= self._memory:
+                        return self._take(self._queue)
+                    self._changed.wait()
+                elif self._elsewhere:
+                    self._changed.wait(_WAIT_SECONDS)
+                    if self._elsewhere and not self._stopping:
+                        return self._take(self._elsewhere)
+                else:
+                    return None
+        return None
+
+    def _take(self, queue: deque[Point]) -> Point:
+        point = queue.popleft()
+        self._running += 1
+        self._held += self._need(point)
+        return point
+
+    def _attempt(self, point: Point) -> bool:
+        """Run one point; return False if another process is at it."""
+        claim = self._store.claim(point.key)
+        if claim is None:
+            self._met.add(point.key)
+            return False
+        try:
+            # Another one may have finished it, or tried, meanwhile.
+            why = self._store.failure(point.key) if point.key in self._met else None
+            if why is not None:
+                self._lost(point, why)
+            elif state_of(point.folder) != "finished":
+                self._one(point, self._store.begin(point.key, claim))
+        finally:
+            claim.release()
+        return True
+
+    def _lost(self, point: Point, why: str) -> None:
+        with self._changed:
+            self._outcome.failed.append((point, why))
+
+    def _one(self, point: Point, part: Path) -> None:
+        """Run one point into `part`; its results go to their place, or its error on record."""
+        why = self._run(point, part)
+        if why is None and self._stopping and state_of(part) != "finished":
+            shutil.rmtree(part, ignore_errors=True)
+            return
+        if why is None:
+            self._store.keep(point, part)
+            with self._changed:
+                self._outcome.ran += 1
+            return
+        shutil.rmtree(part, ignore_errors=True)
+        if is_full_disk(why, self._store.path):
+            self.stop(f"{self._store.path}: the disk is full ({why})")
+            return
+        self._store.fail(point, why)
+        self._lost(point, why)
+
+    def _run(self, point: Point, part: Path) -> str | None:
+        """Run one point; return why it has no results, None if it has or was interrupted."""
+
+        def progress(state: dict) -> None:
+            self._states[point.key] = state
+            if self._stopping:
+                raise KeyboardInterrupt
+
+        try:
+            found = runs.start(
+                point.source,
+                list(point.settings),
+                seed=point.seed,
+                threads=self._threads,
+                out=part,
+                force=True,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            return None
+        except (InputError, RunFailed) as error:
+            return str(error)
+        except OSError:
+            raise
+        except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
+            return f"weftline broke, which is its own fault: {error}"
+        finally:
+            self._states.pop(point.key, None)
+        self._hops += found.summary.get("packet_hops") or 0
+        if found.summary.get("status") == "memory-limit":
+            return found.summary.get("reason") or "the memory limit was reached"
+        return None
+
+
+def is_full_disk(why: str, path: Path) -> bool:
+    """Return whether a run failed for want of room on the disk."""
+    try:
+        scarce = shutil.disk_usage(path).free < LEAST_FREE_BYTES
+    except OSError:
+        scarce = False
+    return scarce or f"os error {errno.ENOSPC}" in why or os.strerror(errno.ENOSPC) in why
+
+
+def said(error: OSError, store: Store) -> str:
+    """Return what an error of the file system means for a store."""
+    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    return f"{error.filename or store.path}: {what}"
+
+
+class Progress:
+    """What is said of a sweep that goes on: points, packet-hops a second, time left."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._total = name, total
+        self._began = time.monotonic()
+
+    def text(self, left: int, hops: float, share: float) -> str:
+        """Return the line: `left` points have not ended; packet-hops and share of the work that are done."""
+        seconds = max(1e-3, time.monotonic() - self._began)
+        parts = [f"{self._name}  {self._total - left}/{self._total} runs"]
+        if hops:
+            parts.append(f"{quantities.count_text(hops / seconds)} packet-hops/s")
+        if share > 0.02:
+            parts.append(f"{quantities.seconds_text(round(seconds * (1 - share) / share))} left")
+        return "  ".join(parts)

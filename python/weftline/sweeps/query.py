@@ -1,0 +1,177 @@
+"""`weftline query`: a result store, or the folder of a run, as tables for SQL, through DuckDB.
+
+    runs      a row for each finished run: run (its key), name, seed, status, version, fingerprint, totals
+    points    what the sweep's points.csv has: each axis, seed, run, and the metrics that it reports
+    flows     run, and the columns of flows.parquet
+    series    run, and the columns of series.parquet
+
+`run` ties them together. Flows and series are read from the files as the question needs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import decimal
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weftline.errors import InputError
+from weftline.quantities import digits
+from weftline.runs import Run
+from weftline.sweeps.store import INDEXED, Entry, Store, entry_of
+from weftline.terminal import Table, wrapped
+
+if TYPE_CHECKING:
+    import duckdb
+
+MOST_ROWS = 200
+"""So many rows a table in the terminal shows."""
+_TYPES = {"fingerprint": "varchar"}
+_SERIES = {"time_ns": "double", "entity": "varchar", "metric": "varchar", "value": "double"}
+
+
+def connect(path: str | os.PathLike) -> duckdb.DuckDBPyConnection:
+    """Return a DuckDB connection, in memory, with the tables ``runs``, ``points``, ``flows`` and ``series``.
+
+    Raises
+    ------
+    InputError
+        If DuckDB is not installed, or the folder holds no results.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise InputError("SQL needs DuckDB: pip install 'weftline[query]'") from None
+    path = Path(path)
+    if Store.is_at(path):
+        kept = Store.open(path)
+        entries, folders = kept.entries(), {entry.key: kept.points / entry.key for entry in kept.entries()}
+    else:
+        run = Run.open(path)
+        entries, folders = [entry_of(run.out, {})], {run.out.name: run.out}
+    connection = duckdb.connect(":memory:")
+    _make_runs(connection, entries)
+    _make_points(connection, path / "points.csv")
+    _make_view(connection, "flows", [folder / "flows.parquet" for folder in folders.values()], {})
+    series = [file for folder in folders.values() if (file := folder / "series.parquet").exists()]
+    _make_view(connection, "series", series, _SERIES)
+    return connection
+
+
+def _make_runs(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) -> None:
+    columns = {
+        "run": "varchar",
+        "name": "varchar",
+        "seed": "ubigint",
+        "status": "varchar",
+        "version": "varchar",
+    }
+    columns |= {name: _TYPES.get(name, "double") for name in INDEXED}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "runs.jsonl"
+        with file.open("w", encoding="utf-8") as lines:
+            for entry in entries:
+                row = {"run": entry.key, "name": entry.name, "seed": entry.seed, "status": entry.status}
+                lines.write(json.dumps({**row, "version": entry.version, **entry.numbers}) + "\n")
+        shape = ", ".join(f"{name}: '{kind}'" for name, kind in columns.items())
+        connection.execute(
+            f"create table runs as select * from read_json({_literal(file)}, format = 'newline_delimited', "
+            f"columns = {{{shape}}})"
+        )
+
+
+def _make_points(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
+    if file.exists():
+        connection.execute(
+            f"create view points as select * from read_csv({_literal(file)}, header = true, "
+            "types = {'run': 'varchar'})"
+        )
+    else:
+        connection.execute("create view points as select seed, run, status from runs")
+
+
+def _make_view(
+    connection: duckdb.DuckDBPyConnection, name: str, files: Sequence[Path], empty: dict[str, str]
+) -> None:
+    if not files:
+        shape = ", ".join(
+            f"null::{kind} as {column}" for column, kind in ({"run": "varchar"} | empty).items()
+        )
+        connection.execute(f"create view {name} as select {shape} where false")
+        return
+    listed = ", ".join(_literal(file) for file in files)
+    connection.execute(
+        f"create view {name} as select string_split(filename, '/')[-2] as run, * exclude (filename) "
+        f"from read_parquet([{listed}], filename = true)"
+    )
+
+
+def _literal(file: Path) -> str:
+    """Return a file's name as SQL text that no pattern is read into."""
+    text = "".join(f"[{c}]" if c in "*?[" else c for c in file.absolute().as_posix())
+    return "'" + text.replace("'", "''") + "'"
+
+
+def command(options: argparse.Namespace) -> int:
+    """Answer one question and return the exit status."""
+    connection = connect(options.folder)
+    import duckdb
+
+    if not options.sql:
+        for name in ("runs", "points", "flows", "series"):
+            columns = connection.execute(f"select column_name from (describe {name})").fetchall()
+            print(wrapped(f"{name}: {', '.join(column for (column,) in columns)}"))
+        return 0
+    try:
+        cursor = connection.execute(options.sql)
+        names = [column[0] for column in cursor.description or []]
+        rows = cursor.fetchall() if names else []
+    except duckdb.Error as error:
+        raise InputError(
+            f"{str(error).strip()}\n(`weftline query {options.folder}` lists tables and columns)"
+        ) from None
+    _print(names, rows, options.format)
+    return 0
+
+
+def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> None:
+    if form == "json":
+        found = [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+    elif form == "csv":
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(names)
+        lines.writerows(rows)
+    elif names:
+        note = f"... {len(rows) - MOST_ROWS} more rows; --format csv has all" if len(rows) > MOST_ROWS else ""
+        body = [[_cell(value) for value in row] for row in rows[:MOST_ROWS]]
+        left = (
+            next((n for n, value in enumerate(rows[0]) if not isinstance(value, str)), len(names))
+            if rows
+            else 1
+        )
+        print(Table(list(names), body, note=note, left=left).text())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | bytes):
+        return str(value)
+    return value
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float | decimal.Decimal):
+        number = float(value)
+        return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else digits(number, figures=5)
+    return str(value)

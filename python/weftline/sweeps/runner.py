@@ -1,0 +1,336 @@
+"""Sweeps: every combination of axes with every seed, run into a result store, and taken up from it again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from weftline import _native, scenarios
+from weftline.errors import InputError, RunFailed
+from weftline.runs import Run
+from weftline.sweeps import executor, store, sweepfile
+from weftline.sweeps.executor import Cost, Outcome
+from weftline.sweeps.result import FILE, SweepResult
+from weftline.sweeps.store import Point, Store
+from weftline.sweeps.sweepfile import Choice, Sweep
+from weftline.terminal import ProgressLine
+
+LONGEST_LOOK_SECONDS = 20.0
+"""So long combinations are estimated; the others are taken to be like those."""
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """The points of a sweep, in the order in which they run: all combinations of the first seed first."""
+
+    sweep: Sweep
+    path: Path
+    points: list[Point]
+    same: list[str]
+    """Sentences on combinations that are one and the same run."""
+
+
+def plan(sweep: Sweep, out: Path) -> Plan:
+    """Return every point of a sweep; each scenario is checked before the first run.
+
+    Raises
+    ------
+    InputError
+        If a combination cannot be run as it is written.
+    """
+    points: list[Point] = []
+    by_key: dict[tuple[str, int], Choice] = {}
+    same: dict[str, None] = {}
+    combinations = [(choice, sweep.changes(choice)) for choice in sweep.combinations()]
+    for seed in sweep.seeds:
+        for choice, changes in combinations:
+            found = _point(sweep, out, choice, changes, seed)
+            other = by_key.setdefault((found.key, seed), choice)
+            if other != choice:
+                same[f'"{said(other)}" and "{said(choice)}" are the same run: what differs has no effect'] = (
+                    None
+                )
+            points.append(found)
+    return Plan(sweep=sweep, path=out, points=points, same=list(same))
+
+
+def said(choice: Choice) -> str:
+    """Return a combination for people: ``scheme HPCC, load 0.5``."""
+    return ", ".join(f"{axis} {variant}" for axis, variant in choice) or "the scenario"
+
+
+def _point(sweep: Sweep, out: Path, choice: Choice, changes: Mapping[str, Any], seed: int) -> Point:
+    try:
+        return store.point(out, sweep.source, changes, seed, name=said(choice), choice=choice)
+    except InputError as error:
+        text = str(error)
+        chosen = dict(choice)
+        for axis in sweep.axes:
+            if any(path in text for path in axis.variants[chosen[axis.name]]):
+                raise InputError(
+                    f'{axis.where or sweep.file}: axis "{axis.name}", {said(choice)}: {text}'
+                ) from None
+        raise InputError(f"{sweep.file}: {said(choice)}: {text}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What is expected of the points that are left."""
+
+    costs: Mapping[str, Cost]
+    jobs: int
+    memory_bytes: float
+    """Of the runs that go on at a time."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time on an otherwise idle machine."""
+        costs = [cost.seconds for cost in self.costs.values()]
+        return max(sum(costs) / self.jobs, max(costs, default=0.0))
+
+
+def estimate(points: Sequence[Point], *, jobs: int) -> Estimate:
+    """Return what points are expected to need: one of each combination is asked about."""
+    import time
+
+    began = time.monotonic()
+    known: dict[Choice, Cost] = {}
+    for point in points:
+        if point.choice not in known and time.monotonic() - began < LONGEST_LOOK_SECONDS:
+            known[point.choice] = executor.cost_of(point)
+    mean = Cost(
+        seconds=sum(cost.seconds for cost in known.values()) / max(1, len(known)),
+        memory_bytes=max((cost.memory_bytes for cost in known.values()), default=0.0),
+    )
+    costs = {point.key: known.get(point.choice, mean) for point in points}
+    largest = sorted((cost.memory_bytes for cost in costs.values()), reverse=True)[:jobs]
+    return Estimate(costs=costs, jobs=jobs, memory_bytes=sum(largest))
+
+
+def run(
+    plan: Plan,
+    *,
+    jobs: int | None = None,
+    threads: int = 1,
+    on: str = "local",
+    retry: bool = False,
+    show: Callable[[str], None] | None = None,
+    announce: Callable[[int, Estimate], None] | None = None,
+    only: Sequence[Point] | None = None,
+) -> tuple[SweepResult, Outcome]:
+    """Run what has no results yet and return all there are.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        Runs at a time: one a core without it; on Ray as many as the cluster has cores for.
+    on : {"local", "ray"}
+        Where.
+    retry : bool
+        Whether points that failed earlier are tried again.
+    show : callable, optional
+        Given the line of progress.
+    announce : callable, optional
+        Given the number of points that are left and what they are expected to need, before the first.
+    only : sequence of Point, optional
+        These points alone, as a task of an array does.
+    """
+    kept = Store.create(plan.path)
+    write_description(plan)
+    wanted = plan.points if only is None else only
+    jobs = jobs or max(1, executor.cores() // max(1, threads))
+    left, _ = executor.waiting(wanted, kept, retry=retry, touch=False)
+    expected = estimate(left, jobs=jobs)
+    if announce:
+        announce(len(left), expected)
+    options: dict[str, Any] = {"retry": retry, "name": plan.sweep.name, "show": show, "costs": expected.costs}
+    if on == "ray":
+        from weftline.sweeps import ray_executor
+
+        outcome = ray_executor.run(wanted, kept, jobs=jobs, threads=threads, **options)
+    else:
+        outcome = executor.run(wanted, kept, jobs=jobs, threads=threads, **options)
+    return SweepResult.open(plan.path), outcome
+
+
+def put_damaged_aside(result: SweepResult) -> list[str]:
+    """Move the runs whose tables cannot be read out of the store; return a sentence on each.
+
+    `store.state_of` looks at the ends of files alone; this reads them.
+    """
+    kept, found = Store(result.path), []
+    for cell in result.cells:
+        for seed in cell.runs:
+            folder = cell.runs.folder(seed)
+            try:
+                Run.open(folder).slowdown(bins=1)
+            except (InputError, RunFailed, OSError):
+                aside = kept.put_aside(folder)
+                found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
+    return found
+
+
+def write_description(plan: Plan) -> None:
+    """Write down what the sweep is and which runs belong to it, so that its folder says all."""
+    sweep = plan.sweep
+    about = {
+        "weftline": _native.version(),
+        "name": sweep.name,
+        "question": sweep.question,
+        "seeds": list(sweep.seeds),
+        "axes": [{"name": a.name, "variants": list(a.variants), "numbers": a.numbers} for a in sweep.axes],
+        "report": asdict(sweep.report),
+        "points": [{"key": p.key, "seed": p.seed, "choice": dict(p.choice)} for p in plan.points],
+    }
+    store.write_whole(plan.path / FILE, json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def default_folder(sweep: Sweep) -> Path:
+    """Return where a sweep's store is if nothing else is said: ``out/sweeps/NAME``."""
+    return Path("out") / "sweeps" / sweep.name.strip().replace(" ", "-")
+
+
+def sweep(
+    scenario: str | os.PathLike | Mapping,
+    over: Mapping[str, Sequence | Mapping[str, Mapping]] | None = None,
+    *,
+    set: Mapping[str, object] | None = None,
+    seeds: int | Sequence[int] | str | None = None,
+    zip: Sequence[Sequence[str]] = (),
+    report: Mapping[str, object] | None = None,
+    name: str | None = None,
+    out: str | os.PathLike | None = None,
+    jobs: int | None = None,
+    threads: int = 1,
+    on: str = "local",
+    retry: bool = False,
+    progress: bool | Callable[[str], None] | None = None,
+) -> SweepResult:
+    """Run a scenario over axes and seeds and return the results; what was run before is not run again.
+
+    Parameters
+    ----------
+    scenario : path or dict
+        A scenario, or the file of a sweep, which says all that `over`, `set`, `seeds`, `zip`, `report` and
+        `name` say here.
+    over : mapping, optional
+        The axes: ``{"workload.0.load": [0.3, 0.5]}``, or with named variants
+        ``{"scheme": {"HPCC": {"transport.controller.kind": "hpcc"}, ...}}``.
+    set : mapping, optional
+        Settings of every point, by dotted path.
+    seeds : int or sequence of int or str, optional
+        How many runs of each combination (seeds 1 to n), or which seeds. One without it.
+    zip : sequence of sequences of str
+        Axes, by name, that advance together.
+    report : mapping, optional
+        What the file of a sweep says in ``[report]``: metrics, rows, along, against, group, sizes, interval,
+        warmup, drain, answer.
+    name : str, optional
+        Of the sweep and its folder.
+    out : path, optional
+        The result store; ``out/sweeps/NAME`` without it.
+    jobs : int, optional
+        Runs at a time; one a core without it.
+    threads : int
+        Threads of each run.
+    on : {"local", "ray"}
+        Where.
+    retry : bool
+        Whether points that failed earlier are tried again.
+    progress : bool or callable, optional
+        A line under the cell in a notebook, unless this is False; with True also on standard error, if that
+        is a terminal. A callable is given the line instead.
+
+    Returns
+    -------
+    SweepResult
+        With ``failed``, the points that have no results and why.
+
+    Raises
+    ------
+    InputError
+        If a combination cannot be run as it is written.
+    RunFailed
+        If nothing could go on, as with a full disk; what was computed is kept.
+    KeyboardInterrupt
+        If the user interrupted; what was computed is kept.
+    """
+    if on not in ("local", "ray"):
+        raise InputError(f'on: expected "local" or "ray", found {on!r}')
+    given = {"set": set, "seeds": seeds, "zip": list(zip), "report": report, "name": name}
+    asked = _sweep_of(scenario, over, {key: value for key, value in given.items() if value})
+    planned = plan(asked, Path(out) if out is not None else default_folder(asked))
+    with _shown(progress) as show:
+        result, outcome = run(planned, jobs=jobs, threads=threads, on=on, retry=retry, show=show)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.stopped:
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
+    return result
+
+
+@contextlib.contextmanager
+def _shown(progress: bool | Callable[[str], None] | None) -> Iterator[Callable[[str], None] | None]:
+    """Yield what the line of progress is given to, and take the line away at the end."""
+    from weftline.figures import notebook
+
+    if callable(progress):
+        yield progress
+        return
+    if progress is not False and notebook.shown():
+        cell = notebook.ProgressCell("sweep")
+        show, clear = cell.say, cell.clear
+    else:
+        line = ProgressLine(quiet=progress is not True)
+        show, clear = (lambda text: line.show(text, at_once=True)), line.clear
+    try:
+        yield show
+    finally:
+        clear()
+
+
+def _sweep_of(scenario: str | os.PathLike | Mapping, over: Mapping | None, given: Mapping[str, Any]) -> Sweep:
+    """Return the sweep of a file, or of the arguments of `sweep`."""
+    if over is None and not isinstance(scenario, Mapping):
+        import tomllib
+
+        path = Path(scenario)
+        try:
+            is_sweep = "scenario" in tomllib.loads(scenarios.read_text(path, "a sweep or a scenario"))
+        except tomllib.TOMLDecodeError:
+            is_sweep = False
+        if is_sweep:
+            if given:
+                raise InputError(f"{path}: {next(iter(given))}: the file of a sweep says this itself")
+            return sweepfile.load(path)
+    axes = []
+    for axis, values in (over or {}).items():
+        if isinstance(values, Mapping):
+            variants = [{"name": str(variant), "set": dict(changes)} for variant, changes in values.items()]
+            axes.append({"name": axis, "variants": variants})
+        else:
+            axes.append({"key": axis, "values": list(values)})
+    data = {**given, "axis": axes}
+    if isinstance(scenario, Mapping):
+        data["scenario"] = {"name": given.get("name", "sweep"), **scenario}
+        return sweepfile.read(data, file="<sweep from Python>", base_dir=Path("."))
+    path = Path(scenario)
+    data.setdefault("name", path.stem)
+    data["scenario"] = path.name
+    return sweepfile.read(data, file="<sweep from Python>", base_dir=path.parent)
+
+
+def load(path: str | os.PathLike):
+    """Return the results in a folder: a `SweepResult` of a result store, else a `Run`.
+
+    Raises
+    ------
+    InputError
+        If the folder holds neither.
+    """
+    return SweepResult.open(path) if Store.is_at(path) else Run.open(path)

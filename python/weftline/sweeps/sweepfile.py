@@ -1,0 +1,305 @@
+"""The file of a sweep: a scenario, what varies, how often, and what to report.
+
+    name, question          what it is called, and what is to be found out
+    scenario                a scenario's file, or the scenario itself as a table
+    seeds                   a number of runs (5: seeds 1 to 5), a list, or text such as "1-5,9"
+    zip                     lists of axes that advance together: [["leaves", "spines"]]
+    [set]                   settings of every point: "path" = value
+    [[axis]]                name, and one of
+                              key = "path", values = [...]
+                              key = "path", range = { from, to, step } or { from, to, points, scale = "log" }
+                              keys = ["path", "path"], values = [[a, b], ...]       several keys at once
+                              variants = [{ name, set = { path = value } }, ...]    anything, by name
+    [report]                metrics, rows = axis, along = axis, against = variant of rows, group,
+                            sizes = { least, most }, interval = "t" or "bootstrap", warmup, drain, answer
+
+Every combination of axes is run with every seed. The seeds are the same everywhere, so that schemes meet the
+same flows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weftline import quantities, scenarios
+from weftline.errors import InputError, nearest
+from weftline.located import Where, check_keys
+from weftline.measures import metrics, stats
+from weftline.reproduce.choices import parse_numbers
+from weftline.sweeps.axes import Axis, read_zipped
+from weftline.sweeps.axes import read as axes_of
+
+MOST_POINTS = 200_000
+MOST_SEEDS = 10_000
+_KEYS = {
+    "sweep": "name question scenario seeds zip set axis report",
+    "report": "metrics rows along against group sizes interval warmup drain answer",
+    "sizes": "least most",
+}
+_ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*(\S+)\s*")
+
+Choice = tuple[tuple[str, str], ...]
+"""One variant of each axis: ((axis, variant), ...)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What is made of the runs."""
+
+    metrics: Sequence[str] = ("slowdown_p50", "slowdown_p99")
+    rows: str = ""
+    """The axis whose variants are compared; the first that is not `along` without it."""
+    along: str = ""
+    """The axis of x, or of the columns of a table."""
+    against: str = ""
+    """The variant of `rows` that the others are compared with; the first without it."""
+    group: str | None = None
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    interval: str = "t"
+    warmup: str = ""
+    """A time, or a share such as "20%" of that in which flows start: those that start within do not count."""
+    drain: str = ""
+    """The same at the end."""
+    answer: str = ""
+    """A bound on a metric, such as "slowdown_p99 < 5", that each combination keeps or not."""
+
+    @property
+    def size_range(self) -> tuple[int, int | None]:
+        """Least and most size in bytes of the flows that count."""
+        least, most = (self.sizes.get(key) for key in ("least", "most"))
+        return (
+            int(quantities.parse_bytes(least)) if least else 0,
+            int(quantities.parse_bytes(most)) if most else None,
+        )
+
+    @property
+    def bound(self) -> tuple[str, str, float] | None:
+        """The answer's metric, ``"<"`` or ``">"``, and the number, in the metric's unit."""
+        match = _ANSWER.fullmatch(self.answer)
+        return (match[1], match[2], _number_of(match[3])) if match else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A sweep as its file says it."""
+
+    name: str
+    question: str
+    file: str
+    source: scenarios.Scenario
+    settings: Mapping[str, Any]
+    axes: Sequence[Axis]
+    zipped: Sequence[Sequence[str]]
+    seeds: Sequence[int]
+    report: Report
+
+    def combinations(self) -> list[Choice]:
+        """Return every combination of variants, the last axis fastest; zipped axes advance together."""
+        together = {name: tuple(names) for names in self.zipped for name in names}
+        groups = list(dict.fromkeys(together.get(axis.name, (axis.name,)) for axis in self.axes))
+        axes = {axis.name: axis for axis in self.axes}
+        steps = [
+            list(zip(*([(name, variant) for variant in axes[name].variants] for name in names), strict=True))
+            for names in groups
+        ]
+        order = {axis.name: place for place, axis in enumerate(self.axes)}
+        return [
+            tuple(sorted(itertools.chain(*step), key=lambda pair: order[pair[0]]))
+            for step in itertools.product(*steps)
+        ]
+
+    def changes(self, choice: Choice) -> dict[str, Any]:
+        """Return the settings of a combination, later axes over earlier ones."""
+        found = dict(self.settings)
+        axes = {axis.name: axis for axis in self.axes}
+        for name, variant in choice:
+            found.update(axes[name].variants[variant])
+        return found
+
+
+def load(path: str | os.PathLike) -> Sweep:
+    """Return the sweep of a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is not as it should be: with the line where it can be told.
+    """
+    path = Path(path)
+    text = scenarios.read_text(path, "a sweep")
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    return read(data, file=str(path), base_dir=path.parent, text=text)
+
+
+def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
+    """Return the sweep that a parsed file holds; `text` is the file's, for the lines in messages."""
+    where = Where(file, text)
+    if "scenario" not in data and ("topology" in data or "workload" in data):
+        raise InputError(
+            f'{file}: this is a scenario; expected a sweep, which names one: scenario = "{Path(file).name}", '
+            "with [[axis]] tables; see docs/sweeps.md"
+        )
+    check_keys(data, "sweep", _KEYS["sweep"], where)
+    axes = axes_of(data.get("axis", []), where)
+    zipped = read_zipped(data.get("zip", []), axes, where)
+    name = data.get("name", Path(file).stem if text else "sweep")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._ -]+", name) or not name.strip(". "):
+        raise InputError(
+            f"{where('name')}: name: expected letters, digits, blanks, '-', '_' and '.', found {name!r}"
+        )
+    question = _typed(data.get("question", ""), str, "question", where)
+    settings = _typed(data.get("set", {}), dict, "set", where)
+    sweep = Sweep(
+        name=name,
+        question=question.strip(),
+        file=file,
+        source=_scenario(data, base_dir, where),
+        settings=settings,
+        axes=list(axes.values()),
+        zipped=zipped,
+        seeds=parse_seeds(data.get("seeds", 1), f"{where('seeds')}: seeds"),
+        report=_report(data.get("report", {}), axes, where),
+    )
+    most = len(sweep.seeds)
+    for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
+        most *= len(axes[steps[0]].variants)
+    if most > MOST_POINTS:
+        raise InputError(
+            f"{file}: {most:,} points; expected at most {MOST_POINTS:,}: fewer axes, values or seeds"
+        )
+    return sweep
+
+
+def parse_seeds(value: object, what: str) -> list[int]:
+    """Return the seeds of a number of runs, a list, or text such as ``"1-5,9"``."""
+    expected = 'expected a number of runs from 1, a list of seeds, or text such as "1-5"'
+    if isinstance(value, bool):
+        raise InputError(f"{what}: {expected}, found {value!r}")
+    if isinstance(value, int):
+        if not 1 <= value <= MOST_SEEDS:
+            raise InputError(f"{what}: {expected} to {MOST_SEEDS}, found {value}")
+        return list(range(1, value + 1))
+    if isinstance(value, list | tuple | range):
+        if not value or not all(
+            isinstance(s, int) and not isinstance(s, bool) and 0 <= s < 2**63 for s in value
+        ):
+            raise InputError(f"{what}: {expected}, found {list(value)!r}")
+        return list(dict.fromkeys(value))
+    if not isinstance(value, str):
+        raise InputError(f"{what}: {expected}, found {value!r}")
+    return parse_numbers(value, f"{what} {value}", "seed")
+
+
+def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
+    if not isinstance(value, kind):
+        expected = "text" if kind is str else "a table"
+        raise InputError(f"{where(key)}: {key}: expected {expected}, found {value!r}")
+    return value
+
+
+def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario:
+    given = data.get("scenario")
+    if isinstance(given, Mapping):
+        named = {"name": data.get("name", "sweep"), **given}
+        return scenarios.Scenario(
+            text=scenarios.to_toml(named), file=f"{where()}, [scenario]", base_dir=str(base_dir)
+        )
+    if not isinstance(given, str):
+        raise InputError(
+            f'{where("scenario")}: scenario: expected a file such as "fabric.toml", or a table, '
+            f"found {'nothing' if given is None else repr(given)}"
+        )
+    try:
+        return scenarios.load(base_dir / given)
+    except InputError as error:
+        raise InputError(f"{where('scenario')}: scenario: {error}") from None
+
+
+def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where('report')}: report: expected a table, found {table!r}")
+    check_keys(table, "report", _KEYS["report"], where, "report")
+
+    def wrong(key: str, expected: str) -> InputError:
+        return InputError(f"{where(key, 'report')}: report.{key}: expected {expected}, found {table[key]!r}")
+
+    for key in ("rows", "along", "against", "group", "warmup", "drain", "answer", "interval"):
+        if key in table and not isinstance(table[key], str):
+            raise wrong(key, "text")
+    for key in ("rows", "along"):
+        if table.get(key, "") and table[key] not in axes:
+            raise wrong(key, f"an axis; {nearest(table[key], list(axes))}known: {', '.join(axes) or 'none'}")
+    names = table.get("metrics", Report.metrics)
+    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
+        raise wrong("metrics", "a list of metrics")
+    report = Report(**{**table, "metrics": tuple(names)})
+    if report.interval not in stats.METHODS:
+        raise wrong("interval", '"t" or "bootstrap"')
+    if report.along and report.along == report.rows:
+        raise wrong("along", "another axis than rows")
+    if report.against and not any(report.against in axis.variants for axis in axes.values()):
+        known = [name for axis in axes.values() for name in axis.variants]
+        raise wrong(
+            "against", f"a variant of rows; {nearest(report.against, known)}known: {', '.join(known)}"
+        )
+    if report.answer and report.bound is None:
+        raise wrong("answer", 'a bound on a metric such as "slowdown_p99 < 5"')
+    for key in ("warmup", "drain"):
+        if key in table and not re.fullmatch(r"\s*[0-9.]+\s*(%|ps|ns|us|ms|s)\s*", table[key]):
+            raise wrong(key, 'a time such as "1ms", or a share such as "20%"')
+    _check_sizes(table.get("sizes", {}), where)
+    for name in (*report.metrics, *(report.bound[:1] if report.bound else ())):
+        try:
+            metrics.metric(name)
+        except InputError as error:
+            raise InputError(f"{where('metrics', 'report')}: report: {error}") from None
+    return report
+
+
+def _check_sizes(sizes: object, where: Where) -> None:
+    here = where("sizes", "report")
+    if not isinstance(sizes, Mapping):
+        raise InputError(
+            f'{here}: report.sizes: expected {{ least = "10KB", most = "1MB" }}, found {sizes!r}'
+        )
+    for key, value in sizes.items():
+        if key not in _KEYS["sizes"].split():
+            raise InputError(f'{here}: report.sizes: unknown key "{key}": expected least and most')
+        try:
+            quantities.parse_bytes(value)
+        except InputError as error:
+            raise InputError(f"{here}: report.sizes.{key}: {error}") from None
+
+
+def _number_of(text: str) -> float:
+    """Return the number of a bound, in the unit in which metrics are stored: ns, bytes, bit/s, shares."""
+    for read in (float, time_ns, quantities.parse_bytes, quantities.parse_rate, _share):
+        try:
+            return read(text)
+        except (ValueError, InputError):
+            continue
+    raise InputError(f'answer: expected a number, with its unit where it has one, found "{text}"')
+
+
+def _share(text: str) -> float:
+    if not text.endswith("%"):
+        raise ValueError(text)
+    return float(text[:-1]) / 100
+
+
+def time_ns(text: str) -> float:
+    """Return the nanoseconds of ``"10us"``."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(ps|ns|us|ms|s)\s*", text)
+    if not match:
+        raise ValueError(text)
+    return float(match[1]) * {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}[match[2]]

@@ -1,0 +1,251 @@
+"""The tables of a sweep: estimates, differences between schemes, the answer; for the terminal and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from weftline.measures import stats, steady
+from weftline.measures.metrics import metric
+from weftline.sweeps import store
+from weftline.sweeps.result import Cell, SweepResult
+from weftline.sweeps.sweepfile import Choice
+from weftline.terminal import Table
+
+_MEASURED_BY = {
+    "queue_p50": "measure.queue_histogram",
+    "queue_p95": "measure.queue_histogram",
+    "queue_p99": "measure.queue_histogram",
+    "queue_max": "measure.queue_histogram",
+    "backlog_growth": "measure.goodput",
+    "sent_share": "measure.goodput and measure.utilisation",
+    "received_share": "measure.goodput and measure.utilisation",
+}
+
+
+def tables(result: SweepResult) -> list[Table]:
+    """Return the answer first, then each metric, then what schemes differ by."""
+    if not result.cells:
+        return []
+    found = []
+    if result.report.bound:
+        found.append(_over(result, f"{result.report.answer}?", result.verdict))
+    if result.report.along:
+        found += [_over(result, metric(name).title, _estimate_of(result, name)) for name in result.metrics]
+    else:
+        found.append(_flat(result, result.metrics, "", _estimate_of))
+    found += _differences(result)
+    return found
+
+
+def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
+    def text(cell: Cell) -> str:
+        found = result.estimate(name, cell)
+        return estimate_text(found, metric(name).text)
+
+    return text
+
+
+def estimate_text(found: stats.Estimate | None, write: Callable[[float | None], str]) -> str:
+    """Return ``"1.23 ±0.05"``; both ends of an interval that is not even, as of a bootstrap."""
+    if found is None:
+        return "–"
+    if found.half is None or found.low is None or found.high is None:
+        return write(found.mean)
+    if abs(found.mean - found.low - found.half) > 0.05 * found.half:
+        return f"{write(found.mean)} [{write(found.low)}, {write(found.high)}]"
+    return f"{write(found.mean)} ±{write(found.half)}"
+
+
+def _difference_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
+    def text(cell: Cell) -> str:
+        if result.base_of(cell) is None:
+            return ""
+        return difference_text(result.difference(name, cell), metric(name).text)
+
+    return text
+
+
+def difference_text(found: stats.Difference | None, write: Callable[[float | None], str]) -> str:
+    """Return ``"+0.12 ±0.05 (+9 %) *"``; the star where zero is not in the interval."""
+    if found is None:
+        return "–"
+    mean = found.estimate.mean
+    text = ("+" if mean > 0 else "") + estimate_text(found.estimate, write)
+    if found.relative is not None:
+        text += f" ({100 * found.relative:+.0f} %)"
+    return text + (" *" if found.estimate.is_apart_from_zero else "")
+
+
+def _differences(result: SweepResult) -> list[Table]:
+    cells = [cell for cell in result.cells if result.base_of(cell) is not None]
+    if not cells:
+        return []
+    title = f"minus {result.against}"
+    if result.report.along:
+        found = [
+            _over(result, f"{metric(name).title}, {title}", _difference_of(result, name), only=cells)
+            for name in result.metrics
+        ]
+    else:
+        found = [_flat(result, result.metrics, title, _difference_of, only=cells)]
+    base = {cell.choice: result.base_of(cell) for cell in cells}
+    paired = [b is not None and result.same_flows(cell, b) for cell in cells for b in (base[cell.choice],)]
+    how = (
+        "seed by seed on the same flows"
+        if all(paired)
+        else "as of independent runs: the flows are not the same"
+        if not any(paired)
+        else "seed by seed where the flows are the same"
+    )
+    found[-1].note = f"Differences are taken {how}; * zero is not in the 95 % interval."
+    return found
+
+
+def _over(
+    result: SweepResult, title: str, text: Callable[[Cell], str], *, only: Sequence[Cell] | None = None
+) -> Table:
+    """Return a table with the axis `along` as columns."""
+    cells = result.cells if only is None else only
+    along = next((axis for axis in result.axes if axis.name == result.report.along), None)
+    columns = list(along.variants) if along else [""]
+    order = [result.rows_axis] if result.rows_axis else []
+    order = [axis.name for axis in result.axes if axis.name not in (*order, result.report.along)] + order
+    rows: dict[Choice, dict[str, str]] = {}
+    for cell in cells:
+        row = rows.setdefault(tuple((name, cell.at(name)) for name in order), {})
+        row[cell.at(along.name) if along else ""] = text(cell)
+    heads = [f"{along.name} {column}" if along else title for column in columns]
+    body = [
+        [*(name for _, name in row), *(of.get(column, "") for column in columns)] for row, of in rows.items()
+    ]
+    return Table([*order, *heads], body, title=title if along else "", left=max(1, len(order)))
+
+
+def _flat(
+    result: SweepResult,
+    names: Sequence[str],
+    title: str,
+    text: Callable[[SweepResult, str], Callable[[Cell], str]],
+    *,
+    only: Sequence[Cell] | None = None,
+) -> Table:
+    """Return a table with the metrics as columns."""
+    axes = [axis.name for axis in result.axes]
+    body = [
+        [*(cell.at(name) for name in axes), *(text(result, name)(cell) for name in names)]
+        for cell in (result.cells if only is None else only)
+    ]
+    heads = [metric(name).title for name in names]
+    return Table([*axes, *heads], body, title=title, left=len(axes))
+
+
+def notes(result: SweepResult) -> list[str]:
+    """Return what a reader has to know of the numbers: how intervals are found, which flows count."""
+    report, seeds = result.report, len(result.seeds)
+    found = []
+    if seeds > 1:
+        kind = "Student's, over" if report.interval == "t" else "by bootstrap, over"
+        found.append(f"Means over {seeds} seeds; ± is half of the 95 % interval ({kind} the seeds).")
+    counted = (
+        "All flows count"
+        if not (report.warmup or report.drain)
+        else _window_text(report.warmup, report.drain)
+    )
+    parts = [f"of group {report.group}"] if report.group else []
+    parts += [f"of at least {report.sizes['least']}"] if "least" in report.sizes else []
+    parts += [f"of at most {report.sizes['most']}"] if "most" in report.sizes else []
+    which = f" (only those {' '.join(parts)})" if parts else ""
+    found.append(f"{counted}{which}; percentiles are of each run, then averaged.")
+    return found
+
+
+def _window_text(warmup: str, drain: str) -> str:
+    ends = [f"the first {warmup}"] if warmup else []
+    ends += [f"the last {drain}"] if drain else []
+    return (
+        f"Flows that start in {' or '.join(ends)} of the arrivals do not count; totals are of the whole run"
+    )
+
+
+def warnings(result: SweepResult) -> list[str]:
+    """Return what deserves a look before the numbers are trusted."""
+    found = []
+    seeds = len(result.seeds)
+    if seeds == 1:
+        found.append("one seed: no interval, and no telling a difference from chance; try seeds = 5")
+    elif seeds < stats.FEW:
+        found.append(
+            f"{seeds} seeds: an interval over so few is wide, and trusts that values are normal; "
+            f"{stats.FEW} or more are worth their time"
+        )
+    for name in result.metrics:
+        if result.cells and all(
+            v is None for cell in result.cells for v in result.values(name, cell).values()
+        ):
+            hint = f": it needs {_MEASURED_BY[name]} in the scenario" if name in _MEASURED_BY else ""
+            found.append(f"{name} was not measured{hint}")
+    for status, said in (("stalled", "stalled with unfinished flows"),):
+        count = sum(run.summary.get("status") == status for run in result.runs)
+        if count:
+            found.append(f"{count} of {len(result.runs)} runs {said}; what they finished is shown")
+    return found + _few_flows(result) + _unsteady(result)
+
+
+def _few_flows(result: SweepResult) -> list[str]:
+    """A percentile of so few flows is one flow: at least two should lie beyond it."""
+    tails = {name: int(name[-2:]) for name in result.metrics if name.endswith(("_p95", "_p99"))}
+    of_flows = {name: tail for name, tail in tails.items() if metric(name).completion}
+    if not of_flows or not result.cells:
+        return []
+    fewest = min(result.flows_counted(cell) for cell in result.cells)
+    short = [name for name, tail in of_flows.items() if fewest * (100 - tail) < 200]
+    if not short:
+        return []
+    return [f"{', '.join(short)}: some runs have {fewest} flows that count, too few for that percentile"]
+
+
+def _unsteady(result: SweepResult) -> list[str]:
+    left_out = bool(result.report.warmup)
+    remarks: dict[str, list[Cell]] = {}
+    for cell in result.cells:
+        runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
+        said = steady.remark(runs, warmup=left_out)
+        if said:
+            remarks.setdefault(said, []).append(cell)
+    return [f"{_which(cells, len(result.cells))}: {said}" for said, cells in remarks.items()]
+
+
+def _which(cells: Sequence[Cell], of: int) -> str:
+    named = ["/".join(variant for _, variant in cell.choice) or "the scenario" for cell in cells]
+    shown = ", ".join(named[:3])
+    return shown if len(cells) <= 3 else f"{len(cells)} of {of} combinations ({shown}, ...)"
+
+
+def write(result: SweepResult) -> None:
+    """Write ``points.csv``, a row a run, and ``table.csv``, a row a combination and metric."""
+    axes = [axis.name for axis in result.axes]
+    head = [*axes, "seed", "run", "status", *result.metrics]
+    store.write_whole(result.path / "points.csv", _csv(head, result.rows))
+    tail = [
+        "metric",
+        "runs",
+        "mean",
+        "low",
+        "high",
+        "against",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "paired",
+    ]
+    store.write_whole(result.path / "table.csv", _csv([*axes, *tail], result.estimates))
+
+
+def _csv(columns: Sequence[str], rows: Sequence[dict]) -> str:
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(columns)
+    lines.writerows([row.get(column) for column in columns] for row in rows)
+    return out.getvalue()
