@@ -35,6 +35,10 @@ const WORKLOADS: &[&str] = &[
     include_str!("../../../benches/k32.toml"),
     include_str!("../../../benches/pods-ecmp.toml"),
     include_str!("../../../benches/pods-hula.toml"),
+    include_str!("../../../benches/pods-mphula-mptcp.toml"),
+    include_str!("../../../benches/row11-fifo.toml"),
+    include_str!("../../../benches/row11-fq.toml"),
+    include_str!("../../../benches/row11-cebinae.toml"),
 ];
 
 /// The name that a workload gives itself.
