@@ -150,6 +150,9 @@ def test_what_cannot_be_is_refused_and_told(here, capsys):
     printed = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml")
     assert "100 digests, 1 refused" in printed.out and "1 of another plan" in printed.out
     assert "row 3, packet 2: recorded under plan version 0x00000001" in printed.err
+    (here / "other.csv").write_text("\n".join([lines[0], lines[3]]) + "\n")
+    printed = told(capsys, "pint", "decode", "other.csv", "--plan", "queries.toml", status=2)
+    assert "1 of another plan" in printed.out and "other.csv: no digest of it was taken" in printed.err
     (here / "digests.csv").write_text("\n".join(lines)[:-6])
     error = told(capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", status=2).err
     assert "digests.csv:101:" in error and "is the file cut off?" in error

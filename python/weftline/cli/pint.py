@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-DONE = 0
+DONE, WRONG_INPUT = 0, 2
 SHOWN = 20
 """Flows and events that `decode` prints."""
 
@@ -213,7 +213,14 @@ def _decode(options: argparse.Namespace) -> int:
         _print_json(found)
     elif not options.quiet:
         _print_decoded(found)
+    if 0 < found["rows"] == _refused(found["counts"]):
+        print(f"error: {options.digests}: no digest of it was taken", file=sys.stderr)
+        return WRONG_INPUT
     return DONE
+
+
+def _refused(counts: dict[str, int]) -> int:
+    return counts["other_plan"] + counts["hops_refused"] + counts["impossible"]
 
 
 def _counts(text: str) -> tuple[int, int, int]:
@@ -240,8 +247,7 @@ def _print_decoded(found: dict[str, Any]) -> None:
     from weftline.terminal import Table
 
     counts = found["counts"]
-    refused = counts["other_plan"] + counts["hops_refused"] + counts["impossible"]
-    print(f"{found['rows']:,} digests, {refused:,} refused, {found['flows']:,} flows")
+    print(f"{found['rows']:,} digests, {_refused(counts):,} refused, {found['flows']:,} flows")
     for key, text in (
         ("other_plan", "of another plan"),
         ("hops_refused", "with an impossible number of hops"),

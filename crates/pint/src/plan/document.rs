@@ -242,7 +242,7 @@ fn number(value: &DeValue) -> Option<f64> {
         }
         DeValue::Float(digits) => digits.as_str().parse().ok(),
         DeValue::String(text) => {
-            let (above, below) = text.split_once('/')?;
+            let (above, below) = text.split_once('/').unwrap_or((text, "1"));
             let (above, below): (u32, u32) = (above.trim().parse().ok()?, below.trim().parse().ok()?);
             (below > 0).then(|| f64::from(above) / f64::from(below))
         }
