@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_pause_names_its_class_and_the_longest_time() {
-        let mut frame_of = |kind| {
+        let frame_of = |kind| {
             let mut bytes = Vec::new();
             frame(&mut bytes, &Packet { kind, aux: 3, ..Packet::default() }, 0x0102);
             bytes
