@@ -14,6 +14,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import packet_bytes
+
 from weftline.cli import start
 from weftline.cli.main import main
 
@@ -39,6 +41,7 @@ OTHERS = {
     "git": "needs a network",
     "pip": "needs a network",
     "sbatch": "needs Slurm",
+    "tshark": "not everywhere; test_packets.py has it read captures",
     "valgrind": "minutes, and not everywhere",
     "callgrind_annotate": "reads what valgrind wrote",
 }
@@ -196,6 +199,11 @@ def prepare(name: str) -> None:
         Path("queries.toml").write_text(PATH_QUERY)
         assert main(["pint", "plan", "queries.toml", "--out", "plan.toml"]) == 0
         shutil.copy(ROOT / "experiments" / "pint-fig10" / "kentucky-datalink.gml", "network.gml")
+    if name == "docs/packets.md":
+        Path("capture.pcap").write_bytes(packet_bytes.classic([packet_bytes.segment(0, 1, 100)]))
+        for day in ("monday", "tuesday"):
+            Path(f"{day}.csv").write_text(packet_bytes.NFDUMP)
+        Path("hosts.csv").write_text("10.0.0.0/30,0\n10.0.0.2,1\n")
     if name == "docs/telemetry.md":
         files = start.template("path-tracing").files
         Path("queries.toml").write_text(

@@ -10,6 +10,7 @@ import re
 import struct
 
 import pytest
+from packet_bytes import NFDUMP, block, classic, ethernet, ipv4, next_generation, segment, udp
 
 import weftline
 from weftline import _native
@@ -21,58 +22,6 @@ from weftline.packets.flows import Seen, gather
 built = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
 )
-
-
-def ipv4(src: str, dst: str, protocol: int, body: bytes, payload: int) -> bytes:
-    addresses = b"".join(bytes(map(int, address.split("."))) for address in (src, dst))
-    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body) + payload, 0, 0, 64, protocol, 0)
-    return head + addresses + body
-
-
-def tcp(sport: int, dport: int, sequence: int, flags: int = 16) -> bytes:
-    return struct.pack(">HHIIBBHHH", sport, dport, sequence, 0, 5 << 4, flags, 0, 0, 0)
-
-
-def udp(sport: int, dport: int, payload: int) -> bytes:
-    return struct.pack(">HHHH", sport, dport, 8 + payload, 0)
-
-
-def ethernet(packet: bytes, *, vlan: bool = False) -> bytes:
-    return bytes(12) + (b"\x81\x00\x00\x05" if vlan else b"") + b"\x08\x00" + packet
-
-
-def classic(packets: list[tuple[int, bytes]], *, order: str = "<", nanoseconds: bool = False) -> bytes:
-    magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
-    tick = 1 if nanoseconds else 1000
-    written = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, 1)
-    for time_ns, data in packets:
-        seconds, rest = divmod(time_ns, 10**9)
-        written += struct.pack(order + "IIII", seconds, rest // tick, len(data), 1500) + data
-    return written
-
-
-def block(kind: int, body: bytes, order: str) -> bytes:
-    body += bytes(-len(body) % 4)
-    length = struct.pack(order + "I", len(body) + 12)
-    return struct.pack(order + "I", kind) + length + body + length
-
-
-def next_generation(packets: list[tuple[int, bytes]], *, order: str = "<") -> bytes:
-    written = block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1), order)
-    name = struct.pack(order + "HH", 2, 4) + b"eth7"
-    # Times in 2^-20 s.
-    resolution = struct.pack(order + "HHBxxx", 9, 1, 0x80 | 20)
-    written += block(1, struct.pack(order + "HHI", 1, 0, 0) + name + resolution, order)
-    written += block(5, bytes(12), order)
-    for ticks, data in packets:
-        head = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(data), 1500)
-        written += block(6, head + data, order)
-    return written
-
-
-def segment(start_ns: int, sequence: int, payload: int, *, flags: int = 16, ports=(40000, 80)):
-    body = tcp(*ports, sequence, flags)
-    return start_ns, ethernet(ipv4("192.168.0.1", "192.168.0.2", 6, body, payload))
 
 
 def rows(path, **options) -> list[tuple[int, int, int, int]]:
@@ -149,15 +98,6 @@ def test_a_table_maps_addresses_and_networks_and_the_longest_counts(tmp_path):
     assert found.rows == [(5, 9, 100, 0)]
     assert (found.unmapped, found.inside) == (1, 1)
     assert found.addresses == {"192.168.0.1": 5, "192.168.0.2": 9}
-
-
-NFDUMP = """ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt
-2026-01-31 12:00:00.500,2026-01-31 12:00:02.500,2.000,10.0.0.1,10.0.0.2,40000,80,TCP,.AP.S.,0,0,10,10400,2,180
-2026-01-31 12:00:00.250,2026-01-31 12:00:00.250,0.000,10.0.0.3,10.0.0.2,53,5353,UDP,......,0,0,1,128,0,0
-Summary
-flows,bytes,packets,avg_bps,avg_pps,avg_bpp
-2,10528,11,1,1,1
-"""
 
 
 def test_a_table_of_nfdump_gives_payload_and_its_reverse(tmp_path):

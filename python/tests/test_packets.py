@@ -242,6 +242,11 @@ def test_what_cannot_be_captured_is_refused_with_its_key(measure, said, tmp_path
     assert not (tmp_path / "run").exists()
 
 
+def test_the_schema_lets_links_be_a_text_or_a_list():
+    key = json.loads(_native.schema())["properties"]["measure"]["properties"]["pcap"]
+    assert [kind["type"] for kind in key["anyOf"]] == ["string", "array"]
+
+
 def test_the_command_says_what_a_capture_holds_and_prints_the_dissector(tmp_path, capsys):
     found, _ = capture(tmp_path / "run", **SCHEMES["tcp"])
     assert main(["pcap", str(found.out), "--json"]) == 0

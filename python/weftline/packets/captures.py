@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from weftline.errors import InputError
 
@@ -30,8 +30,7 @@ _LONGEST = 1 << 24
 """Bytes of the longest record that is believed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(NamedTuple):
     """One packet of a capture."""
 
     number: int

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from weftline.errors import InputError
 from weftline.packets import captures, headers
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """Bytes of a five-tuple that crossed a network from `start_ns` to `end_ns`."""
 
     src: str

@@ -10,7 +10,8 @@ Source: RFC 791, RFC 8200 §4, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpd
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from weftline.packets.captures import Captured
 
@@ -22,8 +23,7 @@ _WITH_PORTS = (TCP, UDP, 132, 136)
 _IPV6_EXTENSIONS = (0, 43, 60, 135)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A packet of a flow."""
 
     src: str
@@ -77,6 +77,11 @@ def _network_header(data: bytes, link_type: int) -> int | None:
     return at + 2 if kind in (0x0800, 0x86DD) else None
 
 
+@lru_cache(maxsize=1 << 16)
+def _address(packed: bytes) -> str:
+    return str(ipaddress.ip_address(packed))
+
+
 def _ipv4(data: bytes, at: int) -> Segment | None:
     length = 4 * (data[at] & 15)
     if length < 20 or len(data) < at + 20:
@@ -85,7 +90,7 @@ def _ipv4(data: bytes, at: int) -> Segment | None:
     if fragment & 0x1FFF:
         # Without ports: the first fragment stands for the packet.
         return None
-    src, dst = (str(ipaddress.IPv4Address(data[at + n : at + n + 4])) for n in (12, 16))
+    src, dst = _address(data[at + 12 : at + 16]), _address(data[at + 16 : at + 20])
     return _transport(data, at + length, data[at + 9], src, dst, total - length)
 
 
@@ -93,7 +98,7 @@ def _ipv6(data: bytes, at: int) -> Segment | None:
     if len(data) < at + 40:
         return None
     left, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
-    src, dst = (str(ipaddress.IPv6Address(data[at + n : at + n + 16])) for n in (8, 24))
+    src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
     while protocol in _IPV6_EXTENSIONS and at + 2 <= len(data):
         size = 8 * (data[at + 1] + 1)
