@@ -7,7 +7,8 @@ import pytest
 
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.reproduce import experiments, trends
+from weftline.measures.lines import Line
+from weftline.reproduce import claims, experiments, trends
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
@@ -105,6 +106,27 @@ def test_claims_compare_lines_and_places(folder, capsys):
     measured = [(claim["measured"], claim["holds"]) for claim in found["claims"]]
     assert measured == [(2.0, True), (0.5, True), (pytest.approx(80e9), False)]
     assert {point["load"] for point in found["points"].values()} == {"20", "60"}
+
+
+def test_a_claim_with_interval_holds_only_if_the_whole_interval_keeps_the_bound():
+    def line(label, values):
+        found = Line(label=label, runs=[], place="60")
+        found.values = lambda name: values
+        return found
+
+    # Ratios of 1, 2 and 3: mean 2, and Student's 4.303 times 1 / sqrt(3) to each side.
+    lines = [line("one", [1.0, 4.0, 9.0]), line("other", [1.0, 2.0, 3.0])]
+    claim = {
+        "text": "ahead", "kind": "trend", "line": "one", "against": "other", "at": "60", "metric": "goodput"
+    }  # fmt: skip
+    mean = claims.check({**claim, "above": 1}, lines, [])
+    assert (mean.measured, mean.holds) == (2.0, True)
+    half = 4.303 / 3**0.5
+    assert mean.interval == pytest.approx((2 - half, 2 + half), abs=1e-3)
+    assert mean.said == "2.00 (-0.484 to 4.48)"
+    whole = claims.check({**claim, "above": 1, "interval": True}, lines, [])
+    assert (whole.measured, whole.holds) == (2.0, False)
+    assert claims.check({**claim, "above": -1, "interval": True}, lines, []).holds
 
 
 def test_slowdowns_can_be_drawn_over_those_of_one_line(folder, tmp_path):

@@ -10,17 +10,20 @@
 
 `below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
+
+Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
+ratios seed by seed. A claim holds or not by its number alone; it is decided where the interval says the same.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.measures.lines import Line, at_share
+from weftline.measures.lines import Line, Mean, at_share
 from weftline.measures.metrics import metric
 from weftline.reproduce import trends
 from weftline.terminal import Table
@@ -44,6 +47,16 @@ class Verdict:
     """What it came to place by place, of a claim on many."""
     places: list[dict] = field(default_factory=list)
     """The same for programs."""
+    interval: tuple[float, float] | None = None
+    """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
+    decided: bool | None = None
+    """Whether it holds, None where the interval reaches over a bound."""
+
+    @property
+    def said(self) -> str:
+        """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``."""
+        text = self.write(self.measured)
+        return text if self.interval is None else f"{text} ({' to '.join(map(self.write, self.interval))})"
 
     @property
     def word(self) -> str:
@@ -55,34 +68,46 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     """Check one claim against the lines of its panel and the published values of that panel."""
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
-        measured, write = _trend(claim, lines)
-        return verdict(claim, measured, write, published=claim.get("published"))
-    if claim.get("kind", "metric") == "curve":
-        measured, said = _curve(claim, by_label, published)
+        mean, write = _trend(claim, lines)
+        said = claim.get("published")
+    elif claim.get("kind", "metric") == "curve":
+        mean, said = _curve(claim, by_label, published)
         write = quantities.digits
     else:
-        measured, write = _metric(claim, by_label)
+        mean, write = _metric(claim, by_label)
         said = claim.get("published")
-    return verdict(claim, measured, write, published=said)
+    if mean is None:
+        return verdict(claim, None, write, published=said)
+    interval = None if mean.interval is None else (mean.low, mean.high)
+    return verdict(claim, mean.value, write, published=said, interval=interval)
 
 
 def verdict(
-    claim: dict, measured: float | None, write: Callable, *, published: float | None = None
+    claim: dict,
+    measured: float | None,
+    write: Callable,
+    *,
+    published: float | None = None,
+    interval: tuple[float, float] | None = None,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
+    whole = interval if interval and claim.get("interval") else (measured,)
+    holds = None if measured is None else all(_within(claim, value) for value in whole)
     return Verdict(
         text=claim["text"],
         measured=measured,
         published=published,
         bound=_bound(claim, write),
-        holds=None if measured is None else _within(claim, measured),
+        holds=holds,
         write=write,
+        interval=interval,
+        decided=None if interval and not _on_one_side(claim, interval) else holds,
     )
 
 
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
-    rows = [[v.text, v.word, v.write(v.measured), v.bound, v.write(v.published)] for v in verdicts]
+    rows = [[v.text, v.word, v.said, v.bound, v.write(v.published)] for v in verdicts]
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in verdicts):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
@@ -91,14 +116,14 @@ def table(verdicts: Sequence[Verdict]) -> Table:
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
-    names = ("text", "measured", "published", "bound", "holds")
+    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
     found = {name: getattr(verdict, name) for name in names}
     return found | ({"places": verdict.places} if verdict.places else {})
 
 
 def _curve(
     claim: dict, lines: dict[str, Line], published: Sequence[dict]
-) -> tuple[float | None, float | None]:
+) -> tuple[Mean | None, float | None]:
     """The measured and the published number of a claim on curves."""
     percentile = claim.get("percentile", "p95")
     others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
@@ -122,7 +147,23 @@ def _curve(
             said[entry["line"]] = list(zip(shares, sizes, values, strict=True))
     complete = all(label in said for label in used)
     theirs = _least_favourable(claim, said, others) if complete else claim.get("published")
-    return _least_favourable(claim, measured, others), theirs
+    ratio = _least_favourable(claim, measured, others)
+    return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
+
+
+def _spread(claim: dict, used: Sequence[Line]) -> float | None:
+    """Half the width of the interval of a claim on curves, the first line's against the others'."""
+    count = min(len(line.runs) for line in used)
+    if count < 2:
+        return None
+    alone = {**claim, "against": [line.label for line in used[1:]]}
+    ratios = []
+    for number in range(count):
+        of_seed = {line.label: replace(line, runs=[line.runs[number]]) for line in used}
+        mean, _ = _curve(alone, of_seed, [])
+        ratios.append(mean.value if mean else None)
+    mean = Mean.of(ratios)
+    return mean.interval if mean else None
 
 
 def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
@@ -147,31 +188,40 @@ def _value_at(curve: Curve, share: float) -> float:
     return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
 
 
-def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable]:
-    name = claim["metric"]
-    mine = lines[claim["line"]].metric(name)
+def _metric(claim: dict, lines: dict[str, Line]) -> tuple[Mean | None, Callable]:
+    name, line = claim["metric"], lines[claim["line"]]
+    mine = line.metric(name)
     if "against" not in claim:
-        return (mine.value if mine else None), metric(name).text
-    other = lines[claim["against"]].metric(name)
-    ratio = mine.value / other.value if mine and other and other.value else None
-    return ratio, quantities.digits
+        return mine, metric(name).text
+    against = lines[claim["against"]]
+    other = against.metric(name)
+    if not (mine and other and other.value):
+        return None, quantities.digits
+    by_seed = trends.ratio(line, against, name)
+    return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
 
 
-def _trend(claim: dict, lines: Sequence[Line]) -> tuple[float | None, Callable]:
+def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
     name, at = claim["metric"], claim["at"]
     by_place = {(line.label, line.place): line for line in lines}
     mine = by_place.get((claim["line"], at))
     if "against" not in claim and "against_at" not in claim:
-        value = mine.metric(name) if mine else None
-        return (value.value if value else None), metric(name).text
+        return (mine.metric(name) if mine else None), metric(name).text
     other = by_place.get((claim.get("against", claim["line"]), claim.get("against_at", at)))
-    found = trends.ratio(mine, other, name)
-    return (found.value if found else None), quantities.digits
+    return trends.ratio(mine, other, name), quantities.digits
 
 
 def _within(claim: dict, value: float) -> bool:
     below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
     return above < value < below and value <= claim.get("most", math.inf)
+
+
+def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
+    """Whether no bound lies within an interval."""
+    bounds = [claim[key] for key in ("below", "above") if key in claim]
+    reached = claim.get("most", math.inf)
+    low, high = interval
+    return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
 
 def _bound(claim: dict, write: Callable[[float | None], str]) -> str:

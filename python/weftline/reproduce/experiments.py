@@ -52,7 +52,7 @@ _KEYS = {
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
     " scale combine entities group log sizes over against seeds",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
-    " published within outside groups apart seconds",
+    " published within outside groups apart seconds interval",
 }
 
 Choice = tuple[tuple[str, str], ...]
