@@ -61,7 +61,8 @@ validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
 		phost-slowdown phost-nfct phost-drops phost-permutation phost-load phost-percentiles phost-incast phost-deadline \
 		phost-throughput phost-stability phost-buffer phost-parameters phost-tenants phost-commodity \
 		cebinae-starvation cebinae-cdf cebinae-newflow cebinae-thresholds cebinae-rtt cebinae-parkinglot cebinae-cca \
-		cebinae-cache cebinae-state hula-overhead hula-fct conga-asymmetry mphula-fct mphula-k mphula-failure; do \
+		cebinae-cache cebinae-state hula-overhead hula-fct conga-asymmetry mphula-fct mphula-k mphula-failure \
+		together-audit together-failure together-clos together-cost together-shared; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 
 clean: ## remove everything that was built
