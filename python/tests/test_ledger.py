@@ -267,6 +267,14 @@ def test_a_dry_run_says_what_is_left_and_runs_nothing(book, engine, capsys):
     assert engine.runs == [] and not Path("out/ledger/ledger.json").exists()
 
 
+def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):
+    from weftline.reproduce import of_all
+
+    monkeypatch.setattr(of_all, "LONGEST_LOOK_SECONDS", -1.0)
+    assert main(["reproduce", "--all"]) == 0
+    assert "left: 2 experiments more (--dry-run looks at all)" in capsys.readouterr().out
+
+
 def test_what_is_skipped_is_marked_unless_it_is_there_already(book, engine):
     main(["reproduce", "--all", "--quiet", "--skip", "first"])
     assert verdicts()["faster"] == "not run" and len(engine.runs) == 4

@@ -12,7 +12,10 @@ import argparse
 import datetime
 import hashlib
 import json
+import math
 import sys
+import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,8 @@ from weftline.terminal import ProgressLine
 GOING_ON = "interrupted; what is finished is kept, the same command goes on from there"
 FORMAT = 1
 """Of the files of results."""
+LONGEST_LOOK_SECONDS = 20.0
+"""So long experiments are looked at for the estimate, before they are run."""
 _OTHERS = ("duration", "seconds", "rows", "hosts", "only")
 """Options that are about one experiment."""
 
@@ -63,6 +68,8 @@ class Left:
     """Of one core."""
     trials: int = 0
     """Points that need no run; what they take is not known ahead."""
+    unseen: int = 0
+    """Experiments that there was no time to look at."""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -83,7 +90,8 @@ def command(options: argparse.Namespace) -> int:
     waiting = [one for one in wanted if not one.finished]
     if options.dry_run or not quiet:
         try:
-            left = _left(waiting, ProgressLine(quiet=quiet))
+            longest = math.inf if options.dry_run else LONGEST_LOOK_SECONDS
+            left = _left(waiting, ProgressLine(quiet=quiet), longest)
         except KeyboardInterrupt:
             print(GOING_ON, file=sys.stderr)
             return 1
@@ -139,17 +147,25 @@ def content_key(experiment: Experiment, size: Size) -> str:
     return digest.hexdigest()[:16]
 
 
-def _left(waiting: list[Task], line: ProgressLine) -> Left:
-    """Return what is still to be run, by what `weftline check` expects of each point."""
+def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
+    """Return what is still to be run, by what `weftline check` expects of each point.
+
+    It looks for no longer than about `longest` seconds; points that differ in the seed alone cost the same.
+    """
     left = Left()
+    until = time.monotonic() + longest
     for number, one in enumerate(waiting):
+        if time.monotonic() > until:
+            left.unseen += 1
+            continue
         line.show(f"looking at {one.experiment.name}, {number + 1} of {len(waiting)}", at_once=True)
         try:
             points, tried = _points(one)
-            for point in points:
-                if state_of(point.folder) != "finished":
-                    left.runs += 1
-                    left.seconds += executor.cost_of(point).seconds
+            points = [point for point in points if state_of(point.folder) != "finished"]
+            alike = Counter(point.settings for point in points)
+            one_of_each = {point.settings: point for point in points}
+            left.seconds += sum(n * executor.cost_of(one_of_each[what]).seconds for what, n in alike.items())
+            left.runs += len(points)
             left.trials += tried
         except (InputError, RunFailed):
             continue  # it fails when it is run, and is recorded then
@@ -184,10 +200,12 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
         text += f"; {len(wanted) - len(waiting)} are there already"
     parts = []
     if left.runs:
-        time = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
-        parts.append(f"{left.runs} runs, about {time} with {jobs} at a time")
+        seconds = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
+        parts.append(f"{left.runs} runs, about {seconds} with {jobs} at a time")
     if left.trials:
         parts.append(f"{left.trials} points of trials, whose time is not known ahead")
+    if left.unseen:
+        parts.append(f"{left.unseen} experiments more (--dry-run looks at all)")
     print(f"{text}; left: {' and '.join(parts)}" if parts else text)
 
 
