@@ -49,12 +49,13 @@ fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
-validate: $(NATIVE) ## the long comparisons with published results
+validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
 	cargo test --release -p weftline-sim --test distributions -- --ignored --nocapture
 	cargo test --release -p weftline-sim --test cebinae_fifo --test balancing -- --ignored --nocapture
 	cargo test --release -p weftline-sim --test phost --test pfabric --test fastpass -- --ignored --nocapture
 	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
+	WEFTLINE_WALKS=1 $(BIN)/python -m pytest -q python/tests/test_walks.py
 	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry \
 		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11 \
 		phost-slowdown phost-nfct phost-drops phost-permutation phost-load phost-percentiles phost-incast phost-deadline \

@@ -1,12 +1,24 @@
-"""The page "Reference", made from the code when the site is built: every scheme as `weftline explain` has it.
+"""What the documentation takes from the code: the page "Reference", and tables of parameters on all pages.
 
-A hook of mkdocs (`hooks:` in mkdocs.yml); ``python docs/reference.py`` prints the page. The JSON Schema of
-the scenario goes into the site beside it, for editors.
+The page has every scheme as `weftline explain` has it; ``python docs/reference.py`` prints it. A table stands
+between two comments, so that it can be read where the Markdown is shown as it is:
+
+    <!-- parameters: NAME -->                       all keys of a scheme or a section
+    <!-- parameters: NAME beyond OTHER -->          those that OTHER has not, or with another default
+    <!-- parameters: NAME but KEY KEY -->           all but these
+    <!-- end of parameters -->
+
+``python docs/reference.py --write`` writes the tables anew; a test fails where one is not the code's. As a
+hook of mkdocs (`hooks:` in mkdocs.yml) it makes the page and the tables whenever the site is built, and puts
+the JSON Schema of the scenario beside them, for editors.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 
 from weftline import _native
 from weftline.cli import explain, glossary
@@ -22,6 +34,7 @@ KINDS = {
     "workloads": "Workloads",
 }
 PAGE, SCHEMA = "reference.md", "weftline.schema.json"
+TABLE = re.compile(r"^(<!-- parameters: ([^\n]*?) -->\n).*?^(<!-- end of parameters -->)$", re.M | re.S)
 
 
 def markdown() -> str:
@@ -54,21 +67,82 @@ def _scheme(entry: dict) -> list[str]:
     for key in ("source", "validation"):
         if entry[key]:
             found.append(f"*{key.capitalize()}*: {_bare(entry[key])}")
+    return found + ([_parameters(entry["parameters"])] if entry["parameters"] else [])
+
+
+def filled(text: str) -> str:
+    """Return a page with its tables of parameters made from the code.
+
+    Raises
+    ------
+    weftline.InputError
+        If a comment names something that there is not.
+    """
+    return TABLE.sub(lambda found: f"{found[1]}\n{table(found[2])}\n\n{found[3]}", text)
+
+
+def table(asked: str) -> str:
+    """Return the table that a comment asks for: ``NAME``, ``NAME beyond OTHER`` or ``NAME but KEY KEY``."""
+    name, how, *others = [*asked.split(), ""]
+    parameters = explain.entry(name)["parameters"]
+    if how == "beyond":
+        known = explain.entry(others[0])["parameters"]
+        parameters = [p for p in parameters if p not in known]
+    elif how == "but":
+        parameters = [p for p in parameters if p["key"] not in others]
+    return _parameters(parameters) if parameters else "No parameters."
+
+
+def schemes_of(text: str) -> set[str]:
+    """Return the names whose parameters a page has."""
+    return {asked.split()[0] for _, asked, _ in TABLE.findall(text)}
+
+
+def _parameters(parameters: list[dict]) -> str:
     rows = [
-        (f"`{p['key']}`", _bare(p["type"]), f"`{p['default']}`" if p["default"] else "", _bare(p["help"]))
-        for p in entry["parameters"]
+        (f"`{p['key']}`", _in_short(p["type"]), f"`{p['default']}`" if p["default"] else "", _bare(p["help"]))
+        for p in parameters
     ]
-    return found + ([_table(("key", "type", "default", "meaning"), rows)] if rows else [])
+    return _table(("key", "value", "default", "meaning"), rows)
+
+
+def _in_short(kind: str) -> str:
+    """A type in the words of a table: its examples are on the page "Scenario"."""
+    if kind.startswith("one of "):
+        named = dict.fromkeys(re.findall(r'"([^"]*)"', kind))
+        return ", ".join(f"`{name}`" for name in named)
+    kind = re.sub(r', such as "[^"]*"', "", kind).replace(', or "auto"', " or `auto`")
+    return re.sub(r" from (\S+) to ", r" \1 to ", kind.replace("whole number", "integer"))
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def _bare(text: str) -> str:
-    """Text whose signs Markdown takes as they are."""
-    return "".join("\\" + c if c in "*_[]<`" else c for c in text)
+    """Text whose signs Markdown takes as they are; what stands between backquotes is code."""
+    parts = text.split("`")
+    signs = re.compile(r"[*\[\]<\\]|(?<!\w)_|_(?!\w)")
+    if len(parts) % 2 == 0:
+        return signs.sub(r"\\\g<0>", text).replace("`", "\\`")
+    return "`".join(part if i % 2 else signs.sub(r"\\\g<0>", part) for i, part in enumerate(parts))
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Make the tables of a page (a hook of mkdocs)."""
+    return filled(markdown)
+
+
+def write() -> list[Path]:
+    """Write the tables of all pages anew, and return the pages that changed."""
+    changed = []
+    for page in sorted(Path(__file__).parent.glob("**/*.md")):
+        text = page.read_text("utf-8")
+        if filled(text) != text:
+            page.write_text(filled(text), "utf-8")
+            changed.append(page)
+    return changed
 
 
 def on_files(files, config):
@@ -81,4 +155,7 @@ def on_files(files, config):
 
 
 if __name__ == "__main__":
-    print(markdown(), end="")
+    if sys.argv[1:] == ["--write"]:
+        print("\n".join(f"written: {page}" for page in write()) or "every table is the code's")
+    else:
+        print(markdown(), end="")

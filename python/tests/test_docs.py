@@ -1,66 +1,41 @@
-"""The documentation is true: links lead somewhere, commands parse, what its first pages show is run.
+"""The documentation is true: links lead somewhere, blocks and commands are tried, tables are the code's.
 
-On a page that is run, blocks work in order in one folder: a TOML block that names its file (a first line
-``# mine.toml``, or ``Save this as `mine.toml` `` before it) is written, each weftline command of a console
-block is given, Python is executed in one namespace.
+`snippets` has what a block is, what pages take as there already, and what is not run, with the reason.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import re
-import shlex
-from dataclasses import dataclass
+import tomllib
 from pathlib import Path
 
 import pytest
+from snippets import (
+    OTHERS,
+    PAGES,
+    ROOT,
+    SMALL,
+    WRONG,
+    Block,
+    blocks,
+    commands,
+    completed,
+    is_run,
+    lines,
+    name_of,
+    prepare,
+    shorter,
+)
 
 from weftline import _native
 from weftline.cli import start
 from weftline.cli.main import main, parser
+from weftline.reproduce import experiments
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
-RUN = ("README.md", "docs/index.md", "docs/start.md", "docs/figures.md", "docs/python.md", "docs/results.md")
-LONG = ("reproduce", "bench", "view")
-"""Commands that are parsed only: they take minutes, or stay."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, its text, and the paragraph before it."""
-
-    language: str
-    text: str
-    before: str
-
-
-def blocks(page: Path) -> list[Block]:
-    text = page.read_text("utf-8")
-    found = []
-    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-        before = text[: match.start()].rstrip().rpartition("\n\n")[2]
-        found.append(Block(match[1], match[2], before))
-    return found
-
-
-def commands(block: Block) -> list[list[str]]:
-    """The weftline commands of a block, as arguments."""
-    if block.language not in ("console", "sh", "bash"):
-        return []
-    said = block.text.replace("\\\n", " ").splitlines()
-    lines = [line.removeprefix("$ ") for line in said if block.language != "console" or line.startswith("$ ")]
-    found = []
-    for line in lines:
-        words = shlex.split(line, comments=True)
-        if words and Path(words[0]).name == "weftline":
-            found.append(words[1 : next((i for i, w in enumerate(words) if w in (">", "|", "&&")), None)])
-    return found
-
-
-def name_of(page: Path) -> str:
-    return str(page.relative_to(ROOT))
+BUILT = pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
 
 
 def anchors(page: Path) -> set[str]:
@@ -90,22 +65,51 @@ def test_every_link_of_a_page_leads_somewhere(page):
 
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.M)
-    there = {str(page.relative_to(ROOT / "docs")) for page in PAGES if "docs" in page.parts}
+    there = {str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")}
     assert set(listed) == there | {"reference.md"} and len(listed) == len(there) + 1
 
 
-@pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
-def test_the_reference_is_made_from_the_code_and_has_every_scheme():
-    """What `make docs` adds: a hook, which works without mkdocs up to the text."""
+def reference():
+    """The module docs/reference.py, which works without mkdocs up to the text."""
     spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
-    reference = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reference)
-    text = reference.markdown()
-    for kind in json.loads(_native.names()).values():
-        for scheme in kind:
-            if scheme["name"] not in ("none", "auto"):
-                assert re.search(rf"^### (tcp\.)?{re.escape(scheme['name'])}$", text, re.M), scheme
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def listed() -> list[tuple[str, str]]:
+    """Kind and name of every scheme, the name as `weftline explain` tells it from others."""
+    found = []
+    for kind, schemes in json.loads(_native.names()).items():
+        for name in (scheme["name"] for scheme in schemes):
+            if name not in ("none", "auto"):
+                prefix = "tcp." if kind == "tcp-controllers" else ""
+                found.append(
+                    (kind, "queue.pfabric" if (kind, name) == ("queues", "pfabric") else prefix + name)
+                )
+    return found
+
+
+@BUILT
+def test_the_reference_is_made_from_the_code_and_has_every_scheme():
+    text = reference().markdown()
+    for _, name in listed():
+        assert re.search(rf"^### {re.escape(name.removeprefix('queue.'))}$", text, re.M), name
     assert "Alg. 1" in text and "| `eta` | number" in text
+
+
+@BUILT
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_tables_of_parameters_are_those_of_the_code(page):
+    text = page.read_text("utf-8")
+    assert reference().filled(text) == text, "other keys in the code: python docs/reference.py --write"
+
+
+@BUILT
+def test_every_scheme_has_a_page_or_a_section_with_its_parameters():
+    module = reference()
+    shown = set().union(*(module.schemes_of(page.read_text("utf-8")) for page in PAGES))
+    assert [name for _, name in listed() if name not in shown] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -116,52 +120,114 @@ def test_every_command_of_a_page_is_one_that_there_is(page):
             known.parse_args(arguments)
 
 
-@pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
-@pytest.mark.parametrize("name", RUN)
-def test_a_page_works_as_it_stands(name, tmp_path, monkeypatch, capsys):
-    for package in ("polars", "pandas", "pyarrow", "duckdb", "vl_convert"):
-        pytest.importorskip(package, reason=f"{package} is not installed")
-    monkeypatch.chdir(tmp_path)
-    _prepare(name)
-    names: dict = {"__name__": "__main__"}
-    for block in blocks(ROOT / name):
-        file = re.match(r"# (\S+\.toml)\n", block.text) or re.search(
-            r"Save this as `(\S+\.toml)`", block.before
-        )
-        if block.language == "toml" and file:
-            Path(file[1]).write_text(block.text)
-        elif block.language == "python":
-            exec(compile(block.text, name, "exec"), names)
-        for arguments in commands(block):
-            if arguments[:1] and arguments[0] not in LONG and "--help" not in arguments:
-                status = main(arguments)
-                assert status == 0, (arguments, capsys.readouterr().err)
-
-
-def _prepare(name: str) -> None:
-    """What a page takes as there already."""
-    if name in ("docs/figures.md", "docs/start.md"):
-        start.write("leaf-spine", "leaf-spine.toml", schema=False)
-        if name == "docs/start.md":
-            Path("leaf-spine.toml").unlink()  # the page makes it
-    if name in ("docs/python.md", "docs/results.md"):
-        scenario = start.template("leaf-spine").files["leaf-spine.toml"].replace('"2ms"', '"200us"')
-        Path("mine.toml").write_text(scenario)
-    if name == "docs/results.md":
-        assert main(["run", "mine.toml", "--out", "out/mine", "--quiet"]) == 0
-
-
-@pytest.mark.skipif(not getattr(_native, "__file__", None), reason="the native module is not built")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_whole_scenario_of_a_page_passes_its_check(page, tmp_path, capsys):
-    for i, block in enumerate(blocks(page)):
-        whole = block.language == "toml" and "[topology]" in block.text and "[[workload]]" in block.text
-        needs_files = re.search(r'^\s*(file|queries)\s*=|sizes = "\S*\.', block.text, re.M)
-        if whole and not needs_files:
-            path = tmp_path / f"{i}.toml"
-            path.write_text(block.text)
-            assert main(["check", str(path), "--json"]) == 0, capsys.readouterr().err
-            json.loads(capsys.readouterr().out)
+def test_a_command_within_a_sentence_is_one_that_there_is(page):
+    known = parser()._subparsers._group_actions[0].choices
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    for said in re.findall(r"`weftline ([a-z][^`]*)`", text):
+        name, *words = said.split()
+        assert name in known, said
+        inner = known[name]
+        if words and inner._subparsers:
+            inner = inner._subparsers._group_actions[0].choices[words[0]]
+        options = [word.partition("=")[0].strip("[],") for word in words if re.match(r"\[?--", word)]
+        assert [option for option in options if option not in inner._option_string_actions] == [], said
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_command_that_is_not_weftlines_names_what_there_is(page):
+    for block in blocks(page):
+        for words in lines(block):
+            program = Path(words[0]).name
+            if program == "make":
+                made = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
+                assert all(word in made for word in words[1:]), words
+            elif program == "cargo":
+                _names_what_cargo_has(words)
+            else:
+                assert program in ("weftline", *OTHERS), f"{words}: run it, or say in OTHERS why not"
+
+
+def _names_what_cargo_has(words: list[str]) -> None:
+    crate = {"weftline-sim": "sim", "weftline-pint": "pint"}
+    for option, value in itertools.pairwise(words):
+        if option == "-p":
+            assert value in crate, words
+        elif option in ("--test", "--example"):
+            folder = ROOT / "crates" / crate[words[words.index("-p") + 1]] / f"{option[2:]}s"
+            assert (folder / f"{value}.rs").exists() or (folder / value).is_dir(), words
+
+
+@BUILT
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
+    tried = [block for block in blocks(page) if block.language not in ("rust", "diff")]
+    if not tried:
+        return
+    if any(block.language == "python" for block in tried):
+        for package in ("polars", "pandas", "pyarrow", "duckdb", "vl_convert"):
+            pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    prepare(name_of(page))
+    names: dict = {"__name__": "__main__"}
+    said = ""
+    for block in tried:
+        if block.language == "toml":
+            _try_toml(block, capsys)
+        elif block.language == "python":
+            exec(compile("\n" * block.line + block.text, name_of(page), "exec"), names)
+        elif block.language == "sql":
+            _give(["query", "out/sweeps/which", block.text], capsys)
+        elif block.language in ("console", "sh", "bash"):
+            said = "".join(_give(arguments, capsys) for arguments in commands(block) if is_run(arguments))
+        else:
+            assert block.language in ("", "text"), f"line {block.line}: how is this tried?"
+            assert [line for line in block.text.splitlines() if line not in said] == []
+
+
+def _give(arguments: list[str], capsys) -> str:
+    """Give a command; what it said."""
+    status = main(arguments)
+    said = capsys.readouterr()
+    expected = 2 if set(WRONG) & set(arguments) else 0
+    assert status == expected, (arguments, said.err)
+    return said.out + said.err
+
+
+def _try_toml(block: Block, capsys) -> None:
+    """Save a block, where it says so, and have it checked by the command that it is for."""
+    if block.file:
+        Path(block.file).parent.mkdir(exist_ok=True)
+        Path(block.file).write_text(shorter(block.text))
+    if block.file in WRONG:
+        return
+    if re.search(r'kind = "(aimd|drop-head|shortest)"', block.text):
+        return  # there once the page's own changes are built: test_walks.py
+    if block.kind == "scenario":
+        Path("checked.toml").write_text(completed(block))
+        json.loads(_give(["check", "checked.toml", "--json"], capsys))
+    elif block.kind == "network":
+        Path("checked-net.toml").write_text(block.text)
+        topology = '[topology]\nkind = "file"\nfile = "checked-net.toml"\n\n'
+        Path("checked.toml").write_text(topology + "[[workload]]" + SMALL.partition("[[workload]]")[2])
+        _give(["check", "checked.toml", "--json"], capsys)
+    elif block.kind == "queries":
+        Path("checked.toml").write_text(block.text)
+        _give(["pint", "plan", "checked.toml"], capsys)
+    elif block.kind == "sweep":
+        named = 'scenario = "mine.toml"\n' if "scenario =" not in block.text else ""
+        Path("checked.toml").write_text(named + block.text)
+        _give(["sweep", "checked.toml", "--dry-run"], capsys)
+    elif block.kind == "experiment":
+        _keys_are_known(tomllib.loads(block.text))
+
+
+def _keys_are_known(experiment: dict) -> None:
+    """Keys of figures and claims; whole experiments are run by the page's own command."""
+    for table in ("figure", "claim"):
+        known = experiments._KEYS[table].split()
+        for given in experiment.get(table, []):
+            assert [key for key in given if key not in known] == []
 
 
 def test_the_first_page_names_every_template():

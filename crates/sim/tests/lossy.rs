@@ -13,12 +13,10 @@ mod common;
 
 use common::*;
 use std::fmt::Write;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{Ending, Outcome};
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 
 /// The transports that flows may run over, with what is drawn of their keys. A further one is one line.
@@ -324,8 +322,8 @@ fn scenario(seed: u64) -> (String, u64, LinkLoss) {
 }
 
 fn config(text: &str, loss: LinkLoss) -> Config {
-    let scenario = Scenario::load(text, "lossy.toml", Path::new("."), &[], None, Hooks::default());
-    let mut config = scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+    let scenario = load(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = scenario.config().expect("a configuration");
     config.failures.loss = Some(loss);
     config
 }

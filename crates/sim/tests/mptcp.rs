@@ -3,10 +3,8 @@
 mod common;
 
 use common::*;
-use std::path::Path;
 use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled, Until};
 use weftline_sim::measure::{Entity, Outcome};
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::Link;
 use weftline_sim::units::{Rate, Time};
 use weftline_sim::workload::FlowSpec;
@@ -34,12 +32,6 @@ controller = { kind = "newreno" }
 kind = "permutation"
 size = "1KB"
 "#;
-
-fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    Scenario::load(text, "mptcp.toml", Path::new("."), &sets, None, Hooks::default())
-        .map_err(|error| error.to_string())
-}
 
 fn four_paths(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
     let scenario = load(FOUR_PATHS, sets).unwrap_or_else(|error| panic!("{error}"));

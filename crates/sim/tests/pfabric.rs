@@ -3,11 +3,10 @@
 
 mod common;
 
-use common::phost_paper::{self, authors, packets, summary, text, with_flows};
+use common::phost_paper::{self, authors, packets, problems, summary, with_flows};
 use common::*;
-use std::path::Path;
 use weftline_sim::config::Config;
-use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::scenario::Scenario;
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -143,14 +142,6 @@ fn an_incast_takes_as_long_as_in_the_authors_simulator() {
     assert!((request / their_request - 1.0).abs() < 0.01, "requests {request} against {their_request}");
 }
 
-fn problems(sets: &[(&str, &str)]) -> String {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    match Scenario::load(&text("pfabric"), "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
-        Err(error) => error.to_string(),
-        Ok(scenario) => panic!("{sets:?} is accepted: {}", scenario.resolved()),
-    }
-}
-
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases = [
@@ -167,7 +158,7 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         ("compat.like", "hpcc-ns3", "repeats a simulator that has only RDMA"),
     ];
     for (key, value, reason) in cases {
-        let found = problems(&[(key, value)]);
+        let found = problems("pfabric", &[(key, value)]);
         assert!(found.contains(reason), "{key} = {value}: {found}");
     }
 }

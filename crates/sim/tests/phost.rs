@@ -3,13 +3,11 @@
 
 mod common;
 
-use common::phost_paper::{authors, by_policy, fct_and_rct, packets, summary, text, with_flows};
+use common::phost_paper::*;
 use common::*;
 use proptest::prelude::*;
-use std::path::Path;
-use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
+use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -104,9 +102,8 @@ fn two_thousand_flows_of_imc10_are_as_slow_as_in_the_authors_simulator() {
 
 /// A small network of two racks, on which links lose packets of these kinds.
 fn lossy(kinds: u32, share: f64, seed: u64, sets: &[(&str, &str)]) -> Config {
-    let small = [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
-    let sets: Vec<(&str, &str)> = small.iter().chain(sets).copied().collect();
-    let mut config = Config { seed, ..paper(&sets, random_flows(6, 60, seed)) };
+    let mut config = paper(&[&TWO_RACKS[..], sets].concat(), random_flows(6, 60, seed));
+    config.seed = seed;
     config.failures.loss = Some(LinkLoss { share, kinds });
     config
 }
@@ -133,11 +130,7 @@ fn no_flow_is_stuck_whatever_kind_of_packet_links_lose() {
 #[test]
 fn every_byte_of_a_flow_is_delivered_once_though_packets_are_sent_again() {
     let (kept, _) = run(lossy(LinkLoss::ALL, 0.1, 7, &[]));
-    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
-    assert!(again > 0);
-    for flow in &kept.flows {
-        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
-    }
+    sends_again_only_what_it_must(&kept);
 }
 
 #[test]
@@ -164,15 +157,6 @@ fn links_of_another_age_need_no_other_settings() {
     assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
 }
 
-/// What is wrong with the paper's scenario when these settings are changed.
-fn problems(sets: &[(&str, &str)]) -> String {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    match Scenario::load(&text("phost"), "paper.toml", Path::new("."), &sets, None, Hooks::default()) {
-        Ok(_) => panic!("{sets:?} was taken"),
-        Err(error) => error.to_string(),
-    }
-}
-
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[
@@ -190,20 +174,14 @@ fn settings_that_cannot_work_are_refused_with_the_reason() {
         (&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA"),
     ];
     for (sets, reason) in cases {
-        let problems = problems(sets);
+        let problems = problems("phost", sets);
         assert!(problems.contains(reason), "{sets:?}: {problems}");
     }
 }
 
 #[test]
 fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() {
-    let load = |text: &str| {
-        Scenario::load(text, "paper.toml", Path::new("."), &[], None, Hooks::default())
-            .unwrap_or_else(|error| panic!("{error}\n{text}"))
-    };
-    let first = load(&text("phost"));
-    let text = first.resolved();
-    for line in [
+    let lines = [
         "free_tokens = 8",
         "window = 8",
         "token_life = 1.5",
@@ -214,12 +192,8 @@ fn the_resolved_scenario_says_every_setting_and_gives_the_same_settings_again() 
         "policy = \"shortest-remaining\"",
         "queue = { kind = \"priority\", limit = \"36.864KB\", drop = \"lowest\" }",
         "balancer = { kind = \"label\" }",
-    ] {
-        assert!(text.contains(line), "{line} is not in\n{text}");
-    }
-    let again = load(text);
-    assert_eq!(again.resolved(), text);
-    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
+    ];
+    resolves_to_the_same("phost", &[], &lines);
 }
 
 #[test]
@@ -235,13 +209,7 @@ fn deadlines_and_tenants_decide_who_goes_first_at_both_ends() {
 
 #[test]
 fn flows_over_rdma_and_phost_share_hosts_and_all_end() {
-    let mut config = paper(&[], random_flows(144, 300, 3));
-    let other = TransportConfig::Rdma(RdmaConfig { rto: Some(Time::from_ms(1)), ..rdma(controller("none")) });
-    config.transports.push(other);
-    let flows = random_flows(144, 300, 3).into_iter().zip(0..);
-    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
-    let (kept, _) = run(config);
-    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+    shares_hosts_with_rdma(paper(&[], Vec::new()));
 }
 
 #[test]
@@ -276,9 +244,8 @@ fn a_workload_may_run_over_another_transport_than_the_scenario() {
             "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\n\
              size = \"9KB\"\ntransport = {own}\n"
         );
-        let scenario = Scenario::load(&text, "two.toml", Path::new("."), &[], None, Hooks::default());
-        let config =
-            scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).config().expect("a configuration");
+        let scenario = common::load(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let config = scenario.config().expect("a configuration");
         let (kept, _) = run(config.clone());
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some() && flow.transport == 1));
         (config.transports[0].name(), config.transports[1].name())
@@ -292,9 +259,6 @@ fn a_workload_may_run_over_another_transport_than_the_scenario() {
 
 /// Settings drawn from what may be given, as `--set` takes them.
 fn drawn(random: &mut RandomStream) -> Vec<(&'static str, String)> {
-    let of = |random: &mut RandomStream, values: &[&str]| {
-        values[random.below(values.len() as u64) as usize].to_string()
-    };
     let queue = of(random, &["priority", "priority", "fifo"]);
     let short = if queue == "fifo" { "0".to_string() } else { of(random, &["0", "3", "8"]) };
     let limit = of(random, &["0B", "3KB", "6200B", "36KiB"]);
@@ -341,17 +305,7 @@ proptest! {
         let mut random = RandomStream::new(seed, "settings");
         let sets = drawn(&mut random);
         let sets: Vec<(&str, &str)> = sets.iter().map(|(key, value)| (*key, &value[..])).collect();
-        let hosts = |config: &Config| config.topology.hosts().len() as u32;
-        let mut config = Config { seed, ..paper(&sets, Vec::new()) };
-        let flows = random_flows(hosts(&config), 1 + random.below(25) as usize, seed);
-        config.traffic = traffic(flows.clone());
-        config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
-        let (kept, _) = run_in(1 + (seed % 3) as usize, config);
-        let ended = kept.flows.iter().filter(|flow| flow.finish.is_some()).count();
-        prop_assert_eq!(ended, flows.len(), "{:?}", sets);
+        let config = paper(&sets, Vec::new());
+        prop_assert!(every_flow_ends(config, seed, &mut random, kinds, percent), "{:?}", sets);
     }
-}
-
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
 }

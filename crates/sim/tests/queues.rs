@@ -4,10 +4,8 @@
 mod common;
 
 use common::*;
-use std::path::Path;
 use weftline_sim::config::{Config, QueueConfig, Sampled};
 use weftline_sim::measure::{Outcome, Sample};
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 
 /// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
@@ -44,9 +42,7 @@ count = 3
 
 fn config(queue: &str) -> Config {
     let text = DUMBBELL.replace("QUEUE", queue);
-    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default())
-        .unwrap_or_else(|error| panic!("{queue}: {error}"));
-    scenario.config().unwrap()
+    load(&text, &[]).unwrap_or_else(|error| panic!("{queue}: {error}")).config().unwrap()
 }
 
 fn dropped(outcome: &Outcome) -> u64 {

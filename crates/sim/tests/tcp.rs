@@ -3,9 +3,7 @@
 mod common;
 
 use common::*;
-use std::path::Path;
 use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -32,14 +30,8 @@ kind = "permutation"
 size = "1KB"
 "#;
 
-fn load(sets: &[(&str, &str)]) -> Result<Scenario, String> {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    Scenario::load(DUMBBELL, "tcp.toml", Path::new("."), &sets, None, Hooks::default())
-        .map_err(|error| error.to_string())
-}
-
 fn dumbbell(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
-    let scenario = load(sets).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = load(DUMBBELL, sets).unwrap_or_else(|error| panic!("{error}"));
     let mut config = Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") };
     if let Until::FlowsDone { stall, .. } = &mut config.until {
         *stall = Time::from_ms(300_000);
@@ -410,7 +402,7 @@ fn dctcp_keeps_the_queue_at_its_mark() {
 #[test]
 fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     let complains = |sets: &[(&str, &str)], expected: &str| {
-        let error = load(sets).err().unwrap_or_default();
+        let error = load(DUMBBELL, sets).err().unwrap_or_default();
         assert!(error.contains(expected), "{error}");
     };
     let hpcc = "\"hpcc\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\"";
@@ -428,15 +420,15 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     let rdma = DUMBBELL.replace("newreno", "cubic");
     let rdma = rdma[..rdma.find("[transport]").unwrap()].to_string()
         + "[transport]\ncontroller = { kind = \"cubic\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
-    let error =
-        Scenario::load(&rdma, "rdma.toml", Path::new("."), &[], None, Hooks::default()).err().unwrap();
-    assert!(error.to_string().contains("set transport.kind = \"tcp\""), "{error}");
+    let error = load(&rdma, &[]).err().unwrap();
+    assert!(error.contains("set transport.kind = \"tcp\""), "{error}");
 }
 
 #[test]
 fn profiles_are_sets_of_keys_that_may_be_set_alone() {
-    let resolved =
-        |sets: &[(&str, &str)]| load(sets).unwrap_or_else(|error| panic!("{error}")).resolved().to_string();
+    let resolved = |sets: &[(&str, &str)]| {
+        load(DUMBBELL, sets).unwrap_or_else(|error| panic!("{error}")).resolved().to_string()
+    };
     let ns3 =
         resolved(&[("transport.profile", "ns3-3.35"), ("transport.controller", "{ kind = \"cubic\" }")]);
     for line in [

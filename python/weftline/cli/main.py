@@ -26,6 +26,7 @@ KINDS = (
     "topologies",
     "workloads",
     "experiments",
+    "claims",
 )
 
 
@@ -238,7 +239,23 @@ def _output_options(command: argparse.ArgumentParser) -> None:
 
 def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "experiment", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+    )
+    command.add_argument(
+        "--all",
+        action="store_true",
+        help="every experiment that the ledger of claims names, then the ledger; goes on where it stopped",
+    )
+    command.add_argument(
+        "--skip",
+        action="append",
+        metavar="EXPERIMENT",
+        help="with --all: leave one out; may be given several times",
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with --all: say what is left and how long it takes, run nothing",
     )
     command.add_argument(
         "--full", action="store_true", help="the published size instead of the small default"
@@ -253,7 +270,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
     command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
     command.add_argument(
-        "--out", metavar="DIR", help="folder for points and page (default out/experiments/NAME)"
+        "--out",
+        metavar="DIR",
+        help="folder for points and page (default out/experiments/NAME; with --all out)",
     )
     command.add_argument(
         "--only",
@@ -265,6 +284,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
     command.add_argument(
         "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
+    )
+    command.add_argument(
+        "--on", choices=("local", "ray"), default="local", help="where (default: this machine)"
     )
     _output_options(command)
 
@@ -444,9 +466,13 @@ def _list(options: argparse.Namespace) -> int:
     if options.kind is not None and options.kind not in KINDS:
         hint = nearest(options.kind, list(KINDS))
         raise InputError(f'unknown kind "{options.kind}": {hint}known: {", ".join(KINDS)}')
-    names = json.loads(_native.names()) if options.kind != "experiments" else {}
+    names = json.loads(_native.names()) if options.kind not in ("experiments", "claims") else {}
     if options.kind in (None, "experiments"):
         names["experiments"] = [{"name": name, "help": title} for name, title in experiments.titles()]
+    if options.kind == "claims":
+        from weftline.reproduce import ledger
+
+        names["claims"] = [{"name": row.id, "help": row.claim} for row in ledger.load().rows]
     shown = [options.kind] if options.kind else [kind for kind in KINDS if kind in names]
     if options.json:
         _print_json({kind: names.get(kind, []) for kind in shown})

@@ -58,6 +58,7 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
     seconds = claim.get("seconds", 0)
     ran = _seconds(claim, panels)
     short = ran < seconds
+    holds = None if short else len(outside) <= claim["outside"]
     title = f"{claim['text']}: {total - len(outside)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     table = Table([figure.along, "", *columns], rows, title=title, note=note, left=2)
@@ -66,7 +67,8 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
         measured=len(outside),
         published=None,
         bound=f"≤ {claim['outside']}",
-        holds=None if short else len(outside) <= claim["outside"],
+        holds=holds,
+        decided=holds,
         write=_counted(total, outside),
         detail=table,
         places=[{"place": p.name, "agrees": p.agrees} | p.values for p in places],

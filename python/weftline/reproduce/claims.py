@@ -8,16 +8,18 @@
     kind = "cost"     on a figure of that kind; see `weftline.cost`
     kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
-`below` and `above` are the bounds; `most` is one that may be reached. In a claim of kind "trend" with
-`interval = true` the whole 95 % interval over seeds must keep them. The published number is computed in the
-same way from the published curves where there are any, else it is what the claim says.
+`below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
+the same way from the published curves where there are any, else it is what the claim says.
+
+Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
+ratios seed by seed. A claim holds or not by its number alone; it is decided where the interval says the same.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from weftline import quantities
 from weftline.errors import InputError
@@ -41,22 +43,25 @@ class Verdict:
     holds: bool | None
     """None when the number could not be measured."""
     write: Callable[[float | None], str]
-    interval: float | None = None
-    """Half of the 95 % interval over seeds, where there is one."""
     detail: Table | None = None
     """What it came to place by place, of a claim on many."""
     places: list[dict] = field(default_factory=list)
     """The same for programs."""
+    interval: tuple[float, float] | None = None
+    """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
+    decided: bool | None = None
+    """Whether it holds, None where the interval reaches over a bound."""
+
+    @property
+    def said(self) -> str:
+        """The measured number with its interval, as text: ``"1.03 (1.01 to 1.05)"``."""
+        text = self.write(self.measured)
+        return text if self.interval is None else f"{text} ({' to '.join(map(self.write, self.interval))})"
 
     @property
     def word(self) -> str:
         """PASS, DIFFERS, or a dash."""
         return "–" if self.holds is None else "PASS" if self.holds else "DIFFERS"
-
-    @property
-    def found(self) -> str:
-        """The number, with its interval if it has one."""
-        return self.write(self.measured) + ("" if self.interval is None else f" ±{self.write(self.interval)}")
 
 
 def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
@@ -64,15 +69,17 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     by_label = {line.label: line for line in lines}
     if claim.get("kind") == "trend":
         mean, write = _trend(claim, lines)
-        measured, half = (mean.value, mean.interval) if mean else (None, None)
-        return verdict(claim, measured, write, published=claim.get("published"), interval=half)
-    if claim.get("kind", "metric") == "curve":
-        measured, said = _curve(claim, by_label, published)
+        said = claim.get("published")
+    elif claim.get("kind", "metric") == "curve":
+        mean, said = _curve(claim, by_label, published)
         write = quantities.digits
     else:
-        measured, write = _metric(claim, by_label)
+        mean, write = _metric(claim, by_label)
         said = claim.get("published")
-    return verdict(claim, measured, write, published=said)
+    if mean is None:
+        return verdict(claim, None, write, published=said)
+    interval = None if mean.interval is None else (mean.low, mean.high)
+    return verdict(claim, mean.value, write, published=said, interval=interval)
 
 
 def verdict(
@@ -81,27 +88,26 @@ def verdict(
     write: Callable,
     *,
     published: float | None = None,
-    interval: float | None = None,
+    interval: tuple[float, float] | None = None,
 ) -> Verdict:
-    """Return what a number, None where there is none, says about a claim.
-
-    `interval` is half of its 95 % one over seeds.
-    """
-    reach = interval or 0.0 if claim.get("interval") else 0.0
+    """Return what a number, None where there is none, says about a claim."""
+    whole = interval if interval and claim.get("interval") else (measured,)
+    holds = None if measured is None else all(_within(claim, value) for value in whole)
     return Verdict(
         text=claim["text"],
         measured=measured,
         published=published,
         bound=_bound(claim, write),
-        holds=None if measured is None else all(_within(claim, measured + way * reach) for way in (-1, 1)),
+        holds=holds,
         write=write,
         interval=interval,
+        decided=None if interval and not _on_one_side(claim, interval) else holds,
     )
 
 
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
-    rows = [[v.text, v.word, v.found, v.bound, v.write(v.published)] for v in verdicts]
+    rows = [[v.text, v.word, v.said, v.bound, v.write(v.published)] for v in verdicts]
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in verdicts):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
@@ -110,15 +116,14 @@ def table(verdicts: Sequence[Verdict]) -> Table:
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
-    names = ("text", "measured", "published", "bound", "holds")
+    names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
     found = {name: getattr(verdict, name) for name in names}
-    more = {"interval": verdict.interval, "places": verdict.places}
-    return found | {name: value for name, value in more.items() if value}
+    return found | ({"places": verdict.places} if verdict.places else {})
 
 
 def _curve(
     claim: dict, lines: dict[str, Line], published: Sequence[dict]
-) -> tuple[float | None, float | None]:
+) -> tuple[Mean | None, float | None]:
     """The measured and the published number of a claim on curves."""
     percentile = claim.get("percentile", "p95")
     others = claim["against"] if isinstance(claim["against"], list) else [claim["against"]]
@@ -142,7 +147,23 @@ def _curve(
             said[entry["line"]] = list(zip(shares, sizes, values, strict=True))
     complete = all(label in said for label in used)
     theirs = _least_favourable(claim, said, others) if complete else claim.get("published")
-    return _least_favourable(claim, measured, others), theirs
+    ratio = _least_favourable(claim, measured, others)
+    return None if ratio is None else Mean(ratio, _spread(claim, [lines[label] for label in used])), theirs
+
+
+def _spread(claim: dict, used: Sequence[Line]) -> float | None:
+    """Half the width of the interval of a claim on curves, the first line's against the others'."""
+    count = min(len(line.runs) for line in used)
+    if count < 2:
+        return None
+    alone = {**claim, "against": [line.label for line in used[1:]]}
+    ratios = []
+    for number in range(count):
+        of_seed = {line.label: replace(line, runs=[line.runs[number]]) for line in used}
+        mean, _ = _curve(alone, of_seed, [])
+        ratios.append(mean.value if mean else None)
+    mean = Mean.of(ratios)
+    return mean.interval if mean else None
 
 
 def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
@@ -167,14 +188,17 @@ def _value_at(curve: Curve, share: float) -> float:
     return next((value for reached, _, value in curve if reached >= share - 1e-9), curve[-1][2])
 
 
-def _metric(claim: dict, lines: dict[str, Line]) -> tuple[float | None, Callable]:
-    name = claim["metric"]
-    mine = lines[claim["line"]].metric(name)
+def _metric(claim: dict, lines: dict[str, Line]) -> tuple[Mean | None, Callable]:
+    name, line = claim["metric"], lines[claim["line"]]
+    mine = line.metric(name)
     if "against" not in claim:
-        return (mine.value if mine else None), metric(name).text
-    other = lines[claim["against"]].metric(name)
-    ratio = mine.value / other.value if mine and other and other.value else None
-    return ratio, quantities.digits
+        return mine, metric(name).text
+    against = lines[claim["against"]]
+    other = against.metric(name)
+    if not (mine and other and other.value):
+        return None, quantities.digits
+    by_seed = trends.ratio(line, against, name)
+    return Mean(mine.value / other.value, by_seed.interval if by_seed else None), quantities.digits
 
 
 def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
@@ -190,6 +214,14 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
 def _within(claim: dict, value: float) -> bool:
     below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
     return above < value < below and value <= claim.get("most", math.inf)
+
+
+def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
+    """Whether no bound lies within an interval."""
+    bounds = [claim[key] for key in ("below", "above") if key in claim]
+    reached = claim.get("most", math.inf)
+    low, high = interval
+    return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
 
 def _bound(claim: dict, write: Callable[[float | None], str]) -> str:

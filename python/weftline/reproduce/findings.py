@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from weftline import _native
 from weftline.report import page
 from weftline.report.page import Section
 from weftline.reproduce import claims
@@ -71,6 +73,9 @@ def as_json(found: Findings) -> dict:
     return {
         "experiment": found.experiment.name,
         "size": found.size.says,
+        "full": found.size.full,
+        "weftline": _native.version(),
+        "date": f"{datetime.date.today():%Y-%m-%d}",
         **found.more,
         "points": found.points,
         "claims": [claims.as_json(verdict) for verdict in found.verdicts],

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from weftline.reproduce.reproduction import Size
 
 
-def command(
+def carry_out(
     experiment: Experiment,
     size: Size,
     out: Path,
     only: Mapping[str, Sequence[str]],
     options: argparse.Namespace,
-) -> int:
-    """Measure what is not measured yet, show it and check the claims; return the exit status."""
+) -> findings.Findings | None:
+    """Measure what is not measured yet and check the claims; None when interrupted."""
     if len(size.seeds) > 1:
         raise InputError(f"--seeds: {experiment.name} measures what runs cost; expected one seed")
     if (options.jobs or 1) > 1:
@@ -33,6 +33,8 @@ def command(
         )
     if options.threads > 1:
         raise InputError(f"--threads {options.threads}: the lines of {experiment.name} say how many they use")
+    if options.on != "local":
+        raise InputError(f"--on {options.on}: {experiment.name} measures time; expected this machine")
     panels = cost.plan(experiment, size, out, only)
     if not panels:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
@@ -46,10 +48,9 @@ def command(
     except KeyboardInterrupt:
         line.clear()
         print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
-        return 1
+        return None
     line.clear()
     for panel in panels:
         panel.measured = cost.summaries(panel.points, experiment.repeats)
     verdicts = [v for claim in experiment.claims if (v := cost.check(claim, panels)) is not None]
-    found = cost_exhibits.findings(experiment, size, panels, verdicts, failed)
-    return findings.show(found, options, out / "report.html")
+    return cost_exhibits.findings(experiment, size, panels, verdicts, failed)

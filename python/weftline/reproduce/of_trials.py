@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from weftline.reproduce.reproduction import Size
 
 
-def command(
+def carry_out(
     experiment: Experiment,
     size: Size,
     out: Path,
     only: Mapping[str, Sequence[str]],
     options: argparse.Namespace,
-) -> int:
-    """Try what is not tried yet, show it and check the claims; return the exit status."""
+) -> findings.Findings | None:
+    """Try what is not tried yet and check the claims; None when interrupted."""
     if len(size.seeds) > 1:
         raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
     panels = trials.plan(experiment, size, out, only)
@@ -41,12 +41,11 @@ def command(
         failed = None
     if failed is None:
         print("interrupted; what was tried is kept, the same command goes on from there", file=sys.stderr)
-        return 1
+        return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}
     verdicts = [v for claim in experiment.claims if (v := trials.check(claim, panels)) is not None]
-    found = trials_exhibits.findings(experiment, size, panels, verdicts, failed)
-    return findings.show(found, options, out / "report.html")
+    return trials_exhibits.findings(experiment, size, panels, verdicts, failed)
 
 
 def _tried(
@@ -60,7 +59,12 @@ def _tried(
     failed: dict[str, str] = {}
     if recorded:
         lost = reproduction.run_points(
-            list(recorded.values()), jobs=jobs, threads=options.threads, line=line, name=experiment.name
+            list(recorded.values()),
+            jobs=jobs,
+            threads=options.threads,
+            line=line,
+            name=experiment.name,
+            on=options.on,
         )
         if lost is None:
             return None

@@ -10,13 +10,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from weftline import runs, scenarios
 from weftline.errors import InputError, RunFailed
 from weftline.measures.lines import Line
 from weftline.report import of_runs, page, words
-from weftline.reproduce import agreement, claims, exhibits, experiments, findings, of_cost, of_trials, trends
+from weftline.reproduce import (
+    agreement,
+    claims,
+    exhibits,
+    experiments,
+    findings,
+    of_all,
+    of_cost,
+    of_trials,
+    trends,
+)
 from weftline.reproduce.choices import (
     Size,
     chosen_duration,
@@ -33,6 +45,9 @@ from weftline.terminal import ProgressLine
 
 def command(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit status."""
+    if options.all:
+        return of_all.command(options)
+    of_all.refuse_its_options(options)
     experiment = experiments.load(options.experiment)
     size = chosen_size(
         experiment,
@@ -45,10 +60,25 @@ def command(options: argparse.Namespace) -> int:
     only = chosen_variants(experiment, options.only or [])
     if options.rows:
         only["row"] = chosen_rows(experiment, options.rows)
+    found = carry_out(experiment, size, out, only, options)
+    return 1 if found is None else findings.show(found, options, out / "report.html")
+
+
+def carry_out(
+    experiment: Experiment,
+    size: Size,
+    out: Path,
+    only: Mapping[str, list[str]],
+    options: argparse.Namespace,
+) -> findings.Findings | None:
+    """Run what is not there yet of an experiment and return what it came to, None when interrupted.
+
+    Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
+    """
     if experiment.measures_cost:
-        return of_cost.command(experiment, size, out, only, options)
+        return of_cost.carry_out(experiment, size, out, only, options)
     if experiment.tries:
-        return of_trials.command(experiment, size, out, only, options)
+        return of_trials.carry_out(experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
@@ -62,14 +92,15 @@ def command(options: argparse.Namespace) -> int:
         threads=options.threads,
         line=ProgressLine(quiet=quiet),
         name=experiment.name,
+        on=options.on,
     )
     if failed is None:
         print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
-        return 1
+        return None
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
-    found = findings_of(experiment, size, plan, panels, verdicts, {point.name: why for point, why in failed})
-    return findings.show(found, options, out / "report.html")
+    lost = {point.name: why for point, why in failed}
+    return findings_of(experiment, size, plan, panels, verdicts, lost)
 
 
 Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
@@ -77,7 +108,7 @@ Plan = list[tuple[FigureDefinition, Choice, str, list[Point]]]
 
 
 def plan_points(
-    experiment: Experiment, size: Size, out: Path, *, only: dict[str, list[str]] | None = None
+    experiment: Experiment, size: Size, out: Path, *, only: Mapping[str, list[str]] | None = None
 ) -> Plan:
     """Return every line of every panel with its points; all scenarios are checked before the first run.
 
@@ -106,9 +137,17 @@ def plan_points(
 
 
 def run_points(
-    points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str, threads: int = 1
+    points: Sequence[Point],
+    *,
+    jobs: int,
+    line: ProgressLine,
+    name: str,
+    threads: int = 1,
+    on: str = "local",
 ) -> list[tuple[Point, str]] | None:
     """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
+
+    With `on` ``"ray"`` it runs on the Ray cluster that there is, with all cores it has, or on one of `jobs`.
 
     Returns
     -------
@@ -123,15 +162,17 @@ def run_points(
     if not points:
         return []
     kept = store.Store.create(points[0].folder.parent.parent)
-    outcome = executor.run(
-        points,
-        kept,
-        jobs=jobs,
-        threads=threads,
-        retry=True,
-        name=name,
-        show=lambda text: line.show(text, at_once=True),
-    )
+    how: dict[str, Any] = {"jobs": jobs, "threads": threads, "retry": True, "name": name}
+    show = partial(line.show, at_once=True)
+    if on == "ray":
+        from weftline.sweeps import ray_executor
+
+        # A task of Ray takes points for some seconds, so it must be known how long each takes.
+        left, _ = executor.waiting(points, kept, retry=True, touch=False)
+        costs = {point.key: executor.cost_of(point) for point in left}
+        outcome = ray_executor.run(points, kept, show=show, costs=costs, **how)
+    else:
+        outcome = executor.run(points, kept, show=show, **how)
     line.clear()
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")

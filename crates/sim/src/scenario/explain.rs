@@ -13,9 +13,12 @@ use crate::workload::{self, SizeDistribution};
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 
+/// Where the keys of queue disciplines stand.
+const QUEUE: &str = "switch.queue";
+
 /// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
 ///
-/// `name`: a scheme (`hpcc`, `leaf-spine`), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
+/// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
 /// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
 pub fn explain(name: &str) -> Result<Value, String> {
     let wanted = name.trim();
@@ -50,8 +53,8 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", "switch.queue", switch::QUEUES))
-        .chain(of("load balancer", "", switch::BALANCERS))
+        .chain(of("queue discipline", QUEUE, switch::QUEUES))
+        .chain(of("load balancer", "switch.balancer", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
@@ -60,11 +63,11 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
 }
 
 fn scheme(name: &str) -> Option<Value> {
-    // A name that RDMA's controllers have too: `tcp.dctcp`.
-    let tcp = name.strip_prefix("tcp.");
-    let named = |scheme: &Scheme| match tcp {
-        Some(bare) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
-        None => scheme.name == name,
+    // Names that schemes of another kind have too: `tcp.dctcp`, `queue.pfabric`.
+    let named = |scheme: &Scheme| match name.split_once('.') {
+        Some(("tcp", bare)) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
+        Some(("queue", bare)) => scheme.section == QUEUE && scheme.name == bare,
+        _ => scheme.name == name,
     };
     let scheme = schemes().find(named)?;
     let keys = sections().iter().find(|s| {
@@ -76,7 +79,7 @@ fn scheme(name: &str) -> Option<Value> {
     let text = doc.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
-        "switch.queue" => crate::queue::source(name),
+        QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
     };
     let origin = origins::of(scheme.name);
@@ -122,8 +125,9 @@ fn section(path: &str) -> Option<Value> {
     Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
 }
 
-/// A key by its full path or by the end of it; several keys may end alike.
+/// A key by its full path or by the end of it; several keys may end alike, or have another default by kind.
 fn key(name: &str) -> Option<Value> {
+    let same = |a: &Declared, b: &Declared| a.help == b.help && a.default == b.default;
     let full = |section: &SectionKeys, key: &str| {
         if section.path.is_empty() { key.to_string() } else { format!("{}.{key}", section.path) }
     };
@@ -133,7 +137,7 @@ fn key(name: &str) -> Option<Value> {
         for (key, declared) in &section.keys {
             let path = full(section, key);
             if (path == name || path.ends_with(&end))
-                && !found.iter().any(|(known, other, _)| *known == path && other.help == declared.help)
+                && !found.iter().any(|(known, other, _)| *known == path && same(other, declared))
             {
                 found.push((path, declared, section.kind));
             }
@@ -251,6 +255,10 @@ mod tests {
             let keys = found["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap());
             keys.map(str::to_string).collect()
         };
+        assert_eq!(keys_of("drill"), ["samples", "memory"]);
+        assert_eq!(keys_of("queue.pfabric"), ["limit"]);
+        assert!(explain("queue.pfabric").unwrap()["title"].as_str().unwrap().starts_with("queue discipline"));
+        assert_eq!(keys_of("switch.balancer.gap").len(), 3, "500us, 200us and 100us, by kind");
         assert!(keys_of("cebinae").contains(&"tax".to_string()));
         assert!(explain("codel").unwrap()["source"].as_str().unwrap().contains("RFC 8289"));
         assert!(keys_of("measure.queues").contains(&"measure.queues.every".to_string()));

@@ -174,6 +174,10 @@ pub fn source(kind: &str) -> Option<&'static str> {
             "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
              and its authors' simulator",
         ),
+        "pfabric" => Some(
+            "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
+             the pHost authors",
+        ),
         "fastpass" => Some(
             "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
              the pHost authors",

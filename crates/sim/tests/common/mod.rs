@@ -12,6 +12,7 @@ use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{DigestRecord, FlowRecord, Outcome, PortTotals, Sample, Sink};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
+use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
 use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
@@ -101,6 +102,13 @@ impl Source for Given<'_> {
         panic!("{key}: {message}");
     }
     fn declare(&mut self, _declared: Declared, _resolved: Option<Value>) {}
+}
+
+/// A scenario with some settings changed, as `--set` changes them; or what is wrong with it.
+pub fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
+    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    Scenario::load(text, "s.toml", Path::new("."), &sets, None, Hooks::default())
+        .map_err(|error| error.to_string())
 }
 
 /// A controller by the name used in the reference data: a trailing `w` adds the window.

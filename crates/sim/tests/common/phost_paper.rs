@@ -1,11 +1,12 @@
 //! The network of the pHost paper, 144 hosts in nine racks under four cores at 10 and 40 Gb/s, and its authors' runs on it.
 #![allow(dead_code)]
 
-use super::{flow, reference, traffic};
+use super::{Kept, flow, reference, traffic};
 use std::io::Read;
 use std::path::Path;
-use weftline_sim::config::Config;
-use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::config::{Config, LinkLoss, RdmaConfig, TransportConfig};
+use weftline_sim::engine::random::RandomStream;
+use weftline_sim::scenario::Scenario;
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -37,10 +38,27 @@ size = "1KB"
 
 /// The scenario with some settings changed.
 pub fn load(transport: &str, sets: &[(&str, &str)]) -> Scenario {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let text = text(transport);
-    let scenario = Scenario::load(&text, "paper.toml", Path::new("."), &sets, None, Hooks::default());
-    scenario.unwrap_or_else(|error| panic!("{error}"))
+    super::load(&text(transport), sets).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What is wrong with it when these settings are changed.
+pub fn problems(transport: &str, sets: &[(&str, &str)]) -> String {
+    match super::load(&text(transport), sets) {
+        Ok(scenario) => panic!("{sets:?} is taken: {}", scenario.resolved()),
+        Err(problems) => problems,
+    }
+}
+
+/// The resolved scenario has these lines, and resolves to itself and to the same transports.
+pub fn resolves_to_the_same(transport: &str, sets: &[(&str, &str)], lines: &[&str]) {
+    let first = load(transport, sets);
+    let resolved = first.resolved();
+    for line in lines {
+        assert!(resolved.contains(line), "{line} is not in\n{resolved}");
+    }
+    let again = super::load(resolved, &[]).unwrap_or_else(|error| panic!("{error}\n{resolved}"));
+    assert_eq!(again.resolved(), resolved);
+    assert_eq!(again.config().unwrap().transports, first.config().unwrap().transports);
 }
 
 /// The same, with these flows.
@@ -107,4 +125,57 @@ pub fn by_policy(configure: impl Fn(&str, Vec<FlowSpec>) -> Config) -> [Vec<Time
         config.traffic.groups = vec!["a".into(), "b".into()];
         super::completion_times(&super::run(config).0)
     })
+}
+
+/// Settings of a small network of two racks.
+pub const TWO_RACKS: [(&str, &str); 3] =
+    [("topology.leaves", "2"), ("topology.spines", "2"), ("topology.hosts_per_leaf", "3")];
+
+/// Packets were sent again, and none besides the flows' own and those.
+pub fn sends_again_only_what_it_must(kept: &Kept) {
+    let again: u64 = kept.flows.iter().map(|flow| flow.packets_retransmitted).sum();
+    assert!(again > 0);
+    for flow in &kept.flows {
+        assert_eq!(flow.packets_sent, flow.size.div_ceil(1460) + flow.packets_retransmitted, "{flow:?}");
+    }
+}
+
+/// Every other of 300 flows goes over RDMA, on the same hosts; all end.
+pub fn shares_hosts_with_rdma(mut config: Config) {
+    let rto = Some(Time::from_ms(1));
+    let other = RdmaConfig { rto, ..super::rdma(super::controller("none")) };
+    config.transports.push(TransportConfig::Rdma(other));
+    let flows = super::random_flows(144, 300, 3).into_iter().zip(0..);
+    config.traffic = traffic(flows.map(|(flow, at)| FlowSpec { transport: at % 2, ..flow }).collect());
+    let (kept, _) = super::run(config);
+    assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+}
+
+/// One of some values, as `--set` takes it.
+pub fn of(random: &mut RandomStream, values: &[&str]) -> String {
+    values[random.below(values.len() as u64) as usize].to_string()
+}
+
+/// Up to 25 flows end between the ordinary hosts, though links lose so many percent of these kinds of packets, in one to three
+/// regions; false if one is left.
+pub fn every_flow_ends(
+    mut config: Config,
+    seed: u64,
+    random: &mut RandomStream,
+    kinds: u32,
+    percent: u32,
+) -> bool {
+    let hosts = config.topology.ordinary_hosts() as u32;
+    let flows = super::random_flows(hosts, 1 + random.below(25) as usize, seed);
+    let all = flows.len();
+    config.seed = seed;
+    config.traffic = traffic(flows);
+    config.failures.loss = Some(LinkLoss { share: f64::from(percent) / 100.0, kinds });
+    let (kept, _) = super::run_in(1 + (seed % 3) as usize, config);
+    kept.flows.iter().filter(|flow| flow.finish.is_some()).count() == all
+}
+
+/// Cases of a property: PROPTEST_CASES, or 100.
+pub fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
 }

@@ -16,6 +16,7 @@
 //! smoothed time.
 //! Parameters: see [`BbrParameters::read`].
 
+mod full_pipe;
 pub(super) mod model;
 mod mrg;
 mod ns3;
@@ -28,6 +29,7 @@ use super::{
 use crate::congestion::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use full_pipe::FullPipe;
 use model::Model;
 use ns3::Ns3Bbr;
 
@@ -46,9 +48,6 @@ pub const DOC: SchemeDoc = SchemeDoc {
 /// Gains of ProbeBW's phases (§4.3.4).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const CWND_GAIN: f64 = 2.0;
-/// §4.3.2: the pipe is full after three rounds that grew by less than a quarter.
-const FULL_GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
 /// BBRMinPipeCwnd, segments.
 const LEAST_SEGMENTS: u64 = 4;
 
@@ -121,9 +120,7 @@ impl WindowParameters for BbrParameters {
             mode: Mode::Startup,
             pacing_gain: self.high_gain,
             cwnd_gain: self.high_gain,
-            filled: false,
-            full_bandwidth: 0,
-            full_rounds: 0,
+            pipe: FullPipe::default(),
             phase: 0,
             phase_start: Time::ZERO,
             random: flow.random,
@@ -161,11 +158,8 @@ pub struct Bbr {
     mode: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
-    /// The pipe has been full: Startup is over for good.
-    filled: bool,
-    /// Bandwidth that Startup compares with, and rounds since it grew.
-    full_bandwidth: u64,
-    full_rounds: u32,
+    /// Once full, Startup is over for good.
+    pipe: FullPipe,
     /// Of ProbeBW's cycle, and when it began.
     phase: usize,
     phase_start: Time,
@@ -218,22 +212,14 @@ impl Bbr {
 
     /// §4.3.2.
     fn check_full_pipe(&mut self, ack: &Acked) {
-        if self.filled || !self.model.round_start || ack.rate.app_limited {
-            return;
+        if self.model.round_start && !ack.rate.app_limited {
+            self.pipe.round(self.model.bandwidth.get());
         }
-        let bandwidth = self.model.bandwidth.get();
-        if bandwidth as f64 >= self.full_bandwidth as f64 * FULL_GROWTH {
-            self.full_bandwidth = bandwidth;
-            self.full_rounds = 0;
-            return;
-        }
-        self.full_rounds += 1;
-        self.filled = self.full_rounds >= FULL_ROUNDS;
     }
 
     /// §4.3.3.
     fn check_drain(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        if self.mode == Mode::Startup && self.filled {
+        if self.mode == Mode::Startup && self.pipe.filled() {
             self.mode = Mode::Drain;
             self.pacing_gain = 1.0 / self.p.high_gain;
             self.cwnd_gain = self.p.high_gain;
@@ -268,7 +254,7 @@ impl Bbr {
                 if end.round_done && ack.now > end.at {
                     self.model.stamp = ack.now;
                     window.cwnd = window.cwnd.max(self.prior_cwnd);
-                    match self.filled {
+                    match self.pipe.filled() {
                         true => self.enter_probe_bw(ack.now),
                         false => self.enter_startup(),
                     }
@@ -289,7 +275,7 @@ impl Bbr {
         // The bandwidth counts payload, the pacer bytes on the wire.
         let rate = (u128::from(rate) * u128::from(self.packet) / u128::from(window.mss)) as u64;
         let rate = Rate(rate.clamp(1, self.p.max_pacing.0));
-        if self.filled || window.pacing.is_none_or(|now| rate > now) {
+        if self.pipe.filled() || window.pacing.is_none_or(|now| rate > now) {
             window.pacing = Some(rate);
         }
     }
@@ -323,7 +309,7 @@ impl Bbr {
         if self.conserves {
             window.cwnd = window.cwnd.max(ack.in_flight + ack.delivered);
         } else {
-            if self.filled {
+            if self.pipe.filled() {
                 window.cwnd = window.cwnd.saturating_add(ack.delivered).min(target);
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
                 window.cwnd = window.cwnd.saturating_add(ack.delivered);
@@ -387,7 +373,7 @@ impl WindowController for Bbr {
             State::Loss => {
                 // The transport has set the window to a segment.
                 self.conserves = false;
-                self.full_bandwidth = 0;
+                self.pipe.forget();
             }
             _ if matches!(change.from, State::Recovery | State::Loss) => {
                 self.conserves = false;

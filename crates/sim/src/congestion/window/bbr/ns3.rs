@@ -14,9 +14,10 @@
 //!
 //! Source: ns-3.35, TcpBbr (behaviour, as read; no code).
 
+use super::full_pipe::FullPipe;
 use super::mrg::Mrg32k3a;
 use super::ns3_filter::Ns3Filter;
-use super::{BbrParameters, CWND_GAIN, CYCLE, FULL_GROWTH, FULL_ROUNDS, LEAST_SEGMENTS, Mode};
+use super::{BbrParameters, CWND_GAIN, CYCLE, LEAST_SEGMENTS, Mode};
 use crate::congestion::window::{Acked, Change, CongestionWindow, State};
 use crate::units::{Rate, Time};
 
@@ -39,9 +40,7 @@ pub struct Ns3Bbr {
     rounds: u64,
     round_start: bool,
     round_end: u64,
-    filled: bool,
-    full_bandwidth: u64,
-    full_rounds: u32,
+    pipe: FullPipe,
     rtprop: Time,
     rtprop_stamp: Time,
     rtprop_expired: bool,
@@ -75,9 +74,7 @@ impl Ns3Bbr {
             rounds: 0,
             round_start: false,
             round_end: 0,
-            filled: false,
-            full_bandwidth: 0,
-            full_rounds: 0,
+            pipe: FullPipe::default(),
             rtprop: Time::MAX,
             rtprop_stamp: Time::ZERO,
             rtprop_expired: false,
@@ -201,20 +198,13 @@ impl Ns3Bbr {
     }
 
     fn check_full_pipe(&mut self, ack: &Acked) {
-        if self.filled || !self.round_start || ack.rate.app_limited {
-            return;
+        if self.round_start && !ack.rate.app_limited {
+            self.pipe.round(self.filter.get());
         }
-        let bandwidth = self.filter.get();
-        if bandwidth as f64 >= self.full_bandwidth as f64 * FULL_GROWTH {
-            (self.full_bandwidth, self.full_rounds) = (bandwidth, 0);
-            return;
-        }
-        self.full_rounds += 1;
-        self.filled = self.full_rounds >= FULL_ROUNDS;
     }
 
     fn check_drain(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        if self.mode == Mode::Startup && self.filled {
+        if self.mode == Mode::Startup && self.pipe.filled() {
             self.mode = Mode::Drain;
             self.pacing_gain = 1.0 / self.p.high_gain;
             self.cwnd_gain = self.p.high_gain;
@@ -267,7 +257,7 @@ impl Ns3Bbr {
         }
         self.rtprop_stamp = now;
         window.cwnd = window.cwnd.max(self.prior_cwnd);
-        if self.filled {
+        if self.pipe.filled() {
             return self.enter_probe_bw(now);
         }
         self.mode = Mode::Startup;
@@ -281,7 +271,7 @@ impl Ns3Bbr {
 
     fn set_pacing_rate(&mut self, gain: f64, window: &mut CongestionWindow) {
         let rate = Rate((gain * self.filter.get() as f64) as u64).min(self.p.max_pacing).max(Rate(1));
-        if self.filled || window.pacing.is_none_or(|now| rate > now) {
+        if self.pipe.filled() || window.pacing.is_none_or(|now| rate > now) {
             window.pacing = Some(rate);
         }
     }
@@ -289,14 +279,14 @@ impl Ns3Bbr {
     fn set_cwnd(&mut self, ack: &Acked, window: &mut CongestionWindow) {
         let least = LEAST_SEGMENTS * window.mss;
         if ack.delivered > 0 && !self.conserve(ack, window) {
-            let aggregated = match self.filled {
+            let aggregated = match self.pipe.filled() {
                 true => self.extra[0].max(self.extra[1]).min(self.filter.get() / 80),
                 false => 0,
             };
             let target = self.inflight(self.cwnd_gain, window) + aggregated;
             // 32 bits.
             let grown = (window.cwnd + ack.delivered) & u64::from(u32::MAX);
-            if self.filled {
+            if self.pipe.filled() {
                 window.cwnd = grown.min(target);
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
                 window.cwnd = grown;

@@ -1,0 +1,318 @@
+//! Whole scenarios: the one of the contract and what follows from others; mistakes are in `wrong`, laws of the reader in `drawn`.
+
+mod drawn;
+mod wrong;
+
+use super::*;
+use crate::config::{BalancerConfig, Change, Recovery};
+use crate::congestion::{CongestionController, Needs, Window};
+use crate::units::Bytes;
+
+/// The example of the contract, without its trace file.
+const EXAMPLE: &str = r#"
+name = "websearch-50"
+seed = 1
+
+[topology]                        # star, dumbbell, parking-lot, leaf-spine, fat-tree, hpcc-fat-tree, file
+kind = "leaf-spine"               # kind = "file" takes file = "kdl.gml"
+leaves = 4
+spines = 2
+hosts_per_leaf = 16
+host_link = { rate = "100Gbps", delay = "1us" }
+fabric_link = { rate = "400Gbps", delay = "1us" }
+
+[switch]
+buffer = "32MiB"
+queue = { kind = "fifo" }
+ecn = { kmin = "400KB", kmax = "1600KB", pmax = 0.2 }     # also per rate
+pfc = { enabled = true }
+balancer = { kind = "ecmp" }
+
+[transport]
+kind = "rdma"
+controller = { kind = "hpcc", eta = 0.95, max_stage = 0 }
+
+[telemetry]
+kind = "int"
+
+[[workload]]
+kind = "poisson"
+sizes = "websearch"
+load = 0.5
+duration = "2ms"
+
+[run]
+until = "flows-done"
+threads = 1
+
+[compat]
+like = "hpcc-ns3"
+
+[measure]
+queues = { ports = "leaf0.*", every = "10us" }
+"#;
+
+/// Four hosts on a switch, one line of traffic.
+const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"permutation\"\n";
+
+fn load_with(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
+    let sets: Vec<(String, String)> = sets.iter().map(|(p, v)| (p.to_string(), v.to_string())).collect();
+    Scenario::load(text, "s.toml", Path::new("."), &sets, None, Hooks::default())
+}
+
+fn load(text: &str) -> Scenario {
+    load_with(text, &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The problems of STAR followed by `more`; lines of `more` count from 6.
+fn problems(more: &str) -> Vec<String> {
+    match load_with(&format!("{STAR}{more}"), &[]) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.problems.iter().map(Problem::to_string).collect(),
+    }
+}
+
+fn problems_set(sets: &[(&str, &str)]) -> Vec<String> {
+    match load_with(STAR, sets) {
+        Ok(_) => Vec::new(),
+        Err(error) => error.problems.iter().map(Problem::to_string).collect(),
+    }
+}
+
+#[test]
+fn the_example_of_the_contract_loads() {
+    let scenario = load(EXAMPLE);
+    assert_eq!(scenario.name, "websearch-50");
+    assert!(scenario.warnings.is_empty(), "{:?}", scenario.warnings);
+    let config = scenario.config().unwrap();
+    assert_eq!(config.topology.hosts().len(), 64);
+    assert_eq!(config.compat, Compat::HpccNs3);
+    assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
+    assert!(!config.switch.pfc.headroom_extra);
+    let rdma = config.transports[0].rdma().unwrap();
+    assert_eq!((rdma.mtu, rdma.header, rdma.ack_header, rdma.ack_least, rdma.class), (1000, 48, 46, 60, 3));
+    assert_eq!((rdma.rto, rdma.ack_priority, rdma.recovery), (None, false, Recovery::GoBackN));
+    // leaf0: 16 hosts and 2 spines.
+    assert_eq!(config.measure.queue_series.unwrap().what.len(), 18);
+}
+
+#[test]
+fn the_resolved_text_of_the_example_reads_back_to_itself() {
+    let first = load(EXAMPLE).resolved().to_string();
+    let second = load(&first).resolved().to_string();
+    assert_eq!(first, second);
+    for line in [
+        "ack_priority = false",
+        "rto = \"none\"",
+        "until = \"flows-done\"",
+        "balancer = { kind = \"ecmp\", salt = 0 }",
+    ] {
+        assert!(first.contains(line), "{line} is missing:\n{first}");
+    }
+}
+
+#[test]
+fn a_workload_may_have_a_transport_of_its_own() {
+    let more = "[transport]\nmtu = \"1500B\"\ncontroller = { kind = \"dctcp\" }\n[[workload]]\nkind = \"incast\"\n\
+                transport = { controller = { kind = \"timely\", window = true }, class = 2 }\n";
+    let scenario = load(&format!("{STAR}{more}"));
+    assert_eq!(scenario.transports.len(), 2);
+    let own = scenario.transports[1].rdma().unwrap();
+    assert_eq!((own.controller.name(), own.mtu, own.class, own.ack_priority), ("timely", 1500, 2, false));
+    assert_eq!(load(scenario.resolved()).transports, scenario.transports);
+    let found = problems("[[workload]]\nkind = \"incast\"\ntransport = { clas = 2 }\n");
+    assert!(
+        found[0].starts_with("s.toml:8: workload.1.transport.clas: unknown key: did you mean \"class\"?")
+    );
+    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
+    let scenario = load_with(
+        EXAMPLE,
+        &[
+            ("transport.controller.kind", "dctcp"),
+            ("telemetry.kind", "none"),
+            ("workload.0.load", "0.7"),
+            ("switch.balancer.kind", "spray"),
+        ],
+    );
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(scenario.switch.balancer, BalancerConfig::Spray);
+    let rdma = scenario.transports[0].rdma().unwrap();
+    assert_eq!(rdma.controller.name(), "dctcp");
+    assert_eq!(scenario.warnings.len(), 2, "{:?}", scenario.warnings);
+    assert!(scenario.resolved().contains("load = 0.7"));
+}
+
+#[test]
+fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
+    let scenario = load_with(STAR, &[("transport.controller.kind", "dctcp")]).ok().unwrap();
+    let ecn = scenario.switch.ecn[0];
+    assert_eq!((ecn.kmin, ecn.kmax, ecn.pmax), (Bytes(300_000), Bytes(300_000), 1.0));
+    let rdma = scenario.transports[0].rdma().unwrap();
+    // Four times 32 MiB at 100 Gb/s.
+    assert_eq!(rdma.rto, Some(Time(4 * 2_684_354_560)));
+    let far =
+        load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
+    let rdma = far.transports[0].rdma().unwrap();
+    // Base RTT: 4 ms of links and two payloads of 1000 B at 100 Gb/s.
+    assert_eq!(rdma.rto, Some(Time::from_ms(10_000)), "the 60 GB buffer takes longer to empty");
+    let far = [("switch.pfc.enabled", "false"), ("topology.host_link.delay", "1ms")];
+    let far = load_with(STAR, &far).ok().unwrap();
+    let rdma = far.transports[0].rdma().unwrap();
+    assert_eq!(rdma.rto, Some(Time(10 * (4_000_000_000 + 160_000))));
+}
+
+#[test]
+fn acknowledgements_pass_pauses_where_the_authors_let_them() {
+    for (kind, window, passes) in [
+        ("dcqcn", "false", true),
+        ("dcqcn", "true", false),
+        ("timely", "true", true),
+        ("hpcc", "true", false),
+    ] {
+        for (like, compat) in [("none", false), ("hpcc-ns3", true)] {
+            let sets = [
+                ("transport.controller.kind", kind),
+                ("transport.controller.window", window),
+                ("compat.like", like),
+            ];
+            let scenario = load_with(STAR, &sets).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            let rdma = scenario.transports[0].rdma().unwrap();
+            assert_eq!(rdma.ack_priority, passes && compat, "{kind} with window = {window}, like {like}");
+        }
+    }
+}
+
+#[test]
+fn the_seed_given_beside_the_file_holds() {
+    let hooks = Hooks::default();
+    let load = |seed| Scenario::load(STAR, "s.toml", Path::new("."), &[], seed, hooks);
+    assert_eq!(load(Some(7)).ok().unwrap().seed, 7);
+    assert!(load(Some(7)).ok().unwrap().resolved().contains("seed = 7"));
+    assert_eq!(load(None).ok().unwrap().seed, 1);
+    let error = load(Some(u64::MAX)).err().unwrap().to_string();
+    assert!(error.starts_with("--set seed=18446744073709551615: expected a whole number from 0"), "{error}");
+}
+
+#[test]
+fn a_controller_from_outside_is_found_by_name() {
+    struct Still;
+    impl CongestionController for Still {
+        fn on_ack(&mut self, _: &crate::congestion::Ack, _: &mut crate::congestion::Control) {}
+    }
+    let external = ExternalController {
+        name: "still".into(),
+        needs: Needs::window(Window::None),
+        make: std::sync::Arc::new(|_| Box::new(Still)),
+    };
+    let controllers = [external];
+    let hooks = Hooks { read_parquet: None, controllers: &controllers };
+    let sets = [("transport.controller.kind".to_string(), "python:still".to_string())];
+    let scenario = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, hooks).ok().unwrap();
+    assert_eq!(scenario.transports[0].controller().unwrap().name(), "still");
+    assert_eq!(
+        problems_set(&[("transport.controller.kind", "python:still")]),
+        [
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python: run this scenario \
+          with weftline.run(..., controllers={\"still\": ...})"
+        ]
+    );
+}
+
+#[test]
+fn an_estimate_grows_with_the_network_the_load_and_the_length() {
+    let estimate = |change: &[(&str, &str)]| {
+        let sets: Vec<(String, String)> =
+            change.iter().map(|(path, value)| (path.to_string(), value.to_string())).collect();
+        let loaded = Scenario::load(EXAMPLE, "s.toml", Path::new("."), &sets, None, Hooks::default());
+        loaded.map(|scenario| scenario.estimate()).unwrap()
+    };
+    let first = estimate(&[]);
+    let [longer, busier, larger] =
+        [("workload.0.duration", "4ms"), ("workload.0.load", "0.9"), ("topology.leaves", "8")]
+            .map(|change| estimate(&[change]));
+    assert!(longer.seconds > 1.5 * first.seconds && larger.seconds > 1.5 * first.seconds);
+    assert!(busier.replay.packets_in_flight > first.replay.packets_in_flight);
+    assert!(larger.memory.network > first.memory.network && larger.memory.peak() > first.memory.peak());
+    let two = estimate(&[("run.threads", "2")]);
+    assert!(two.seconds == first.seconds && two.seconds_on_threads < 0.7 * first.seconds);
+}
+
+#[test]
+fn a_run_that_will_not_fit_its_limit_is_told_before_it_starts() {
+    let said = |limit: &str| {
+        let sets = [("run.memory".to_string(), limit.to_string())];
+        let loaded = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, Hooks::default());
+        loaded.map(|scenario| scenario.check()["warnings"].to_string()).unwrap()
+    };
+    assert_eq!(said("1GB"), "[]");
+    let warning = said("2MB");
+    assert!(
+        warning.contains("run.memory: the run will probably hold about 24MB, its limit is 2MB"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn check_tells_what_follows_from_the_scenario() {
+    let facts = load(STAR).check();
+    assert_eq!(facts["topology"]["hosts"], 4);
+    assert_eq!(facts["topology"]["diameter_hops"], 2);
+    assert_eq!(facts["transports"][0]["base_rtt_ns"], 4160.0);
+    assert_eq!(facts["transports"][0]["window_bytes"], 52_000);
+    assert_eq!(facts["transports"][0]["data_packet_bytes"], 1090);
+    assert_eq!(facts["ecn"][0]["kmin_bytes"], 400_000);
+    assert_eq!(facts["traffic"]["flows"], 4);
+    let facts = load(EXAMPLE).check();
+    assert_eq!(facts["topology"]["oversubscription"], 2.0);
+    assert_eq!(facts["pfc"]["headroom"][0]["headroom_bytes"], 37_500);
+    assert_eq!(facts["pfc"]["headroom"][1]["headroom_bytes"], 150_000);
+    let routes = load(EXAMPLE).network.routes.memory_bytes();
+    assert_eq!(facts["estimate"]["memory"]["routes_bytes"], 2 * routes);
+    assert_eq!(facts["run"]["memory_limit_bytes"], serde_json::Value::Null);
+}
+
+#[test]
+fn names_lists_every_kind() {
+    let names = names();
+    for (list, name) in [("controllers", "dcqcn"), ("topologies", "hpcc-fat-tree"), ("balancers", "spray")] {
+        assert!(names[list].as_array().unwrap().iter().any(|entry| entry["name"] == name), "{name}");
+    }
+}
+
+#[test]
+fn every_kind_of_topology_and_of_generated_traffic_loads_with_its_defaults() {
+    for (kind, _) in crate::topology::KINDS.iter().filter(|(kind, _)| *kind != "file") {
+        load(&format!("[topology]\nkind = \"{kind}\"\n[[workload]]\nkind = \"permutation\"\n"));
+    }
+    for (kind, _) in crate::workload::KINDS.iter().filter(|(kind, _)| !["flows", "trace"].contains(kind)) {
+        // Arrivals at random times have no end of their own.
+        let duration = if ["poisson", "request-response"].contains(kind) { "100us" } else { "auto" };
+        load_with(STAR, &[("workload.0.kind", kind), ("workload.0.duration", duration)])
+            .unwrap_or_else(|error| panic!("{kind}: {error}"));
+    }
+}
+
+#[test]
+fn files_are_found_beside_the_scenario_and_kept_by_their_whole_path() {
+    let folder = std::env::temp_dir().join(format!("weftline-scenario-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("net.txt"), "3 1 2\n2\n0 2 100Gbps 1000ns 0\n1 2 100Gbps 1000ns 0\n").unwrap();
+    std::fs::write(folder.join("flows.csv"), "src,dst,size_bytes,start_ns\n0,1,1000,0\n1,0,5000,10\n")
+        .unwrap();
+    let text = "[topology]\nkind = \"file\"\nfile = \"net.txt\"\nformat = \"hpcc\"\n[[workload]]\nkind = \"trace\"\n\
+                file = \"flows.csv\"\n";
+    let load = |text: &str, base: &Path| Scenario::load(text, "s.toml", base, &[], None, Hooks::default());
+    let first = load(text, &folder).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(first.traffic.size_up().flows, 2);
+    let again = load(first.resolved(), Path::new("/")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.resolved(), first.resolved());
+    std::fs::write(folder.join("flows.csv"), "src,dst,size_bytes,start_ns\n0,7,1000,0\n").unwrap();
+    let error = load(text, &folder).err().unwrap().to_string();
+    assert!(error.starts_with("s.toml:7: workload.0.file: "), "{error}");
+    assert!(error.contains("unknown host 7"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

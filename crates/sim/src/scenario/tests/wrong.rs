@@ -1,0 +1,245 @@
+//! Every kind of mistake with its message.
+
+use super::*;
+
+#[test]
+fn a_wrong_controller_is_named_with_its_line_and_the_nearest() {
+    let known = "(known: hpcc, hpcc-pint, dcqcn, timely, dctcp, none)";
+    assert_eq!(
+        problems("[transport]\nkind = \"rdma\"\ncontroller = { kind = \"hpc\", eta = 0.95 }\n"),
+        [format!(
+            "s.toml:8: transport.controller.kind: unknown controller \"hpc\": did you mean \"hpcc\"? {known}"
+        )]
+    );
+    assert_eq!(
+        problems_set(&[("transport.controller.kind", "hpc")]),
+        [format!(
+            "--set transport.controller.kind=hpc: unknown controller \"hpc\": did you mean \"hpcc\"? {known}"
+        )]
+    );
+}
+
+#[test]
+fn unknown_keys_and_sections_get_the_nearest_name() {
+    assert_eq!(
+        problems("[transport]\nmto = \"1KB\"\n[swich]\nbuffer = \"1MB\"\n[run]\nuntill = \"1ms\"\n"),
+        [
+            "s.toml:7: transport.mto: unknown key: did you mean \"mtu\"? (known: kind, mtu, header, \
+             ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
+             base_rtt, controller)",
+            "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
+             workload, telemetry, failures, switch, host, run, measure)",
+            "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",
+        ]
+    );
+}
+
+#[test]
+fn all_problems_are_reported_in_the_order_of_their_lines() {
+    let text = "seed = -1\n[topology]\nkind = \"ring\"\n[run]\nthreads = \"two\"\n";
+    let error = load_with(text, &[("run.grid", "10")]).err().unwrap();
+    let lines: Vec<Option<usize>> = error.problems.iter().map(Problem::line).collect();
+    assert_eq!(lines, [Some(1), Some(3), Some(5), None]);
+    let last = error.problems.last().unwrap().to_string();
+    assert!(last.starts_with("--set run.grid=10: expected a time such as \"10us\""), "{last}");
+}
+
+#[test]
+fn what_must_be_there_is_asked_for() {
+    let list = |kinds: &[(&str, &str)]| kinds.iter().map(|k| k.0).collect::<Vec<_>>().join(", ");
+    let topologies = list(crate::topology::KINDS);
+    let text = load_with("", &[]).err().unwrap().to_string();
+    assert!(
+        text.contains(&format!("s.toml: topology.kind: missing: expected a topology (one of {topologies})"))
+    );
+    let text = load_with("[topology]\nkind = \"star\"\n", &[]).err().unwrap().to_string();
+    assert!(text.starts_with("s.toml: workload: no traffic: add a [[workload]] section"), "{text}");
+    let workloads = list(crate::workload::KINDS);
+    assert_eq!(
+        problems("[[workload]]\nload = 0.5\n"),
+        [format!("s.toml:6: workload.1.kind: missing: expected a workload (one of {workloads})")]
+    );
+}
+
+#[test]
+fn missing_units_and_absurd_values_are_refused_with_their_reason() {
+    assert_eq!(
+        problems("[transport]\nmtu = 1000\nheader = \"2MB\"\nwindow = \"0B\"\nrto = \"fast\"\nclass = 9\n"),
+        [
+            "s.toml:7: transport.mtu: expected a size such as \"32MB\" (with its unit), found 1000",
+            "s.toml:8: transport.header: 2MB is out of range: expected 0B to 1000B",
+            "s.toml:9: transport.window: a window of 0 would never send: expected a size above 0B",
+            "s.toml:10: transport.rto: expected a time such as \"1ms\", \"auto\" or \"none\": expected a time with its \
+             unit such as \"10us\", found \"fast\"",
+            "s.toml:11: transport.class: expected a whole number from 1 to 7, found 9",
+        ]
+    );
+    assert_eq!(
+        problems("[transport]\nrto = \"1ps\"\n"),
+        ["s.toml:7: transport.rto: expected a time from 1us to 1000000s, found 1ps"]
+    );
+    let load = &problems_set(&[("workload.0.kind", "poisson"), ("workload.0.load", "1.7")])[0];
+    assert!(load.starts_with("--set workload.0.load=1.7: expected a number from "), "{load}");
+}
+
+#[test]
+fn keys_without_effect_are_refused() {
+    assert_eq!(
+        problems("[transport]\nreordering = 5\n"),
+        ["s.toml:7: transport.reordering: has no effect with recovery = \"go-back-n\": set recovery = \
+          \"selective-repeat\""]
+    );
+    let scenario =
+        load_with(STAR, &[("transport.recovery", "selective-repeat"), ("transport.reordering", "5")]);
+    let scenario = scenario.ok().unwrap();
+    let rdma = scenario.transports[0].rdma().unwrap();
+    assert_eq!(rdma.recovery, Recovery::SelectiveRepeat { reordering: 5 });
+}
+
+#[test]
+fn hpcc_without_int_is_a_contradiction() {
+    assert_eq!(
+        problems("[telemetry]\nkind = \"none\"\n"),
+        [
+            "s.toml:7: telemetry.kind: controller \"hpcc\" needs telemetry of kind \"int\", not \"none\": set kind = \
+          \"int\" or choose another controller"
+        ]
+    );
+    let scenario = load_with(STAR, &[("transport.controller.kind", "dctcp")]).ok().unwrap();
+    assert_eq!(scenario.telemetry, TelemetryConfig::None);
+}
+
+#[test]
+fn ports_that_do_not_exist_are_named_with_the_nearest() {
+    let found = problems("[measure]\nqueues = { ports = \"hots0.*\" }\ngoodput = { by = \"flow\" }\n");
+    assert!(found[0].starts_with("s.toml:7: measure.queues.ports: "), "{found:?}");
+    assert!(found[0].contains("host0"), "{found:?}");
+    assert_eq!(
+        found[1],
+        "s.toml:8: measure.goodput.flows: missing: expected numbers of flows such as [0, 1]"
+    );
+    assert_eq!(
+        problems("[measure]\nutilisation = { every = \"1ns\" }\n"),
+        ["s.toml:7: measure.utilisation.every: 1ns is too short: expected at least 10ns"]
+    );
+}
+
+#[test]
+fn ports_of_a_queue_of_their_own_are_switch_ports_that_exist() {
+    let found = problems(
+        "[[switch.port]]\nmatch = \"swich0.*\"\n[[switch.port]]\nqueue = { kind = \"fifo\", packets = 9 }\n\
+         [[switch.port]]\nmatch = \"host*\"\nqueue = { kind = \"fif\", paquets = 3 }\n",
+    );
+    assert!(found[0].starts_with("s.toml:7: switch.port.0.match: unknown node \"swich0\""), "{found:?}");
+    assert!(found[1].starts_with("s.toml:8: switch.port.1.match: missing: expected a pattern"), "{found:?}");
+    assert!(
+        found[2].starts_with("s.toml:11: switch.port.2.match: \"host*\" fits only ports of hosts"),
+        "{found:?}"
+    );
+    assert!(found[3].contains("unknown queue \"fif\": did you mean \"fifo\"?"), "{found:?}");
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn cebinae_refuses_shares_outside_their_range_and_rounds_that_control_cannot_meet() {
+    let found = problems(
+        "[switch.queue]\nkind = \"cebinae\"\ntax = 0\nport_slack = 1.5\nflow_slack = -0.1\nround = \"90us\"\n",
+    );
+    assert!(found[0].starts_with("s.toml:8: switch.queue.tax: 0 is not in (0, 1]"), "{found:?}");
+    let range = "expected a number from 0 to 1, found";
+    assert!(found[1].starts_with(&format!("s.toml:9: switch.queue.port_slack: {range}")), "{found:?}");
+    assert!(found[2].starts_with(&format!("s.toml:10: switch.queue.flow_slack: {range}")), "{found:?}");
+    assert!(
+        found[3].starts_with("s.toml:11: switch.queue.round: 90us is shorter than control needs"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
+    let queue = |round| {
+        format!(
+            "{STAR}[switch]\npfc = {{ enabled = false }}\nqueue = {{ kind = \"cebinae\", packets = 9000, round = \"{round}\" }}\n"
+        )
+    };
+    assert_eq!(load(&queue("2ms")).warnings, [""; 0]);
+    let warnings = load(&queue("1ms")).warnings;
+    assert!(warnings[0].contains("cannot drain in a round of 1ms: it takes 1.08ms"), "{warnings:?}");
+    assert_eq!(load(&queue("auto")).warnings, [""; 0]);
+}
+
+#[test]
+fn failures_name_links_and_switches_that_exist() {
+    let event = |text: &str| problems(&format!("[[failures.event]]\n{text}\n"));
+    let star = load(STAR);
+    let switch = star.network.topology.nodes[4].name.clone();
+    assert_eq!(
+        event(&format!("at = \"1ms\"\nlink = [\"host0\", \"host1\"]\nswitch = \"{switch}\"")),
+        ["s.toml:6: failures.event.0: expected either link = [\"leaf0\", \"spine1\"] or switch = \"spine1\""]
+    );
+    assert_eq!(
+        event("at = \"1ms\"\nlink = [\"host0\", \"host1\"]"),
+        ["s.toml:8: failures.event.0.link: there is no link between host0 and host1"]
+    );
+    assert_eq!(
+        event("at = \"1ms\"\nchange = \"rate\"\nlink = [\"host0\", \"host1\"]")[0],
+        "s.toml:6: failures.event.0.rate: missing: change = \"rate\" needs the new rate"
+    );
+    assert_eq!(
+        event("at = \"1ms\"\nswitch = \"host0\""),
+        ["s.toml:8: failures.event.0.switch: host0 is a host: expected the name of a switch"]
+    );
+    assert_eq!(
+        event("switch = \"host0\""),
+        ["s.toml:6: failures.event.0.at: missing: expected a time such as \"1ms\""]
+    );
+}
+
+#[test]
+fn a_degraded_rate_gets_its_marking_thresholds() {
+    let switch = load(STAR).network.topology.nodes[4].name.clone();
+    let more = format!(
+        "[[failures.event]]\nat = \"2ms\"\nlink = [\"host1\", \"{switch}\"]\nchange = \"rate\"\nrate = \"25Gbps\"\n\
+         [[failures.event]]\nat = \"1ms\"\nlink = [\"host0\", \"{switch}\"]\n"
+    );
+    let scenario = load(&format!("{STAR}{more}"));
+    let rates: Vec<Rate> = scenario.switch.ecn.iter().map(|t| t.rate).collect();
+    assert_eq!(rates, [Rate::from_gbps(25), Rate::from_gbps(100)]);
+    assert_eq!(scenario.switch.ecn[0].kmin, Bytes(100_000));
+    assert_eq!(scenario.failures.events[0].change, Change::LinkDown(0));
+    assert_eq!(scenario.failures.events[1].change, Change::LinkRate(1, Rate::from_gbps(25)));
+}
+
+#[test]
+fn headroom_that_does_not_fit_the_buffer_is_refused() {
+    let found = problems("[switch]\nbuffer = \"100KB\"\n");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("s.toml:7: switch.buffer: the ports of "), "{found:?}");
+    assert!(found[0].ends_with("set a larger buffer, or pfc = { enabled = false }"), "{found:?}");
+}
+
+#[test]
+fn an_override_that_fits_no_link_is_refused() {
+    let found = problems("[[topology.override]]\nbetween = [\"host0\", \"spine*\"]\nrate = \"10Gbps\"\n");
+    assert!(found[0].starts_with("s.toml:6: topology.override.0: "), "{found:?}");
+    assert_eq!(
+        problems("[[topology.override]]\nbetween = [\"host0\"]\n"),
+        [
+            "s.toml:7: topology.override.0.between: expected two names, such as [\"leaf0\", \"spine*\"], found \
+          [\"host0\"]"
+        ]
+    );
+}
+
+#[test]
+fn links_that_nobody_can_mean_are_refused() {
+    assert_eq!(
+        problems_set(&[("topology.host_link.rate", "9Tbps")]),
+        ["s.toml:1: topology: the link from host0 to s0 has 9000Gbps: expected at most 4000Gbps"]
+    );
+    assert_eq!(
+        problems_set(&[("topology.host_link.delay", "11s")]),
+        ["s.toml:1: topology: the link from host0 to s0 has a delay of 11s: expected at most 10s"]
+    );
+}

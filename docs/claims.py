@@ -1,0 +1,78 @@
+"""The page "Claims", made from the ledger of claims and from what experiments came to.
+
+``python docs/claims.py RESULT.json...`` takes results into `claims.json`, experiment by experiment in place
+of older ones, and writes `claims.md`; without files it writes the page alone. A result is the `ledger.json`
+of ``weftline reproduce --all``, or what ``weftline reproduce NAME --json`` printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from weftline.reproduce import ledger, ledger_exhibits
+
+HERE = Path(__file__).resolve().parent
+STORED, PAGE = HERE / "claims.json", HERE / "claims.md"
+KEPT = ("size", "full", "weftline", "date", "failed", "claims")
+INTRODUCTION = """# Claims
+
+What the papers behind these schemes state as measured or drawn, a row each in our words, and what came of
+it here. A row is answered by bounds of [experiments](experiments.md). *Confirmed*: all of them hold.
+*Partly*: some do, or they bound less than what is stated. *Not confirmed*: none does. *Open*: nothing was
+decided, because the size that was run is too small, or the 95 % interval over seeds reaches over the bound.
+*Not run*: no result is stored yet. Our numbers are those of the bounds, often ratios, intervals in
+brackets; every bound is spelt out further below, and the last table says how much was run of each
+experiment, when and by which version.
+
+Rows are in `experiments/ledger.toml` (`weftline list claims`), results in [claims.json](claims.json). To
+make it all anew, going on where it was stopped:
+
+```console
+$ weftline reproduce --all --dry-run        # what is left, and how long it takes
+$ weftline reproduce --all                  # the small sizes; --full: the published ones
+$ weftline reproduce --all --seeds 1-5      # intervals for every number that a seed can change
+$ weftline reproduce --all --skip cebinae-table
+```
+
+It writes `out/ledger/ledger.md`, `ledger.html` and `ledger.json`. An experiment that fails is named, the
+others go on, and the exit status is 1. This page is made by `python docs/claims.py out/ledger/ledger.json`.
+"""
+
+
+def stored() -> dict[str, dict]:
+    """Return what is stored of each experiment."""
+    return json.loads(STORED.read_text("utf-8"))
+
+
+def markdown(results: dict[str, dict]) -> str:
+    """Return the page."""
+    book = ledger.load(HERE.parent / "experiments" / ledger.FILE)
+    found = ledger.judged(book, results)
+    return f"{INTRODUCTION}\n{ledger_exhibits.markdown(book, found, results)}"
+
+
+def taken(results: dict[str, dict], found: dict) -> dict[str, dict]:
+    """Return the results with those of a file in place of older ones."""
+    new = found["experiments"] if "experiments" in found else {found["experiment"]: found}
+    return dict(sorted({**results, **{name: _short(result) for name, result in new.items()}}.items()))
+
+
+def _short(result: dict) -> dict:
+    """A result without what the page does not show."""
+    claims = [{k: v for k, v in claim.items() if k != "places"} for claim in result["claims"]]
+    return {key: result[key] for key in KEPT} | {"claims": claims}
+
+
+def main(paths: list[str]) -> None:
+    """Take results and write the page."""
+    results = stored() if STORED.exists() else {}
+    for path in paths:
+        results = taken(results, json.loads(Path(path).read_text("utf-8")))
+    STORED.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    PAGE.write_text(markdown(results), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

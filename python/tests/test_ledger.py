@@ -1,0 +1,419 @@
+"""The ledger of claims: its rows, what they come to, `weftline reproduce --all`, the documentation's page."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from weftline import _native
+from weftline.cli.main import main
+from weftline.errors import InputError
+from weftline.measures.lines import Line
+from weftline.reproduce import claims, experiments, ledger, ledger_exhibits
+from weftline.runs import Run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+EXPERIMENT = """
+title = "Two schemes"
+source = "own"
+scenario = "scenario.toml"
+[small]
+says = "two seeds"
+seeds = [1, 2]
+[full]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[figure]]
+name = "bars"
+title = "Slowdown"
+kind = "bars"
+lines = "scheme"
+metric = "slowdown_p95"
+[[claim]]
+text = "HPCC is faster"
+figure = "bars"
+line = "HPCC"
+against = "DCTCP"
+metric = "slowdown_p95"
+below = 1
+[[claim]]
+text = "HPCC is ten times faster"
+figure = "bars"
+line = "HPCC"
+against = "DCTCP"
+metric = "slowdown_p95"
+below = 0.1
+"""
+LEDGER = """
+[[source]]
+name = "Own"
+title = "Nobody, nowhere, 2026"
+[[source.row]]
+id = "faster"
+at = "Fig 1"
+claim = "One is faster"
+experiment = "{first}"
+claims = ["HPCC is faster"]
+[[source.row]]
+id = "much-faster"
+at = "Fig 2 | 3"
+claim = "It is much faster"
+published = "10"
+experiment = "second"
+claims = ["HPCC is faster", "HPCC is ten times faster"]
+[[source.row]]
+id = "heat"
+at = "§9"
+claim = "It is cooler"
+not_tried = "Heat is not modelled."
+"""
+
+
+@pytest.fixture
+def book(engine, scenario, tmp_path, monkeypatch):
+    """A folder with two experiments and a ledger; runs are those of the stand-in."""
+    pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
+    folder = tmp_path / "experiments"
+    for name in ("first", "second"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "experiment.toml").write_text(EXPERIMENT)
+        text = scenario.read_text().replace('"small"', f'"{name}"')
+        (folder / name / "scenario.toml").write_text(text)
+    (folder / "ledger.toml").write_text(LEDGER.format(first="first"))
+    monkeypatch.setenv("WEFTLINE_EXPERIMENTS", str(folder))
+    return folder
+
+
+def verdicts(out="out"):
+    found = json.loads(Path(out, "ledger/ledger.json").read_text())
+    return {row["id"]: row["verdict"] for row in found["rows"]}
+
+
+def row(**more):
+    return ledger.Row(id="r", at="Fig 1", claim="c", experiment="e", claims=("a", "b"), **more)
+
+
+def result(*decided):
+    said = [
+        {"text": text, "measured": 1.0, "said": "1", "holds": one, "decided": one}
+        for text, one in zip("ab", decided, strict=False)
+    ]
+    return {"e": {"claims": said, "size": "small", "weftline": "1", "date": "2026-01-01"}}
+
+
+@pytest.mark.parametrize(
+    ("decided", "verdict"),
+    [
+        ((True, True), "confirmed"),
+        ((True, False), "partly"),
+        ((False, False), "not confirmed"),
+        ((None, None), "open"),
+        ((True, None), "partly"),
+        ((False, None), "not confirmed"),
+        ((True,), "partly"),
+        ((), "open"),
+    ],
+)
+def test_a_verdict_follows_from_the_claims(decided, verdict):
+    assert ledger.judge(row(), result(*decided)).verdict == verdict
+
+
+def test_weaker_claims_confirm_a_part_at_most():
+    weak = row(at_most="partly")
+    assert ledger.judge(weak, result(True, True)).verdict == "partly"
+    assert ledger.judge(weak, result(False, False)).verdict == "not confirmed"
+
+
+def test_what_was_not_run_or_not_tried_is_said():
+    assert ledger.judge(row(), {}).verdict == "not run"
+    untried = ledger.Row(id="r", at="Fig 1", claim="c", not_tried="hardware")
+    assert ledger.judge(untried, {}).verdict == "not tried"
+
+
+def test_few_numbers_are_shown_and_of_many_the_range():
+    def claim(value):
+        return {"text": str(value), "measured": value, "said": f"{value} s", "holds": True, "decided": True}
+
+    many = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3", "1", "2", "4"))
+    found = {"e": {"claims": [claim(value) for value in (3, 1, 2, 4)]}}
+    assert ledger.judge(many, found).ours == "1 s … 4 s; 4 of 4 hold"
+    one = ledger.Row(id="r", at="", claim="c", experiment="e", claims=("3",))
+    assert ledger.judge(one, found).ours == "3 s"
+
+
+def test_an_interval_that_reaches_over_a_bound_decides_nothing():
+    claim = {"text": "t", "below": 1}
+    assert claims.verdict(claim, 0.9, str, interval=(0.8, 0.95)).decided is True
+    assert claims.verdict(claim, 0.9, str, interval=(0.7, 1.1)).decided is None
+    assert claims.verdict(claim, 1.2, str, interval=(1.1, 1.3)).decided is False
+    assert claims.verdict(claim, 0.9, str).decided is True
+    between = {"text": "t", "above": 1, "below": 2}
+    assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
+    assert claims.verdict({"text": "t", "most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
+
+
+def test_ratios_have_an_interval_over_their_seeds(engine, scenario):
+    found = []
+    for kind in ("hpcc", "dctcp"):
+        for seed in ("1", "2", "3"):
+            scheme = f"transport.controller.kind={kind}"
+            out = kind + seed
+            main(["run", str(scenario), "--quiet", "--seed", seed, "--out", out, "--set", scheme])
+        found.append(Line(kind, [Run.open(kind + seed) for seed in ("1", "2", "3")]))
+    claim = {"text": "t", "kind": "curve", "line": "hpcc", "against": "dctcp", "below": 1}
+    verdict = claims.check(claim, found, [])
+    low, high = verdict.interval
+    assert low < verdict.measured < high and high - low < 0.1
+    # A run has one number for all bins, so the ratio of a seed is that of its slowdowns.
+    slowdowns = [[run.slowdown(bins=1)["overall"]["p95"] for run in line.runs] for line in found]
+    mean = claims.Mean.of([a / b for a, b in zip(*slowdowns, strict=True)])
+    assert high - low == pytest.approx(2 * mean.interval)
+
+
+def test_all_experiments_run_once_and_the_ledger_is_written(book, engine, capsys):
+    assert main(["reproduce", "--all"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 experiments of the ledger; left: 8 runs" in printed and "[2 of 2] second" in printed
+    assert len(engine.runs) == 8
+    assert verdicts() == {"faster": "confirmed", "much-faster": "partly", "heat": "not tried"}
+    page = Path("out/ledger/ledger.md").read_text()
+    assert "Fig 2 \\| 3" in page and "Heat is not modelled." in page
+    assert "It is much faster" in Path("out/ledger/ledger.html").read_text()
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert len(engine.runs) == 8
+
+
+def test_a_finished_experiment_is_not_even_looked_at_again(book, engine, monkeypatch):
+    from weftline.reproduce import reproduction
+
+    main(["reproduce", "--all", "--quiet"])
+    carried = []
+    real = reproduction.carry_out
+    monkeypatch.setattr(reproduction, "carry_out", lambda e, *rest: carried.append(e.name) or real(e, *rest))
+    (book / "second/experiment.toml").write_text(EXPERIMENT.replace("below = 0.1", "below = 0.2"))
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert carried == ["second"] and len(engine.runs) == 8
+
+
+def test_points_are_shared_with_the_experiment_alone(book, engine):
+    main(["reproduce", "first", "--quiet"])
+    assert len(engine.runs) == 4
+    main(["reproduce", "--all", "--quiet"])
+    assert len(engine.runs) == 8
+
+
+@pytest.mark.parametrize("error", [_native.RunFailed("no way"), ValueError("a bug"), BaseException("panic")])
+def test_an_experiment_that_fails_is_recorded_and_tried_again(book, engine, monkeypatch, capsys, error):
+    from weftline.reproduce import reproduction
+
+    real = reproduction.carry_out
+
+    def fail(experiment, *rest):
+        if experiment.name == "first":
+            raise error
+        return real(experiment, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reproduction, "carry_out", fail)
+        assert main(["reproduce", "--all"]) == 1
+    assert f"failed: first: {error if isinstance(error, _native.RunFailed) else repr(error)}" in (
+        capsys.readouterr().err
+    )
+    assert verdicts() == {"faster": "open", "much-faster": "partly", "heat": "not tried"}
+    assert "What failed" in Path("out/ledger/ledger.md").read_text()
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert verdicts()["faster"] == "confirmed"
+
+
+def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
+    from weftline.reproduce import reproduction
+
+    real = reproduction.carry_out
+
+    def interrupted(experiment, *rest):
+        if experiment.name == "second":
+            raise KeyboardInterrupt
+        return real(experiment, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reproduction, "carry_out", interrupted)
+        assert main(["reproduce", "--all"]) == 1
+    assert "what is finished is kept" in capsys.readouterr().err
+    assert verdicts() == {"faster": "confirmed", "much-faster": "not run", "heat": "not tried"}
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert len(engine.runs) == 8
+
+
+def test_half_a_file_of_results_is_made_anew(book, engine):
+    main(["reproduce", "--all", "--quiet"])
+    (path,) = Path("out/ledger/results").glob("first-*.json")
+    path.write_text(path.read_text()[:50])
+    assert main(["reproduce", "--all", "--quiet"]) == 0
+    assert verdicts()["faster"] == "confirmed"
+
+
+def test_a_dry_run_says_what_is_left_and_runs_nothing(book, engine, capsys):
+    assert main(["reproduce", "--all", "--dry-run", "--jobs", "2"]) == 0
+    # 8 runs of 83.4 s each by the stand-in's estimate, two at a time.
+    assert "8 runs, about 5:30 min with 2 at a time" in capsys.readouterr().out
+    assert main(["reproduce", "--all", "--dry-run", "--json", "--skip", "first"]) == 0
+    assert json.loads(capsys.readouterr().out)["experiments"] == ["second"]
+    assert engine.runs == [] and not Path("out/ledger/ledger.json").exists()
+
+
+def test_what_is_skipped_is_marked_unless_it_is_there_already(book, engine):
+    main(["reproduce", "--all", "--quiet", "--skip", "first"])
+    assert verdicts()["faster"] == "not run" and len(engine.runs) == 4
+    main(["reproduce", "--all", "--quiet"])
+    main(["reproduce", "--all", "--quiet", "--skip", "first"])
+    assert verdicts()["faster"] == "confirmed"
+
+
+def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, engine):
+    main(["reproduce", "--all", "--quiet"])
+    main(["reproduce", "--all", "--quiet", "--seeds", "1-3"])
+    assert len(engine.runs) == 12
+    found = json.loads(Path("out/ledger/ledger.json").read_text())
+    assert "3 seeds" in found["experiments"]["first"]["size"]
+    main(["reproduce", "--all", "--quiet"])
+    found = json.loads(Path("out/ledger/ledger.json").read_text())
+    assert "2 seeds" in found["experiments"]["first"]["size"] and len(engine.runs) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--all", "first"], "--all and first"),
+        ([], "expected an experiment, or --all"),
+        (["--all", "--hosts", "32"], "--hosts: is about one experiment"),
+        (["--all", "--seeds", "3-1"], "--seeds 3-1"),
+        (["--all", "--skip", "fist"], 'did you mean "first"?'),
+        (["first", "--dry-run"], "--dry-run: only with --all"),
+        (["first", "--skip", "second"], "--skip: only with --all"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(book, engine, capsys, arguments, said):
+    assert main(["reproduce", *arguments]) == 2
+    assert said in capsys.readouterr().err and engine.runs == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(book, engine, capsys):
+    Path("taken").write_text("a file")
+    assert main(["reproduce", "--all", "--out", "taken"]) == 2
+    assert "the folder cannot be made" in capsys.readouterr().err and engine.runs == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('experiment = "first"', 'experiment = "frist"', 'row "faster": unknown experiment "frist": did you'),
+        (
+            'claims = ["HPCC is faster"]',
+            'claims = ["HPCC is fast"]',
+            'first has no claim "HPCC is fast": did',
+        ),
+        ('id = "heat"', 'id = "faster"', 'two rows have the id "faster"'),
+        ('at = "§9"', 'att = "§9"', 'unknown key "att": did you mean "at"?'),
+        ("not_tried", "experiment", "claims: expected a list"),
+        ('claims = ["HPCC is faster"]\n', "", "claims: expected a list"),
+        (
+            'not_tried = "Heat is not modelled."',
+            "",
+            "expected either an experiment with claims, or not_tried",
+        ),
+        ('claim = "One is faster"', "claim = 3", "claim: expected a text, found 3"),
+        ('published = "10"', 'published = "10"\nat_most = "confirmed"', 'at_most: expected "partly"'),
+        ('name = "Own"', "", "a source: name: expected a text"),
+        ("[[source]]", "[[sources]]", 'unknown key "sources": did you mean "source"?'),
+        ('name = "Own"', "name = ", "ledger.toml"),
+    ],
+)
+def test_a_wrong_ledger_is_refused_with_the_row_and_the_nearest_name(book, engine, capsys, old, new, said):
+    path = book / "ledger.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert main(["reproduce", "--all"]) == 2
+    assert said in capsys.readouterr().err and engine.runs == []
+
+
+def test_claims_are_listed(book, capsys):
+    assert main(["list", "claims"]) == 0
+    assert "much-faster  It is much faster" in capsys.readouterr().out
+
+
+def shipped():
+    return ledger.load(ROOT / "experiments" / ledger.FILE)
+
+
+def test_every_row_names_an_experiment_and_claims_that_there_are():
+    book = shipped()
+    assert len(list(book.rows)) > 100
+    assert set(book.experiments) <= set(experiments.names())
+
+
+def test_rows_that_are_not_tried_say_why():
+    assert all(len(row.not_tried) > 10 for row in shipped().rows if not row.experiment)
+
+
+def page_maker():
+    spec = importlib.util.spec_from_file_location("claims_page", ROOT / "docs/claims.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_the_documentation_is_what_ledger_and_results_say():
+    made = page_maker()
+    assert made.PAGE.read_text("utf-8") == made.markdown(made.stored()), "run: python docs/claims.py"
+
+
+def test_stored_results_are_of_experiments_of_the_ledger():
+    stored = page_maker().stored()
+    assert set(stored) <= set(shipped().experiments)
+    assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
+
+
+def test_rows_that_are_not_confirmed_say_why():
+    found = ledger.judged(shipped(), page_maker().stored())
+    bare = (ledger.PARTLY, ledger.NOT, ledger.OPEN)
+    assert [one.row.id for _, rows in found for one in rows if one.verdict in bare and not one.row.why] == []
+
+
+def test_results_are_taken_experiment_by_experiment(book, engine, capsys):
+    made = page_maker()
+    main(["reproduce", "first", "--json"])
+    one = json.loads(capsys.readouterr().out)
+    found = made.taken({"second": {"size": "old"}}, one)
+    assert list(found) == ["first", "second"] and found["second"] == {"size": "old"}
+    assert "points" not in found["first"] and len(found["first"]["claims"]) == 2
+    main(["reproduce", "--all", "--json"])
+    found = made.taken(found, json.loads(capsys.readouterr().out))
+    assert found["second"]["claims"][1]["holds"] is False
+
+
+def test_a_ledger_that_there_is_not_is_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(experiments, "directories", lambda: [tmp_path])
+    with pytest.raises(InputError, match=r"no ledger\.toml"):
+        ledger.load()
+
+
+def test_every_bound_stands_once_in_the_list_of_bounds():
+    two = [row(), row()]
+    found = [
+        (
+            ledger.Source(name="s", title="t", rows=tuple(two)),
+            [ledger.judge(r, result(True, None)) for r in two],
+        )
+    ]
+    for _, judged in found:
+        for one in judged:
+            for claim in one.claims:
+                claim["bound"] = "< 2"
+    assert [line[1] for line in ledger_exhibits.bounds(found).rows] == ["a", "b"]

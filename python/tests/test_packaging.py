@@ -1,0 +1,53 @@
+"""What is shipped is whole: the source distribution, from which wheels are built, is looked into."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MATURIN = Path(sys.executable).parent / "maturin"
+
+
+def listed(folder: str) -> set[str]:
+    """Files of a folder that belong to the repository."""
+    done = subprocess.run(["git", "ls-files", folder], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory) -> Path:
+    """The source distribution, unpacked."""
+    for tool in (MATURIN, "git", "cargo"):
+        if not shutil.which(tool):
+            pytest.skip(f"{Path(tool).name} is not installed")
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    out = tmp_path_factory.mktemp("sdist")
+    done = subprocess.run([MATURIN, "sdist", "-o", out], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (made,) = out.glob("*.tar.gz")
+    with tarfile.open(made) as archive:
+        archive.extractall(out, filter="data")
+    return next(path for path in out.iterdir() if path.is_dir())
+
+
+def test_every_file_of_the_package_and_every_experiment_is_shipped(shipped):
+    package = listed("python/weftline") - {"python/weftline/experiments"}
+    experiments = {f"python/weftline/{name}" for name in listed("experiments")}
+    assert [name for name in sorted(package | experiments) if not (shipped / name).is_file()] == []
+
+
+def test_what_the_engine_compiles_in_is_shipped(shipped):
+    missing = []
+    for source in (shipped / "crates").glob("*/src/**/*.rs"):
+        for name in re.findall(r'include_(?:str|bytes)!\(\s*"([^"]+)"', source.read_text("utf-8")):
+            if not (source.parent / name).is_file():
+                missing.append((source.name, name))
+    assert missing == []

@@ -1,0 +1,252 @@
+"""The ledger of claims: what papers state as measured, a row each, and the experiments that answer it.
+
+`experiments/ledger.toml`:
+
+    [[source]]              name, title: a paper, a talk, a page of results
+    [[source.row]]          id          short, unlike all others
+                            at          section, figure or table
+                            claim       the statement, in our words
+                            published   its number, as text, if it has one
+                            experiment  the experiment that answers it, and
+                            claims      the texts of those of its claims that do
+                            at_most     "partly": the claims bound less than what is stated
+                            not_tried   instead of an experiment: why there is none
+                            why         how to read the answer
+
+A row's verdict follows from its experiment's claims: confirmed when all hold, not confirmed when none does,
+partly when some do, or when `at_most` says that they are weaker than the statement. A claim whose interval
+over seeds reaches over its bound decides nothing. A row is open where nothing was decided at the size that
+was run, and not run without results.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weftline import scenarios
+from weftline.errors import InputError, nearest
+from weftline.reproduce import experiments
+
+FILE = "ledger.toml"
+CONFIRMED, PARTLY, NOT = "confirmed", "partly", "not confirmed"
+OPEN, NOT_RUN, NOT_TRIED = "open", "not run", "not tried"
+VERDICTS = (CONFIRMED, PARTLY, NOT, OPEN, NOT_RUN, NOT_TRIED)
+FEW = 3
+"""Of up to so many claims a row shows every number, of more their range."""
+_KEYS = {
+    "source": ("name", "title", "row"),
+    "row": ("id", "at", "claim", "published", "experiment", "claims", "at_most", "not_tried", "why"),
+}
+
+Results = Mapping[str, Mapping[str, Any]]
+"""What experiments came to, by name: as `weftline reproduce NAME --json` prints it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One statement of a source."""
+
+    id: str
+    at: str
+    claim: str
+    published: str = ""
+    experiment: str = ""
+    claims: tuple[str, ...] = ()
+    at_most: str = CONFIRMED
+    not_tried: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A paper or page and its rows."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """All rows, as the file has them."""
+
+    path: Path
+    sources: tuple[Source, ...]
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """Every row, in order."""
+        return (row for source in self.sources for row in source.rows)
+
+    @property
+    def experiments(self) -> list[str]:
+        """The names of all experiments that rows name, each once, in order."""
+        return list(dict.fromkeys(row.experiment for row in self.rows if row.experiment))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What became of a row."""
+
+    row: Row
+    verdict: str
+    ours: str = "–"
+    """Our numbers, as text."""
+    size: str = ""
+    """How much was run, and with which version."""
+    claims: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    """What became of each of its claims."""
+
+
+def load(path: Path | None = None) -> Ledger:
+    """Return the ledger in a file, by default the one beside the experiments; it is checked.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a row names an experiment or a claim that there is not.
+    """
+    path = path or _default_path()
+    try:
+        data = tomllib.loads(scenarios.read_text(path, "a ledger"))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    _only(data, ("source",), str(path))
+    ledger = Ledger(path=path, sources=tuple(_source(entry, path) for entry in _tables(data, "source", path)))
+    _check_ids(ledger)
+    _check_names(ledger)
+    return ledger
+
+
+def _default_path() -> Path:
+    listed = experiments.directories()
+    found = next((folder / FILE for folder in listed if (folder / FILE).is_file()), None)
+    if found is None:
+        raise InputError(f"no {FILE} in {', '.join(map(str, listed)) or 'any folder of experiments'}")
+    return found
+
+
+def _source(entry: dict, path: Path) -> Source:
+    name, title = _text(entry, "name", f"{path}: a source"), _text(entry, "title", f"{path}: a source")
+    _only(entry, _KEYS["source"], f'{path}: source "{name}"')
+    rows = _tables(entry, "row", path)
+    return Source(name=name, title=title, rows=tuple(_row(row, f'{path}: source "{name}"') for row in rows))
+
+
+def _row(entry: dict, where: str) -> Row:
+    where = f'{where}, row "{_text(entry, "id", f"{where}, a row")}"'
+    _only(entry, _KEYS["row"], where)
+    for key in ("at", "claim"):
+        _text(entry, key, where)
+    for key in ("published", "experiment", "not_tried", "why"):
+        if key in entry:
+            _text(entry, key, where)
+    if ("experiment" in entry) == ("not_tried" in entry):
+        raise InputError(f"{where}: expected either an experiment with claims, or not_tried with the reason")
+    claims = entry.get("claims", [])
+    listed = isinstance(claims, list) and all(isinstance(text, str) for text in claims)
+    if not listed or bool(claims) != ("experiment" in entry):
+        raise InputError(f"{where}: claims: expected a list of texts of claims, beside experiment alone")
+    if entry.get("at_most", PARTLY) != PARTLY:
+        raise InputError(f'{where}: at_most: expected "{PARTLY}", found {entry["at_most"]!r}')
+    return Row(**{**entry, "claims": tuple(claims)})
+
+
+def _tables(data: dict, key: str, path: Path) -> list[dict]:
+    found = data.get(key)
+    if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
+        raise InputError(f"{path}: expected tables [[{'source.' if key == 'row' else ''}{key}]]")
+    return found
+
+
+def _text(entry: dict, key: str, where: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{where}: {key}: expected a text" + (f", found {value!r}" if key in entry else ""))
+    return value
+
+
+def _only(entry: dict, known: Sequence[str], where: str) -> None:
+    for key in entry:
+        if key not in known:
+            hint = nearest(key, list(known))
+            raise InputError(f'{where}: unknown key "{key}": {hint}known: {", ".join(known)}')
+
+
+def _check_ids(ledger: Ledger) -> None:
+    seen: set[str] = set()
+    for row in ledger.rows:
+        if row.id in seen:
+            raise InputError(f'{ledger.path}: two rows have the id "{row.id}"')
+        seen.add(row.id)
+
+
+def _check_names(ledger: Ledger) -> None:
+    """Refuse rows whose experiment or claims there are not."""
+    known = experiments.names()
+    texts: dict[str, list[str]] = {}
+    for row in ledger.rows:
+        where = f'{ledger.path}: row "{row.id}"'
+        if not row.experiment:
+            continue
+        if row.experiment not in known:
+            hint = nearest(row.experiment, list(known))
+            raise InputError(
+                f'{where}: unknown experiment "{row.experiment}": {hint}known: {", ".join(known)}'
+            )
+        if row.experiment not in texts:
+            loaded = experiments.load(row.experiment)
+            texts[row.experiment] = [str(claim.get("text")) for claim in loaded.claims]
+        for text in row.claims:
+            if text not in texts[row.experiment]:
+                hint = nearest(text, texts[row.experiment])
+                listed = "".join(f'\n  "{claim}"' for claim in texts[row.experiment]) or " none"
+                raise InputError(f'{where}: {row.experiment} has no claim "{text}": {hint}known:{listed}')
+
+
+def judge(row: Row, results: Results) -> Judged:
+    """Return what became of a row, from what its experiment came to."""
+    if row.not_tried:
+        return Judged(row=row, verdict=NOT_TRIED)
+    result = results.get(row.experiment)
+    if result is None:
+        return Judged(row=row, verdict=NOT_RUN)
+    by_text = {claim["text"]: claim for claim in result.get("claims", [])}
+    found = [by_text[text] for text in row.claims if text in by_text]
+    size = f"{result.get('size', '')}; weftline {result.get('weftline', '?')}, {result.get('date', '?')}"
+    return Judged(
+        row=row, verdict=_verdict(row, found), ours=_ours(row, found), size=size, claims=tuple(found)
+    )
+
+
+def _verdict(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
+    decided = [claim["decided"] for claim in found if claim.get("decided") is not None]
+    if not decided:
+        return OPEN
+    if not all(decided):
+        return PARTLY if any(decided) else NOT
+    return row.at_most if len(decided) == len(row.claims) else PARTLY
+
+
+def _ours(row: Row, found: Sequence[Mapping[str, Any]]) -> str:
+    """Our numbers as text; how many claims hold where there are several."""
+    known = [claim for claim in found if claim.get("measured") is not None]
+    if not known:
+        return "–"
+    if len(known) <= FEW:
+        text = "; ".join(claim["said"] for claim in known)
+    else:
+        ordered = sorted(known, key=lambda claim: claim["measured"])
+        text = f"{ordered[0]['said']} … {ordered[-1]['said']}"
+    if len(row.claims) == 1:
+        return text
+    return f"{text}; {sum(claim.get('decided') is True for claim in found)} of {len(row.claims)} hold"
+
+
+def judged(ledger: Ledger, results: Results) -> list[tuple[Source, list[Judged]]]:
+    """Return what became of every row, by source."""
+    return [(source, [judge(row, results) for row in source.rows]) for source in ledger.sources]
