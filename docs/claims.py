@@ -32,6 +32,7 @@ make it all anew, going on where it was stopped:
 ```console
 $ weftline reproduce --all --dry-run        # what is left, and how long it takes
 $ weftline reproduce --all                  # the small sizes; --full: the published ones
+$ weftline reproduce --all --seeds 1-5      # intervals for every number that a seed can change
 $ weftline reproduce --all --skip cebinae-table
 ```
 

@@ -228,6 +228,8 @@ def test_several_seeds_or_runs_at_a_time_are_refused(engine, folder, capsys):
     assert main(["reproduce", str(folder), "--seeds", "1-2"]) == 2
     assert main(["reproduce", str(folder), "--jobs", "2"]) == 2
     assert "expected one run at a time" in capsys.readouterr().err
+    assert main(["reproduce", str(folder), "--on", "ray"]) == 2
+    assert "measures time; expected this machine" in capsys.readouterr().err
 
 
 def test_json_has_every_point_and_claim(engine, folder, capsys):

@@ -252,7 +252,7 @@ def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
 
 def test_half_a_file_of_results_is_made_anew(book, engine):
     main(["reproduce", "--all", "--quiet"])
-    path = Path("out/ledger/results/first-small.json")
+    (path,) = Path("out/ledger/results").glob("first-*.json")
     path.write_text(path.read_text()[:50])
     assert main(["reproduce", "--all", "--quiet"]) == 0
     assert verdicts()["faster"] == "confirmed"
@@ -275,12 +275,24 @@ def test_what_is_skipped_is_marked_unless_it_is_there_already(book, engine):
     assert verdicts()["faster"] == "confirmed"
 
 
+def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, engine):
+    main(["reproduce", "--all", "--quiet"])
+    main(["reproduce", "--all", "--quiet", "--seeds", "1-3"])
+    assert len(engine.runs) == 12
+    found = json.loads(Path("out/ledger/ledger.json").read_text())
+    assert "3 seeds" in found["experiments"]["first"]["size"]
+    main(["reproduce", "--all", "--quiet"])
+    found = json.loads(Path("out/ledger/ledger.json").read_text())
+    assert "2 seeds" in found["experiments"]["first"]["size"] and len(engine.runs) == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--all", "first"], "--all and first"),
         ([], "expected an experiment, or --all"),
-        (["--all", "--seeds", "1-3"], "--seeds: is about one experiment"),
+        (["--all", "--hosts", "32"], "--hosts: is about one experiment"),
+        (["--all", "--seeds", "3-1"], "--seeds 3-1"),
         (["--all", "--skip", "fist"], 'did you mean "first"?'),
         (["first", "--dry-run"], "--dry-run: only with --all"),
         (["first", "--skip", "second"], "--skip: only with --all"),
@@ -366,6 +378,12 @@ def test_stored_results_are_of_experiments_of_the_ledger():
     stored = page_maker().stored()
     assert set(stored) <= set(shipped().experiments)
     assert all({"weftline", "date", "size"} <= result.keys() for result in stored.values())
+
+
+def test_rows_that_are_not_confirmed_say_why():
+    found = ledger.judged(shipped(), page_maker().stored())
+    bare = (ledger.PARTLY, ledger.NOT, ledger.OPEN)
+    assert [one.row.id for _, rows in found for one in rows if one.verdict in bare and not one.row.why] == []
 
 
 def test_results_are_taken_experiment_by_experiment(book, engine, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -140,6 +141,53 @@ def test_ray_gives_the_bits_of_threads_and_keeps_quiet(folder):
     assert_same(folder, "ray")
     said = [line for line in (out + err).splitlines() if "ray" in line.lower() and "store:" not in line]
     assert not said, "what Ray says goes to ray.log"
+
+
+EXPERIMENT = """
+title = "Two schemes"
+source = "own"
+scenario = "fabric.toml"
+[small]
+seeds = [1, 2, 3]
+[full]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[figure]]
+name = "bars"
+title = "Slowdown"
+kind = "bars"
+lines = "scheme"
+metric = "slowdown_p95"
+[[claim]]
+text = "HPCC is faster"
+figure = "bars"
+line = "HPCC"
+against = "DCTCP"
+metric = "slowdown_p95"
+below = 1
+"""
+
+
+def test_an_experiment_on_ray_finds_what_it_finds_here(folder):
+    (folder / "experiment.toml").write_text(EXPERIMENT)
+    found = {}
+    for on in ("local", "ray"):
+        asked = ["reproduce", str(folder), "--on", on, "--out", str(folder / f"experiment-{on}"), "--json"]
+        child = subprocess.run(
+            [sys.executable, "-m", "weftline", *asked], capture_output=True, text=True, env=environment()
+        )
+        assert child.returncode == 0, child.stderr
+        found[on] = json.loads(child.stdout)
+    assert found["ray"]["claims"] == found["local"]["claims"] and found["ray"]["claims"][0]["interval"]
+    points = {on: {Path(point).name for point in found[on]["points"]} for on in found}
+    assert points["ray"] == points["local"] and len(points["ray"]) == 6
+    for key in points["ray"]:
+        flows = [folder / f"experiment-{on}/points" / key / "flows.parquet" for on in found]
+        assert flows[0].read_bytes() == flows[1].read_bytes()
 
 
 def test_a_node_that_is_killed_loses_nothing(folder, cluster):

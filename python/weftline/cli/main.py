@@ -285,6 +285,9 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
     )
+    command.add_argument(
+        "--on", choices=("local", "ray"), default="local", help="where (default: this machine)"
+    )
     _output_options(command)
 
 

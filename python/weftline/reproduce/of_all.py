@@ -1,9 +1,9 @@
 """`weftline reproduce --all`: every experiment that the ledger names, then the ledger with our numbers.
 
-What an experiment came to is kept in `OUT/ledger/results/NAME-small.json` (or `-full`) under the hash of the
-files of its folder, of its size and of weftline's version: what is finished is not run again, and its points
-are those that `weftline reproduce NAME` keeps. An experiment that fails is recorded with its error, is tried
-again by the next call, and does not keep the rest from running.
+What an experiment came to is kept in `OUT/ledger/results/NAME-KEY.json`, where KEY is the hash of the files
+of its folder, of its size and seeds, and of weftline's version: what is finished is not run again, and its
+points are those that `weftline reproduce NAME` keeps. An experiment that fails is recorded with its error,
+is tried again by the next call, and does not keep the rest from running.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from weftline.errors import InputError, RunFailed, nearest
 from weftline.report import page
 from weftline.report.page import Section
 from weftline.reproduce import experiments, findings, ledger, ledger_exhibits, trials
-from weftline.reproduce.choices import Size, chosen_size
+from weftline.reproduce.choices import Size, chosen_size, parse_seeds
 from weftline.reproduce.experiments import Experiment
 from weftline.sweeps import executor
 from weftline.sweeps.store import Point, state_of, write_whole
 from weftline.terminal import ProgressLine
 
 GOING_ON = "interrupted; what is finished is kept, the same command goes on from there"
-_OTHERS = ("duration", "seconds", "rows", "hosts", "seeds", "only")
+FORMAT = 1
+"""Of the files of results."""
+_OTHERS = ("duration", "seconds", "rows", "hosts", "only")
 """Options that are about one experiment."""
 
 
@@ -43,14 +45,13 @@ class Task:
     out: Path
     """Where its points and its page are."""
     file: Path
-    key: str
-    """The hash of what would be run."""
+    """Named by the hash of what would be run."""
 
-    def kept(self) -> dict | None:
-        """Return what it came to, None if that is not known, or is not of these files and this version."""
+    @property
+    def finished(self) -> bool:
+        """Whether it is known what it came to, all of it."""
         found = _read(self.file)
-        same = found is not None and found.get("key") == self.key and not found.get("failed")
-        return found["result"] if same else None
+        return found is not None and not found["failed"]
 
 
 @dataclass(kw_only=True)
@@ -75,10 +76,11 @@ def command(options: argparse.Namespace) -> int:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-    tasks = [task(name, out, full=options.full) for name in book.experiments]
+    seeds = parse_seeds(options.seeds) if options.seeds else None
+    tasks = [task(name, out, full=options.full, seeds=seeds) for name in book.experiments]
     wanted = [one for one in tasks if one.experiment.name not in skipped]
     quiet = options.quiet or options.json
-    waiting = [one for one in wanted if one.kept() is None]
+    waiting = [one for one in wanted if not one.finished]
     if options.dry_run or not quiet:
         try:
             left = _left(waiting, ProgressLine(quiet=quiet))
@@ -90,8 +92,6 @@ def command(options: argparse.Namespace) -> int:
         return 0
     interrupted = not _run(waiting, options)
     status = _end(book, tasks, folder, options)
-    if interrupted:
-        print(GOING_ON, file=sys.stderr)
     return 1 if interrupted else status
 
 
@@ -120,22 +120,18 @@ def _skipped(book: ledger.Ledger, names: list[str]) -> list[str]:
     return names
 
 
-def task(name: str, out: Path, *, full: bool) -> Task:
-    """Return the task of an experiment."""
+def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) -> Task:
+    """Return the task of an experiment; seeds are for those that do not take one alone."""
     experiment = experiments.load(name)
-    size = chosen_size(experiment, full=full)
-    return Task(
-        experiment=experiment,
-        size=size,
-        out=out / experiment.out,
-        file=out / "ledger" / "results" / f"{name}-{'full' if full else 'small'}.json",
-        key=content_key(experiment, size),
-    )
+    alone = experiment.tries or experiment.measures_cost
+    size = chosen_size(experiment, full=full, seeds=None if alone else seeds)
+    file = out / "ledger" / "results" / f"{name}-{content_key(experiment, size)}.json"
+    return Task(experiment=experiment, size=size, out=out / experiment.out, file=file)
 
 
 def content_key(experiment: Experiment, size: Size) -> str:
-    """Return the hash of the files of an experiment's folder, of a size and of weftline's version."""
-    digest = hashlib.sha256(f"{_native.version()}\n{size.full}\n".encode())
+    """Return the hash of the files of an experiment's folder, of a size, of seeds and of the version."""
+    digest = hashlib.sha256(f"{FORMAT}\n{_native.version()}\n{size.full} {size.seeds}\n".encode())
     for path in sorted(experiment.folder.rglob("*")):
         if path.is_file():
             digest.update(f"{path.relative_to(experiment.folder).as_posix()}\n".encode())
@@ -203,12 +199,13 @@ def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
         try:
             result = _result(one, options)
         except KeyboardInterrupt:
+            print(GOING_ON, file=sys.stderr)
             return False
         if result is None:
             return False
         for name, why in result["failed"].items():
             print(f"failed: {one.experiment.name}: {f'{name}: ' if name else ''}{why}", file=sys.stderr)
-        about = {"key": one.key, "failed": bool(result["failed"]), "result": result}
+        about = {"failed": bool(result["failed"]), "result": result}
         _write(one.file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     return True
 
@@ -217,11 +214,10 @@ def _result(one: Task, options: argparse.Namespace) -> dict | None:
     """Run an experiment and return what it came to, its error too; None when interrupted."""
     from weftline.reproduce import reproduction
 
-    how = argparse.Namespace(
-        jobs=options.jobs, threads=options.threads, quiet=options.quiet, json=options.json
-    )
+    asked = ("jobs", "threads", "on", "quiet", "json")
+    how = argparse.Namespace(**{name: getattr(options, name) for name in asked})
     if one.experiment.measures_cost:
-        how.jobs, how.threads = None, 1
+        how.jobs, how.threads, how.on = None, 1, "local"
     try:
         found = reproduction.carry_out(one.experiment, one.size, one.out, {}, how)
         if found is None:
@@ -280,12 +276,8 @@ def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse
 
 def collected(tasks: list[Task]) -> dict[str, Mapping[str, Any]]:
     """Return what each experiment came to, those that failed included; without those that were not run."""
-    found = {}
-    for one in tasks:
-        kept = _read(one.file)
-        if kept is not None and kept.get("key") == one.key:
-            found[one.experiment.name] = kept["result"]
-    return found
+    kept = {one.experiment.name: _read(one.file) for one in tasks}
+    return {name: found["result"] for name, found in kept.items() if found is not None}
 
 
 def _read(path: Path) -> dict | None:
@@ -294,7 +286,7 @@ def _read(path: Path) -> dict | None:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("result"), dict) else None
+    return found if isinstance(found, dict) and found.keys() == {"failed", "result"} else None
 
 
 def _write(path: Path, text: str) -> None:

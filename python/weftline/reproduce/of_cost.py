@@ -33,6 +33,8 @@ def carry_out(
         )
     if options.threads > 1:
         raise InputError(f"--threads {options.threads}: the lines of {experiment.name} say how many they use")
+    if options.on != "local":
+        raise InputError(f"--on {options.on}: {experiment.name} measures time; expected this machine")
     panels = cost.plan(experiment, size, out, only)
     if not panels:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")

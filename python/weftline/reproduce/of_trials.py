@@ -59,7 +59,12 @@ def _tried(
     failed: dict[str, str] = {}
     if recorded:
         lost = reproduction.run_points(
-            list(recorded.values()), jobs=jobs, threads=options.threads, line=line, name=experiment.name
+            list(recorded.values()),
+            jobs=jobs,
+            threads=options.threads,
+            line=line,
+            name=experiment.name,
+            on=options.on,
         )
         if lost is None:
             return None

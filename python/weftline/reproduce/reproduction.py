@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from weftline import runs, scenarios
 from weftline.errors import InputError, RunFailed
@@ -71,7 +73,7 @@ def carry_out(
 ) -> findings.Findings | None:
     """Run what is not there yet of an experiment and return what it came to, None when interrupted.
 
-    Of `options` it heeds `jobs`, `threads`, `quiet` and `json`.
+    Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
     """
     if experiment.measures_cost:
         return of_cost.carry_out(experiment, size, out, only, options)
@@ -90,6 +92,7 @@ def carry_out(
         threads=options.threads,
         line=ProgressLine(quiet=quiet),
         name=experiment.name,
+        on=options.on,
     )
     if failed is None:
         print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
@@ -134,9 +137,17 @@ def plan_points(
 
 
 def run_points(
-    points: Sequence[Point], *, jobs: int, line: ProgressLine, name: str, threads: int = 1
+    points: Sequence[Point],
+    *,
+    jobs: int,
+    line: ProgressLine,
+    name: str,
+    threads: int = 1,
+    on: str = "local",
 ) -> list[tuple[Point, str]] | None:
     """Run what is not finished, `jobs` at a time, each on `threads` threads; what failed is tried again.
+
+    With `on` ``"ray"`` it runs on the Ray cluster that there is, with all cores it has, or on one of `jobs`.
 
     Returns
     -------
@@ -151,15 +162,17 @@ def run_points(
     if not points:
         return []
     kept = store.Store.create(points[0].folder.parent.parent)
-    outcome = executor.run(
-        points,
-        kept,
-        jobs=jobs,
-        threads=threads,
-        retry=True,
-        name=name,
-        show=lambda text: line.show(text, at_once=True),
-    )
+    how: dict[str, Any] = {"jobs": jobs, "threads": threads, "retry": True, "name": name}
+    show = partial(line.show, at_once=True)
+    if on == "ray":
+        from weftline.sweeps import ray_executor
+
+        # A task of Ray takes points for some seconds, so it must be known how long each takes.
+        left, _ = executor.waiting(points, kept, retry=True, touch=False)
+        costs = {point.key: executor.cost_of(point) for point in left}
+        outcome = ray_executor.run(points, kept, show=show, costs=costs, **how)
+    else:
+        outcome = executor.run(points, kept, show=show, **how)
     line.clear()
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")
