@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python loom check instructions bench guided fuzz docs validate clean
+.PHONY: help demo test test-rust test-python loom check instructions bench guided fuzz tables docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ guided: $(NATIVE) ## build the native module anew by profile, for the last 3 to 
 
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
+
+tables: $(NATIVE) ## write the tables of parameters on the documentation's pages anew
+	$(BIN)/python docs/reference.py --write
 
 docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -8,9 +8,9 @@ between two comments, so that it can be read where the Markdown is shown as it i
     <!-- parameters: NAME but KEY KEY -->           all but these
     <!-- end of parameters -->
 
-``python docs/reference.py --write`` writes the tables anew; a test fails where one is not the code's. As a
-hook of mkdocs (`hooks:` in mkdocs.yml) it makes the page and the tables whenever the site is built, and puts
-the JSON Schema of the scenario beside them, for editors.
+``python docs/reference.py --write`` (`make tables`) writes the tables anew; a test fails where one is not the
+code's. As a hook of mkdocs (`hooks:` in mkdocs.yml) this makes the page and the tables whenever the site is
+built, and puts the JSON Schema of the scenario beside them, for editors.
 """
 
 from __future__ import annotations
@@ -100,10 +100,16 @@ def schemes_of(text: str) -> set[str]:
 
 def _parameters(parameters: list[dict]) -> str:
     rows = [
-        (f"`{p['key']}`", _in_short(p["type"]), f"`{p['default']}`" if p["default"] else "", _bare(p["help"]))
+        (f"`{p['key']}`", _in_short(p["type"]), f"`{p['default']}`" if p["default"] else "", _meaning(p))
         for p in parameters
     ]
     return _table(("key", "value", "default", "meaning"), rows)
+
+
+def _meaning(parameter: dict) -> str:
+    """The help of a key, and what each of its names means."""
+    said = [f"`{choice['name']}`: {_bare(choice['help'])}" for choice in parameter.get("choices", [])]
+    return "; ".join([_bare(parameter["help"]), *said])
 
 
 def _in_short(kind: str) -> str:

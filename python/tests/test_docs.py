@@ -102,7 +102,7 @@ def test_the_reference_is_made_from_the_code_and_has_every_scheme():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_tables_of_parameters_are_those_of_the_code(page):
     text = page.read_text("utf-8")
-    assert reference().filled(text) == text, "other keys in the code: python docs/reference.py --write"
+    assert reference().filled(text) == text, "other keys in the code: make tables"
 
 
 @BUILT

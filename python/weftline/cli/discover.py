@@ -62,9 +62,10 @@ def _explain(options: argparse.Namespace) -> int:
         if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
     if entry.get("parameters"):
-        rows = [
-            [str(p.get(k) or "") for k in ("key", "type", "default", "help")] for p in entry["parameters"]
-        ]
+        rows = []
+        for p in entry["parameters"]:
+            rows.append([str(p.get(k) or "") for k in ("key", "type", "default", "help")])
+            rows += [["", f'"{c["name"]}"', "", c["help"]] for c in p.get("choices", [])]
         print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
     return 0
 

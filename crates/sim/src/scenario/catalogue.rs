@@ -124,6 +124,24 @@ pub fn sections() -> &'static [SectionKeys] {
     })
 }
 
+/// The kinds that have the key at a path, such as `topology.leaves` or `workload.0.partners`.
+pub fn kinds_with(path: &str) -> Vec<&'static str> {
+    let bare: Vec<&str> =
+        path.split('.').filter(|segment| !segment.starts_with(|c: char| c.is_ascii_digit())).collect();
+    let bare = bare.join(".");
+    // A workload's own transport has the keys of `[transport]`.
+    let bare = bare.strip_prefix("workload.").filter(|rest| rest.starts_with("transport.")).unwrap_or(&bare);
+    let of = |section: &&SectionKeys| {
+        let within = if section.path == TCP_CONTROLLER { "transport.controller" } else { section.path };
+        let inner = bare.strip_prefix(within).and_then(|rest| rest.strip_prefix('.'));
+        inner.is_some_and(|inner| section.keys.iter().any(|(key, _)| key == inner))
+    };
+    let mut kinds: Vec<&str> = sections().iter().filter(of).filter_map(|section| section.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 fn keys(path: &'static str, kind: Option<&'static str>, read: impl FnOnce(&mut Section)) -> SectionKeys {
     let mut section = Section::empty(path);
     read(&mut section);

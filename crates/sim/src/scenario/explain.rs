@@ -6,7 +6,7 @@ use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use super::metrics::METRICS;
 use super::{origins, switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
-use crate::parameters::{Declared, unknown};
+use crate::parameters::{Declared, Kind, unknown};
 use crate::topology;
 use crate::workload::{self, SizeDistribution};
 
@@ -17,6 +17,7 @@ const PUBLISHED: &str =
 const QUEUE: &str = "switch.queue";
 
 /// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
+/// A parameter that is one of a few names has them in `choices: [{name, help}]`.
 ///
 /// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
 /// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
@@ -206,12 +207,17 @@ fn parameters(section: &SectionKeys) -> Vec<Value> {
 }
 
 fn parameter(key: &str, declared: &Declared) -> Value {
-    json!({
+    let mut found = json!({
         "key": key,
         "type": type_in_words(declared),
         "default": declared.default,
         "help": declared.help,
-    })
+    });
+    if let Kind::Choice(names) = declared.kind {
+        let choices = names.iter().map(|(name, help)| json!({ "name": name, "help": help }));
+        found["choices"] = choices.collect();
+    }
+    found
 }
 
 /// Every name that [`explain`] takes.
@@ -256,6 +262,9 @@ mod tests {
             keys.map(str::to_string).collect()
         };
         assert_eq!(keys_of("drill"), ["samples", "memory"]);
+        let order = &explain("spray").unwrap()["parameters"][0];
+        assert_eq!(order["choices"][0]["name"], "random");
+        assert!(order["choices"][1]["help"].as_str().unwrap().contains("in turn"));
         assert_eq!(keys_of("queue.pfabric"), ["limit"]);
         assert!(explain("queue.pfabric").unwrap()["title"].as_str().unwrap().starts_with("queue discipline"));
         assert_eq!(keys_of("switch.balancer.gap").len(), 3, "500us, 200us and 100us, by kind");

@@ -343,11 +343,15 @@ impl<'d> Section<'d> {
                 level.push(name);
             }
         }
+        let path = self.path_of(key);
+        let others = super::catalogue::kinds_with(&path);
         let message = match nearest(&entry.key, level.iter().copied()) {
+            _ if !others.is_empty() => {
+                format!("unknown key: it belongs to kind {} (known: {})", others.join(", "), level.join(", "))
+            }
             Some(near) => format!("unknown key: did you mean \"{near}\"? (known: {})", level.join(", ")),
             None => format!("unknown key (known: {})", level.join(", ")),
         };
-        let path = self.path_of(key);
         self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
     }
 

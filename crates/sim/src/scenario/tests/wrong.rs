@@ -35,6 +35,23 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
 }
 
 #[test]
+fn a_key_of_another_kind_is_told_whose_it_is() {
+    let wrong = problems(
+        "[transport]\nkind = \"rdma\"\nmss = \"1KB\"\ncontroller = { kind = \"hpcc\", t_low = \"1us\" }\n",
+    );
+    assert!(
+        wrong[0].starts_with("s.toml:8: transport.mss: unknown key: it belongs to kind mptcp, tcp (known: ")
+    );
+    assert!(wrong[1].contains("transport.controller.t_low: unknown key: it belongs to kind timely (known: "));
+    let wrong =
+        problems("[[workload]]\nkind = \"incast\"\npartners = \"shift\"\ntransport = { subflows = 2 }\n");
+    assert!(wrong[0].contains("workload.1.partners: unknown key: it belongs to kind permutation (known: "));
+    assert!(
+        wrong[1].contains("workload.1.transport.subflows: unknown key: it belongs to kind mptcp (known: ")
+    );
+}
+
+#[test]
 fn all_problems_are_reported_in_the_order_of_their_lines() {
     let text = "seed = -1\n[topology]\nkind = \"ring\"\n[run]\nthreads = \"two\"\n";
     let error = load_with(text, &[("run.grid", "10")]).err().unwrap();
