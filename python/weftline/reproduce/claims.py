@@ -12,7 +12,8 @@
 the same way from the published curves where there are any, else it is what the claim says.
 
 Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
-ratios seed by seed. A claim holds or not by its number alone; it is decided where the interval says the same.
+ratios seed by seed. A claim holds or not by its number alone, with `interval = true` by the interval; it is
+decided where the interval says the same.
 """
 
 from __future__ import annotations
