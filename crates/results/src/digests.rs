@@ -1,12 +1,18 @@
 //! telemetry.parquet: the digests that sinks took off packets, one packet a row; what `weftline pint decode` reads.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 use weftline_sim::measure::DigestRecord;
 
+use crate::ResultsError;
 use crate::names::Names;
+use crate::table_file::{TableFile, properties as properties_of_tables};
 
 pub const FILE: &str = "telemetry.parquet";
 
@@ -27,28 +33,50 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
+/// The table in the folder of a run, without rows.
+pub(crate) fn table(folder: &Path) -> Result<TableFile, ResultsError> {
+    TableFile::create_with(&folder.join(FILE), schema(), properties())
+}
+
+/// Most numbers are new or stay as they are for long: a dictionary costs more than it saves, and so do statistics, which nobody asks for.
+/// What a snappy match cannot find is packed by its differences.
+fn properties() -> WriterPropertiesBuilder {
+    let all = properties_of_tables()
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_compression(Compression::SNAPPY);
+    ["packet_id", "digest"].into_iter().fold(all, |all, column| {
+        let column = ColumnPath::from(column);
+        all.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED)
+            .set_column_compression(column, Compression::UNCOMPRESSED)
+    })
+}
+
 /// Rows of digests. The sink is the host that the packet came to.
 pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
-    let numbers =
-        |of: fn(&DigestRecord) -> u32| Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)));
-    let hosts = |of: fn(&DigestRecord) -> u32| {
-        Arc::new(UInt32Array::from_iter_values(digests.iter().map(|digest| names.host(of(digest)))))
-    };
-    let wide = |of: fn(&DigestRecord) -> u64| Arc::new(UInt64Array::from_iter_values(digests.iter().map(of)));
+    let destinations = narrow(digests, |digest| names.host(digest.dst));
     RecordBatch::try_new(
         schema(),
         vec![
             Arc::new(Float64Array::from_iter_values(digests.iter().map(|digest| digest.time.as_ns()))),
-            numbers(|digest| digest.flow),
-            hosts(|digest| digest.src),
-            hosts(|digest| digest.dst),
-            wide(|digest| digest.packet),
-            wide(|digest| digest.digest),
-            numbers(|digest| digest.hops),
-            numbers(|digest| digest.plan_version),
-            hosts(|digest| digest.dst),
-            numbers(|digest| digest.looped.into()),
+            narrow(digests, |digest| digest.flow),
+            narrow(digests, |digest| names.host(digest.src)),
+            destinations.clone(),
+            wide(digests, |digest| digest.packet),
+            wide(digests, |digest| digest.digest),
+            narrow(digests, |digest| digest.hops),
+            narrow(digests, |digest| digest.plan_version),
+            destinations,
+            narrow(digests, |digest| digest.looped.into()),
         ],
     )
     .expect("columns are made in the order and of the types of the schema, each from all digests")
+}
+
+fn narrow(digests: &[DigestRecord], of: impl Fn(&DigestRecord) -> u32) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)))
+}
+
+fn wide(digests: &[DigestRecord], of: impl Fn(&DigestRecord) -> u64) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(digests.iter().map(of)))
 }
