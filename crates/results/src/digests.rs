@@ -1,16 +1,22 @@
 //! telemetry.parquet: the digests that sinks took off packets, one packet a row; what `weftline pint decode` reads.
 
-use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+    ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
+use rustc_hash::FxHashMap;
 use weftline_sim::measure::{DigestRecord, NO_NODE};
 
+use crate::ResultsError;
 use crate::names::Names;
+use crate::table_file::{TableFile, properties as properties_of_tables};
 
 pub const FILE: &str = "telemetry.parquet";
 
@@ -33,28 +39,44 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
+/// The table in the folder of a run, without rows.
+pub(crate) fn table(folder: &Path) -> Result<TableFile, ResultsError> {
+    TableFile::create_with(&folder.join(FILE), schema(), properties())
+}
+
+/// Most numbers are new or stay as they are for long: a dictionary costs more than it saves, but for paths; and so do statistics, which
+/// nobody asks for.
+/// What a snappy match cannot find is packed by its differences.
+fn properties() -> WriterPropertiesBuilder {
+    let all = properties_of_tables()
+        .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled(ColumnPath::from("path"), true)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_compression(Compression::SNAPPY);
+    ["packet_id", "digest"].into_iter().fold(all, |all, column| {
+        let column = ColumnPath::from(column);
+        all.set_column_encoding(column.clone(), Encoding::DELTA_BINARY_PACKED)
+            .set_column_compression(column, Compression::UNCOMPRESSED)
+    })
+}
+
 /// Rows of digests. The sink is the host that the packet came to.
 pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
-    let numbers =
-        |of: fn(&DigestRecord) -> u32| Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)));
-    let hosts = |of: fn(&DigestRecord) -> u32| {
-        Arc::new(UInt32Array::from_iter_values(digests.iter().map(|digest| names.host(of(digest)))))
-    };
-    let wide = |of: fn(&DigestRecord) -> u64| Arc::new(UInt64Array::from_iter_values(digests.iter().map(of)));
+    let destinations = narrow(digests, |digest| names.host(digest.dst));
     RecordBatch::try_new(
         schema(),
         vec![
             Arc::new(Float64Array::from_iter_values(digests.iter().map(|digest| digest.time.as_ns()))),
-            numbers(|digest| digest.flow),
-            numbers(|digest| digest.subflow),
-            hosts(|digest| digest.src),
-            hosts(|digest| digest.dst),
-            wide(|digest| digest.packet),
-            wide(|digest| digest.digest),
-            numbers(|digest| digest.hops),
-            numbers(|digest| digest.plan_version),
-            hosts(|digest| digest.dst),
-            numbers(|digest| digest.looped.into()),
+            narrow(digests, |digest| digest.flow),
+            narrow(digests, |digest| digest.subflow),
+            narrow(digests, |digest| names.host(digest.src)),
+            destinations.clone(),
+            wide(digests, |digest| digest.packet),
+            wide(digests, |digest| digest.digest),
+            narrow(digests, |digest| digest.hops),
+            narrow(digests, |digest| digest.plan_version),
+            destinations,
+            narrow(digests, |digest| digest.looped.into()),
             Arc::new(paths(names, digests)),
         ],
     )
@@ -63,7 +85,7 @@ pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
 
 /// The switches of each path, `leaf0 spine1 leaf3`; null where the packet had no room to note them all.
 fn paths(names: &Names, digests: &[DigestRecord]) -> DictionaryArray<Int32Type> {
-    let mut places: BTreeMap<[u32; 6], i32> = BTreeMap::new();
+    let mut places: FxHashMap<[u32; 6], i32> = FxHashMap::default();
     let mut texts = Vec::new();
     let keys: Int32Array = digests
         .iter()
@@ -81,4 +103,12 @@ fn paths(names: &Names, digests: &[DigestRecord]) -> DictionaryArray<Int32Type> 
         .collect();
     // Every key is the place of a text.
     DictionaryArray::new(keys, Arc::new(StringArray::from(texts)))
+}
+
+fn narrow(digests: &[DigestRecord], of: impl Fn(&DigestRecord) -> u32) -> ArrayRef {
+    Arc::new(UInt32Array::from_iter_values(digests.iter().map(of)))
+}
+
+fn wide(digests: &[DigestRecord], of: impl Fn(&DigestRecord) -> u64) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(digests.iter().map(of)))
 }

@@ -213,7 +213,7 @@ impl RunFolder {
         self.waiting_digests.clear();
         let table = match self.digests.take() {
             Some(table) => table,
-            None => TableFile::create(&self.dir.join(digests::FILE), digests::schema())?,
+            None => digests::table(&self.dir)?,
         };
         self.digests.insert(table).write(&batch)
     }

@@ -20,7 +20,7 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, ArrowWriter, e
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescPtr;
 
 use crate::ResultsError;
@@ -60,17 +60,36 @@ pub struct TableFile<S: Store = File> {
 impl TableFile<File> {
     /// Creates (or empties) the file at `path`; it is readable, with no rows, from the start.
     pub fn create(path: &Path, schema: SchemaRef) -> Result<TableFile, ResultsError> {
+        TableFile::create_with(path, schema, properties())
+    }
+
+    /// The same, its columns written otherwise than [`properties`] says.
+    pub(crate) fn create_with(
+        path: &Path,
+        schema: SchemaRef,
+        properties: WriterPropertiesBuilder,
+    ) -> Result<TableFile, ResultsError> {
         let name = path.display().to_string();
         let file = File::create(path).map_err(|e| ResultsError::failed(format!("{name}: {e}")))?;
-        TableFile::on(name, file, schema)
+        TableFile::with(name, file, schema, properties)
     }
 }
 
 impl<S: Store> TableFile<S> {
     /// A table on an empty store; `path` is its name in errors.
     pub fn on(path: String, store: S, schema: SchemaRef) -> Result<TableFile<S>, ResultsError> {
+        TableFile::with(path, store, schema, properties())
+    }
+
+    fn with(
+        path: String,
+        store: S,
+        schema: SchemaRef,
+        properties: WriterPropertiesBuilder,
+    ) -> Result<TableFile<S>, ResultsError> {
         let failed = |e: parquet::errors::ParquetError| ResultsError::failed(format!("{path}: {e}"));
-        let encoder = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties())).map_err(failed)?;
+        let encoder =
+            ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties.build())).map_err(failed)?;
         let descriptor = Arc::new(ArrowSchemaConverter::new().convert(&schema).map_err(failed)?);
         let key_values = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_string(), encode_arrow_schema(&schema))];
         let mut table = TableFile {
@@ -182,14 +201,14 @@ impl<S: Store> TableFile<S> {
     }
 }
 
-fn properties() -> WriterProperties {
+/// How a table is written: compressed, with dictionaries where they pay.
+pub(crate) fn properties() -> WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(ROWS_PER_GROUP * 2))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         // Page indexes lie between row groups and footer; here row groups are followed by more row groups.
         .set_offset_index_disabled(true)
-        .build()
 }
 
 #[cfg(test)]

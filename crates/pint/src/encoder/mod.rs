@@ -225,6 +225,10 @@ impl Encoder {
         let (mut digest, mut looped) = (if first <= 1 { 0 } else { digest }, false);
         for field in self.fields_of(set) {
             let from_start = first <= 1 && hops <= MAX_HOPS;
+            if let Some(bits) = from_start.then(|| field.after(packet, hops, &at)).flatten() {
+                digest |= bits;
+                continue;
+            }
             if let Some(code) = from_start.then(|| self.written(field, packet, hops, &at)).flatten() {
                 digest |= code << field.offset & field.mask;
                 continue;
@@ -242,7 +246,7 @@ impl Encoder {
     }
 
     /// What is in a field after the first `hops` hops, where it follows from the few that write; None if it does not, or they saw nothing.
-    #[inline(always)]
+    #[inline(never)]
     fn written<O: Observed>(
         &self,
         field: &Field,

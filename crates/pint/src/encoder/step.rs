@@ -2,7 +2,7 @@
 
 use super::{Blocks, Field, Task};
 use crate::code::{Layer, MAX_HOPS, MAX_LAYERS, Selection, reservoir_acts, reservoir_threshold};
-use crate::hash::{HopSalt, Mixed, Word};
+use crate::hash::{HopSalt, Mixed, Word, spread};
 use crate::value::{Approximation, Logarithmic};
 
 /// What a switch sees of a packet.
@@ -175,6 +175,48 @@ static DRAWN: [Drawn; MAX_HOPS as usize + 1] = {
 /// The last word of 64 bits whose upper 32 are below `threshold`, which is above 0.
 const fn last(threshold: u64) -> u64 {
     if threshold < 1 << 32 { (threshold << 32) - 1 } else { u64::MAX }
+}
+
+/// The first `hops` hops (1 to 64) whose blocks are in a field; bit n is hop n + 1. By reservoir sampling it is the last that acts, and the
+/// first one always does; in a layer that `xors` all act whose word is up to `until`.
+#[inline(always)]
+fn writers(word: Word, hops: u32, xors: bool, until: u64) -> u64 {
+    let drawn = (0..hops).zip(&DRAWN[1..]);
+    let acting = drawn.fold(0u64, |acting, (n, drawn)| {
+        let until = choose(xors, until, drawn.reservoir);
+        acting | u64::from(word.hop_word(drawn.salt) <= until) << n
+    });
+    choose(xors, acting, (1 << 63) >> (acting | 1).leading_zeros())
+}
+
+impl Field {
+    /// The bits of the digest that are the field's after the first `hops` hops, of which `at(n)` is what hop n + 1 saw. None if the field has
+    /// another operation, the path is longer than 64 hops, or a hop that writes saw nothing.
+    #[inline(always)]
+    pub(super) fn after<O: Observed>(&self, packet: Mixed, hops: u32, at: impl Fn(u32) -> O) -> Option<u64> {
+        if hops == 0 || hops > 64 {
+            return None;
+        }
+        let (word, query) = (self.key.word_of(packet), usize::from(self.query));
+        match self.operation {
+            Operation::Hybrid { start, until } => {
+                let mut left = writers(word, hops, word.0 >= start, until);
+                let mut blocks = 0;
+                while left != 0 {
+                    let id = at(left.trailing_zeros()).value(query)?;
+                    blocks ^= word.spread_value(spread(id), 64);
+                    left &= left - 1;
+                }
+                Some(blocks >> self.down & self.mask)
+            }
+            Operation::Sample(values) => {
+                let last = writers(word, hops, false, 0).trailing_zeros();
+                let salt = DRAWN[last as usize + 1].salt;
+                Some(values.encode(at(last).value(query)?, || word.coin_of(salt)) << self.offset & self.mask)
+            }
+            Operation::Maximum | Operation::Other => None,
+        }
+    }
 }
 
 impl Hop {

@@ -164,7 +164,12 @@ impl PintConfig {
     /// Whether the digest of a packet is recorded where it arrives.
     #[inline]
     pub fn records(&self, seed: u64, packet: u64) -> bool {
-        self.recorded > 0 && u64::from(Key::new(seed, RECORDS).word(packet).layer()) < self.recorded
+        // All or none without a hash.
+        match self.recorded {
+            0 => false,
+            1..=0xffff_ffff => u64::from(Key::new(seed, RECORDS).word(packet).layer()) < self.recorded,
+            _ => true,
+        }
     }
 
     /// The set of queries that a packet serves; [`NO_SET`] for none.
