@@ -17,6 +17,7 @@ use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
 use crate::engine::random::mix64;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub struct FqCodel {
     queues: Vec<FlowQueue>,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
+    /// Queues that were ever used.
+    used: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,6 +48,8 @@ struct FlowQueue {
     deficit: i64,
     /// In one of the lists.
     active: bool,
+    /// Which of the queues was used first, counted from 1; 0: not used yet.
+    order: u32,
 }
 
 impl FqCodel {
@@ -61,6 +66,7 @@ impl FqCodel {
             queues: vec![FlowQueue::default(); config.queues as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
+            used: 0,
         }
     }
 
@@ -85,11 +91,14 @@ impl FqCodel {
         place
     }
 
-    /// Drops from the head of the fattest queue: half of its bytes, at most a batch.
+    /// Drops from the head of the fattest queue, of equals the one that was used first: half of its bytes, at most a batch.
     #[cold]
     fn drop_from_fattest(&mut self, cx: &mut Bench) {
         let lists = self.new.iter().chain(&self.old).copied();
-        let fattest = lists.max_by_key(|&q| (self.queues[q as usize].list.bytes, std::cmp::Reverse(q)));
+        let fattest = lists.max_by_key(|&q| {
+            let queue = &self.queues[q as usize];
+            (queue.list.bytes, Reverse(queue.order))
+        });
         let Some(fattest) = fattest else { return };
         let list = &mut self.queues[fattest as usize].list;
         let half = list.bytes / 2;
@@ -126,6 +135,10 @@ impl Discipline for FqCodel {
         let place = self.place_of(&packet, cx);
         let queue = &mut self.queues[place as usize];
         cx.waiting.push(&mut queue.list, packet);
+        if queue.order == 0 {
+            self.used += 1;
+            queue.order = self.used;
+        }
         if !queue.active {
             (queue.active, queue.deficit) = (true, self.quantum);
             self.new.push_back(place);
@@ -161,6 +174,7 @@ impl Discipline for FqCodel {
         self.queues.iter_mut().for_each(|queue| *queue = FlowQueue::default());
         self.new.clear();
         self.old.clear();
+        self.used = 0;
     }
 }
 
@@ -226,6 +240,17 @@ mod tests {
         let mut port = fq(0, 300);
         (0..300).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
         assert_eq!(port.offer(Time::ZERO, 0, 300, 1500).len(), 64);
+    }
+
+    #[test]
+    fn of_queues_equally_fat_the_one_used_first_pays_wherever_it_is_hashed_to() {
+        for second in 1..20 {
+            let mut port = fq(1024, 4);
+            for (flow, name) in [(0, 0), (0, 1), (second, 10), (second, 11)] {
+                assert_eq!(port.offer(Time::ZERO, flow, name, 1500), [0u64; 0]);
+            }
+            assert_eq!(port.offer(Time::ZERO, 100, 20, 64), [0]);
+        }
     }
 
     #[test]
