@@ -69,7 +69,7 @@ fn transport() -> Value {
         } else {
             kind["required"] = json!(["kind"]);
         }
-        if of_kind == "tcp" {
+        if of_kind == "tcp" || of_kind == "mptcp" {
             add(kind, "controller", by_kind(TCP_CONTROLLER, false));
         }
     }
@@ -204,6 +204,10 @@ mod tests {
         let controllers = transport("rdma")["properties"]["controller"]["anyOf"].as_array().unwrap();
         let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
         assert_eq!(hpcc["properties"]["eta"]["type"], "number");
+        for name in ["tcp", "mptcp"] {
+            let controllers = transport(name)["properties"]["controller"]["anyOf"].as_array().unwrap();
+            assert!(controllers.iter().any(|controller| controller["title"] == "lia"), "{name}");
+        }
         let topologies = schema["properties"]["topology"]["anyOf"].as_array().unwrap();
         let leaf_spine = topologies.iter().find(|t| t["title"] == "leaf-spine").unwrap();
         assert!(leaf_spine["properties"]["host_link"]["properties"]["rate"]["pattern"].is_string());
