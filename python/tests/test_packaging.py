@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,16 @@ def test_what_the_engine_compiles_in_is_shipped(shipped):
             if not (source.parent / name).is_file():
                 missing.append((source.name, name))
     assert missing == []
+
+
+def test_the_lock_file_of_the_fuzzers_has_the_dependencies_of_the_crates():
+    """`make fuzz` builds with --locked, outside the workspace: its lock file does not follow by itself."""
+    lock = tomllib.loads((ROOT / "fuzz/Cargo.lock").read_text("utf-8"))
+    locked = {package["name"]: package.get("dependencies", []) for package in lock["package"]}
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        crate = tomllib.loads(manifest.read_text("utf-8"))
+        if (name := crate["package"]["name"]) in locked:
+            missing = {*crate["dependencies"]} - {entry.split()[0] for entry in locked[name]}
+            assert not missing, (
+                f"fuzz/Cargo.lock: run `cargo metadata --manifest-path fuzz/Cargo.toml` for {name}"
+            )
