@@ -27,6 +27,9 @@ count fat320-hpcc --set workload.0.duration=200us
 count fat320-dctcp --set workload.0.duration=200us
 count p8 --set workload.0.size=1MB
 count w8-0.5 --set workload.0.duration=300us
+count imc10-phost --set workload.0.duration=2ms
+count imc10-pfabric --set workload.0.duration=2ms
+count row11-fifo --set run.until=3s
 "$profdata" merge -o "$counts/all.profdata" "$counts"
 build "-Cprofile-use=$counts/all.profdata" target/guided/built
 touch "$venv/.native"
