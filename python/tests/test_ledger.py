@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from texts import TWO_SCHEMES
 
 from weftline import _native
 from weftline.cli.main import main
@@ -15,33 +16,11 @@ from weftline.runs import Run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-EXPERIMENT = """
-title = "Two schemes"
-source = "own"
-scenario = "scenario.toml"
-[small]
-says = "two seeds"
-seeds = [1, 2]
-[full]
-[[axis]]
-name = "scheme"
-variants = [
-  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
-  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
-]
-[[figure]]
-name = "bars"
-title = "Slowdown"
-kind = "bars"
-lines = "scheme"
-metric = "slowdown_p95"
-[[claim]]
-text = "HPCC is faster"
-figure = "bars"
-line = "HPCC"
-against = "DCTCP"
-metric = "slowdown_p95"
-below = 1
+HERE = TWO_SCHEMES.replace("fabric.toml", "scenario.toml")
+SMALL = HERE.replace("seeds = [1, 2, 3]", 'says = "two seeds"\nseeds = [1, 2]')
+EXPERIMENT = (
+    SMALL
+    + """
 [[claim]]
 text = "HPCC is ten times faster"
 figure = "bars"
@@ -50,6 +29,7 @@ against = "DCTCP"
 metric = "slowdown_p95"
 below = 0.1
 """
+)
 LEDGER = """
 [[source]]
 name = "Own"

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import texts
 
 import weftline
 from weftline import _native
@@ -25,22 +26,14 @@ pytestmark = [
     ),
 ]
 
-FABRIC = """
-name = "fabric"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 4
-[[workload]]
-kind = "poisson"
-sizes = "websearch"
-load = 0.5
-duration = "10ms"
+FABRIC = (
+    texts.FABRIC.replace("1ms", "10ms")
+    + """
 [[workload]]
 kind = "trace"
 file = "more.csv"
 """
+)
 SWEEP = """
 scenario = "fabric.toml"
 seeds = 8
@@ -143,37 +136,8 @@ def test_ray_gives_the_bits_of_threads_and_keeps_quiet(folder):
     assert not said, "what Ray says goes to ray.log"
 
 
-EXPERIMENT = """
-title = "Two schemes"
-source = "own"
-scenario = "fabric.toml"
-[small]
-seeds = [1, 2, 3]
-[full]
-[[axis]]
-name = "scheme"
-variants = [
-  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
-  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
-]
-[[figure]]
-name = "bars"
-title = "Slowdown"
-kind = "bars"
-lines = "scheme"
-metric = "slowdown_p95"
-[[claim]]
-text = "HPCC is faster"
-figure = "bars"
-line = "HPCC"
-against = "DCTCP"
-metric = "slowdown_p95"
-below = 1
-"""
-
-
 def test_an_experiment_on_ray_finds_what_it_finds_here(folder):
-    (folder / "experiment.toml").write_text(EXPERIMENT)
+    (folder / "experiment.toml").write_text(texts.TWO_SCHEMES)
     found = {}
     for on in ("local", "ray"):
         asked = ["reproduce", str(folder), "--on", on, "--out", str(folder / f"experiment-{on}"), "--json"]

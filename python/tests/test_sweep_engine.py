@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from texts import FABRIC
 
 import weftline
 from weftline import _native, columns
@@ -25,19 +26,6 @@ from weftline.sweeps import executor, runner, store, sweepfile
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
-FABRIC = """
-name = "fabric"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 4
-[[workload]]
-kind = "poisson"
-sizes = "websearch"
-load = 0.5
-duration = "1ms"
-"""
 SWEEP = """
 scenario = "fabric.toml"
 seeds = 5

@@ -3,10 +3,8 @@
 mod common;
 
 use common::*;
-use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::measure::Outcome;
-use weftline_sim::scenario::{Hooks, Scenario};
 
 /// Two hosts on one switch, node 2; host 0 sends to host 1.
 const STAR: &str = r#"
@@ -35,8 +33,7 @@ flows = [{ src = 0, dst = 3, size = "400KB" }, { src = 1, dst = 3, size = "400KB
 
 fn config(text: &str, rest: &str) -> Config {
     let text = format!("{rest}\n{text}");
-    let scenario = Scenario::load(&text, "capture.toml", Path::new("."), &[], None, Hooks::default());
-    scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a valid scenario")
+    load(&text, &[]).unwrap_or_else(|error| panic!("{error}")).config().expect("a valid scenario")
 }
 
 fn captured(text: &str, rest: &str) -> (Kept, Outcome) {

@@ -6,7 +6,6 @@ use common::*;
 use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::measure::NO_NODE;
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -30,10 +29,8 @@ const MPTCP: &str = r#"{ kind = "mptcp", subflows = 4, join = "at-once" }"#;
 const INT: &str = r#"{ kind = "int", all = true, max_hops = 3 }"#;
 
 fn config(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
-    let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/carrying");
-    let scenario = Scenario::load(NETWORK, "carrying.toml", &folder, &sets, None, Hooks::default())
-        .unwrap_or_else(|error| panic!("{error}"));
+    let scenario = load_in(&folder, NETWORK, sets).unwrap_or_else(|error| panic!("{error}"));
     Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") }
 }
 

@@ -88,12 +88,8 @@ def packets_until_known(run: Run) -> dict[int, list[int | None]]:
 
     Empty where the run kept no digests of a query for paths. The collector knows the run's network.
     """
-    telemetry = run.scenario.get("telemetry", {})
-    if not isinstance(telemetry, dict) or "queries" not in telemetry:
+    if (plan := _plan(run)) is None:
         return {}
-    if not (run.out / "telemetry.parquet").is_file():
-        return {}
-    plan = pint.Plan.open(telemetry["queries"])
     path = next((q["name"] for q in plan.facts()["queries"] if q["aggregation"] == "path"), None)
     found: dict[int, list[int | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -121,16 +117,21 @@ def _numbers(run: Run, known: str) -> dict[str, Any]:
         return json.loads(kept.read_text("utf-8"))
     except (OSError, ValueError):
         pass
-    telemetry = run.scenario.get("telemetry", {})
-    if not isinstance(telemetry, dict) or "queries" not in telemetry:
+    if (plan := _plan(run)) is None:
         return {}
-    if not (run.out / "telemetry.parquet").is_file():
-        return {}
-    plan = pint.Plan.open(telemetry["queries"])
     with tempfile.TemporaryDirectory() as folder:
         found = numbers(_reports(run, plan, known, Path(folder)), plan.facts()["queries"])
     kept.write_text(json.dumps(found), encoding="utf-8")
     return found
+
+
+def _plan(run: Run) -> pint.Plan | None:
+    """The plan by which a run recorded digests, if it did."""
+    telemetry = run.scenario.get("telemetry", {})
+    asked = isinstance(telemetry, dict) and "queries" in telemetry
+    if not asked or not (run.out / "telemetry.parquet").is_file():
+        return None
+    return pint.Plan.open(telemetry["queries"])
 
 
 def _reports(run: Run, plan: pint.Plan, known: str, folder: Path) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,7 @@
 the same way from the published curves where there are any, else it is what the claim says.
 
 Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
-ratios seed by seed. A claim holds or not by its number alone, with `interval = true` by the interval; it is
-decided where the interval says the same.
+ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or none of it; else OPEN.
 """
 
 from __future__ import annotations
@@ -61,8 +60,12 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """PASS, DIFFERS, or a dash."""
-        return "–" if self.holds is None else "PASS" if self.holds else "DIFFERS"
+        """PASS or DIFFERS; OPEN where the interval reaches over a bound, a dash where there is no number."""
+        if self.holds is None:
+            return "–"
+        if self.interval and self.decided is None:
+            return "OPEN"
+        return "PASS" if self.holds else "DIFFERS"
 
 
 def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verdict:
@@ -92,8 +95,7 @@ def verdict(
     interval: tuple[float, float] | None = None,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
-    whole = interval if interval and claim.get("interval") else (measured,)
-    holds = None if measured is None else all(_within(claim, value) for value in whole)
+    holds = None if measured is None else _within(claim, measured)
     return Verdict(
         text=claim["text"],
         measured=measured,

@@ -13,7 +13,7 @@ from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
 from weftline.reproduce.cost import METRICS, UNDISTURBED, Panel, Point
 from weftline.reproduce.experiments import Experiment
-from weftline.reproduce.findings import Findings
+from weftline.reproduce.findings import Findings, place_of
 from weftline.terminal import Table
 
 
@@ -125,13 +125,7 @@ def findings(
     """Return what was measured."""
     shown = [panel for panel in panels if panel.measured]
     points = [
-        {
-            "figure": panel.figure.name,
-            "panel": dict(panel.choice),
-            "line": point.line,
-            panel.figure.along: point.x,
-            "measured": found,
-        }
+        {**place_of(panel, point), "measured": found}
         for panel in panels
         for point, found in panel.measured.items()
     ]

@@ -52,7 +52,7 @@ _KEYS = {
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
     " scale combine entities group log sizes over against seeds",
     "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
-    " published within outside groups apart seconds interval",
+    " published within outside groups apart seconds",
 }
 
 Choice = tuple[tuple[str, str], ...]
@@ -356,16 +356,8 @@ def _check_cost(experiment: Experiment, path: Path) -> None:
         return
     if not isinstance(experiment.repeats, int) or not 1 <= experiment.repeats <= 1000:
         raise InputError(f"{path}: repeats: expected a number from 1 to 1000, found {experiment.repeats!r}")
+    _check_like(experiment, path, "cost", "1 024")
     for figure in experiment.figures:
-        if figure.kind != "cost":
-            raise InputError(
-                f'{path}: figure "{figure.name}": one of kind "cost" stands beside its like alone'
-            )
-        for variant in experiment.variants(figure, figure.along):
-            if not variant.replace(" ", "").isdecimal():
-                raise InputError(
-                    f'{path}: axis {figure.along}: expected a number such as "1 024", found "{variant}"'
-                )
         for variant in experiment.variants(figure, figure.lines):
             threads = experiment.axes[figure.lines][variant].get("threads", 1)
             if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 65535:
@@ -378,13 +370,18 @@ def _check_trials(experiment: Experiment, path: Path) -> None:
     """What is asked of figures of kind "trials": no others beside them, and numbers along them."""
     if not experiment.tries:
         return
+    _check_like(experiment, path, "trials", "59")
+
+
+def _check_like(experiment: Experiment, path: Path, kind: str, example: str) -> None:
+    """All figures are of one kind, and have numbers along them."""
     for figure in experiment.figures:
-        if figure.kind != "trials":
+        if figure.kind != kind:
             raise InputError(
-                f'{path}: figure "{figure.name}": one of kind "trials" stands beside its like alone'
+                f'{path}: figure "{figure.name}": one of kind "{kind}" stands beside its like alone'
             )
         for variant in experiment.variants(figure, figure.along):
             if not variant.replace(" ", "").isdecimal():
                 raise InputError(
-                    f'{path}: axis {figure.along}: expected a number such as "59", found "{variant}"'
+                    f'{path}: axis {figure.along}: expected a number such as "{example}", found "{variant}"'
                 )

@@ -46,6 +46,12 @@ class Findings:
     """What claims are here."""
 
 
+def place_of(panel, point) -> dict:
+    """Where a point of an experiment on cost or on accuracy stands, for programs."""
+    figure = panel.figure
+    return {"figure": figure.name, "panel": dict(panel.choice), "line": point.line, figure.along: point.x}
+
+
 def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
     """Show everything and write the page; return the exit status."""
     if options.json:

@@ -11,7 +11,7 @@ from weftline.report.page import Section
 from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
 from weftline.reproduce.experiments import Experiment
-from weftline.reproduce.findings import Findings
+from weftline.reproduce.findings import Findings, place_of
 from weftline.reproduce.trials import METRICS, Panel
 from weftline.terminal import Table
 
@@ -108,10 +108,7 @@ def findings(
     shown = [panel for panel in panels if panel.found]
     points = [
         {
-            "figure": panel.figure.name,
-            "panel": dict(panel.choice),
-            "line": point.line,
-            panel.figure.along: point.x,
+            **place_of(panel, point),
             "found": found,
             "published": {name: panel.said(point.line, point.place, name) for name in _metrics(panel)},
         }

@@ -117,9 +117,13 @@ impl Source for Given<'_> {
 
 /// A scenario with some settings changed, as `--set` changes them; or what is wrong with it.
 pub fn load(text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
+    load_in(Path::new("."), text, sets)
+}
+
+/// The same, of a scenario that names files in a folder.
+pub fn load_in(folder: &Path, text: &str, sets: &[(&str, &str)]) -> Result<Scenario, String> {
     let sets: Vec<(String, String)> = sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    Scenario::load(text, "s.toml", Path::new("."), &sets, None, Hooks::default())
-        .map_err(|error| error.to_string())
+    Scenario::load(text, "s.toml", folder, &sets, None, Hooks::default()).map_err(|error| error.to_string())
 }
 
 /// A controller by the name used in the reference data: a trailing `w` adds the window.

@@ -1,0 +1,276 @@
+//! Folders of runs that finished, were interrupted, failed, or are in use.
+
+use super::*;
+use crate::parquet_read::{self, Cell, cell};
+use crate::scratch::Scratch;
+use crate::slowdown::{self, Scheme};
+use crate::trace;
+use arrow_array::RecordBatch;
+use serde_json::json;
+use weftline_sim::measure::{
+    CebinaeTotals, DropCauses, Ending, Entity, PortTotals, QueueHistogram, RegionWork,
+};
+use weftline_sim::units::{Bytes, Time};
+
+fn about() -> About {
+    About {
+        name: "tiny".into(),
+        seed: 7,
+        scenario: "name = \"tiny\"\nseed = 7\n".into(),
+        warnings: Vec::new(),
+        memory_limit: Some(8_000_000_000),
+    }
+}
+
+fn names() -> Names {
+    Names {
+        host_labels: vec![10, 20, 30],
+        nodes: vec!["host0".into(), "host1".into(), "host2".into(), "leaf0".into()],
+        link_kinds: vec!["host -> leaf".into(), "leaf -> host".into()],
+        links: vec![vec![0], vec![0], vec![0], vec![1, 1, 1]],
+        groups: vec!["web".into(), "replay".into()],
+        transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
+    }
+}
+
+fn flow(id: u32, size: u64, fct_us: Option<u64>) -> FlowRecord {
+    let start = Time(1_500_500 + u64::from(id));
+    FlowRecord {
+        flow: id,
+        src: 0,
+        dst: 2,
+        size,
+        start,
+        finish: fct_us.map(|us| start + Time::from_us(us)),
+        ideal: Time::from_us(10),
+        packets_sent: 3,
+        packets_retransmitted: 1,
+        group: (id % 2) as u16,
+        transport: (id % 2) as u16,
+        deadline: (id == 0).then_some(Time::from_us(20)),
+    }
+}
+
+fn outcome(ending: Ending) -> Outcome {
+    Outcome {
+        ending,
+        end: Time::from_ms(1),
+        flows: 3,
+        flows_done: 2,
+        events: 1000,
+        packet_hops: 4000,
+        bytes_on_wire: 5_000_000,
+        telemetry_bytes: 42_000,
+        packets_recirculated: 25,
+        bytes_recirculated: 50_000,
+        bytes_switched: 4_000_000,
+        probes: 0,
+        probe_bytes: 0,
+        balancer_header_bytes: 0,
+        flowlets: 0,
+        flowlets_moved: 0,
+        probes_settled: None,
+        last_loss: None,
+        receiving: None,
+        fingerprint: 0xabc,
+        ports: vec![
+            (3, 0, PortTotals::default()),
+            (
+                3,
+                1,
+                PortTotals {
+                    packets_dropped: 2,
+                    pauses: 3,
+                    paused: Time::from_us(100),
+                    ..PortTotals::default()
+                },
+            ),
+        ],
+        queues: vec![(3, 1, QueueHistogram { bins: vec![9, 0, 1] })],
+        jobs: vec![(0, Time::from_us(1), Time::from_us(5))],
+        drops: vec![(3, 1, DropCauses { early: 3, ..DropCauses::default() })],
+        cebinae: vec![(
+            3,
+            1,
+            CebinaeTotals { windows: 10, windows_saturated: 4, ..CebinaeTotals::default() },
+        )],
+    }
+}
+
+fn value(batches: &[RecordBatch], column: usize, row: usize) -> Cell {
+    cell(batches[0].column(column).as_ref(), row).unwrap()
+}
+
+#[test]
+fn a_finished_run_reads_back_as_it_was_recorded() {
+    let dir = Scratch::new();
+    let out = dir.join("new/run");
+    let mut folder = RunFolder::create(&out, false, about(), names()).unwrap();
+    folder.flows(&[flow(0, 1000, Some(15)), flow(1, 2000, Some(5)), flow(2, 500, None)]).unwrap();
+    let sample =
+        |time, entity, value| Sample { time: Time::from_us(time), entity, metric: "queue_bytes", value };
+    folder.samples(&[sample(1, Entity::Port(3, 1), 1048.0), sample(2, Entity::Port(3, 1), 0.0)]).unwrap();
+    let cost = Resources { cpu_seconds: 2.0, wall_seconds: 3.0, peak_memory_bytes: Some(1 << 20) };
+    let summary = folder.finish(&outcome(Ending::Done), &cost).unwrap();
+
+    let all: Vec<String> = flow_table::schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(parquet_read::columns(&out.join("flows.parquet")).unwrap(), all);
+    let columns: Vec<&str> = all.iter().map(String::as_str).collect();
+    let rows = parquet_read::batches(&out.join("flows.parquet"), &columns).unwrap();
+    let row = |r: usize| (0..all.len()).map(|c| value(&rows, c, r)).collect::<Vec<_>>();
+    use Cell::{Null, Real, Text, Whole};
+    let text = |t: &str| Text(t.into());
+    assert_eq!(
+        row(0),
+        [
+            Whole(0),
+            Whole(10),
+            Whole(30),
+            Whole(1000),
+            Real(1500.5),
+            Real(16500.5),
+            Real(15000.0),
+            Real(10000.0),
+            Real(1.5),
+            Whole(3),
+            Whole(1),
+            text("web"),
+            text("rdma"),
+            text("hpcc"),
+            Real(20000.0),
+            Whole(1)
+        ]
+    );
+    assert_eq!(row(1)[8], Real(1.0), "never below one");
+    assert_eq!((&row(1)[11], &row(1)[13]), (&text("replay"), &text("dctcp")));
+    assert_eq!((&row(2)[5], &row(2)[6], &row(2)[8], &row(2)[15]), (&Null, &Null, &Null, &Null));
+
+    let series = series::read(&out, "queue_bytes", 0.0, 0).unwrap();
+    assert_eq!(series["leaf0.p1"], [(1000.0, 1048.0), (2000.0, 0.0)]);
+    assert!(series::read(&out, "rate_bps", 0.0, 0).unwrap().is_empty());
+    assert_eq!(queues::read(&out).unwrap().bins, [9, 0, 1]);
+
+    let replayed = trace::read(&out.join("flows.parquet")).unwrap();
+    assert_eq!(
+        replayed.iter().map(|row| (row.src, row.start_ps)).collect::<Vec<_>>(),
+        [(10, 1_500_500), (10, 1_500_501), (10, 1_500_502)]
+    );
+
+    let text = fs::read_to_string(out.join("summary.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), summary);
+    assert_eq!(summary["status"], "done");
+    assert_eq!(summary["memory_limit_bytes"], 8_000_000_000u64);
+    assert!(summary.get("memory_held_bytes").is_none() && summary.get("reason").is_none());
+    assert_eq!((&summary["flows"], &summary["flows_done"]), (&json!(3), &json!(2)));
+    assert_eq!((&summary["name"], &summary["seed"]), (&json!("tiny"), &json!(7)));
+    assert_eq!(summary["fingerprint"], "0000000000000abc");
+    assert_eq!(summary["packet_hops_per_cpu_second"], 2000.0);
+    assert_eq!(
+        (&summary["drops"], &summary["pauses"], &summary["paused_ns"]),
+        (&json!(2), &json!(3), &json!(100_000.0))
+    );
+    assert_eq!(summary["paused_share"], 0.05);
+    assert_eq!(summary["recirculated_share"], 0.0125);
+    let causes = json!({ "buffer": 0, "early": 3, "filter": 0, "horizon": 0 });
+    assert_eq!(summary["drop_causes"], json!({ "leaf0.p1": causes }));
+    assert_eq!(summary["ports"]["leaf0.p1"]["drops"], 2);
+    assert!(summary["ports"].get("leaf0.p0").is_none());
+    assert_eq!(summary["links"]["leaf -> host"]["drops"], 2);
+    assert_eq!(summary["slowdown"]["count"], 2);
+    assert_eq!(summary["slowdown"]["by_group"]["web"]["p50"], 1.5);
+    assert_eq!(summary["queues"]["max"], 2000);
+    let cebinae = summary["cebinae"].as_object().unwrap().values().next().unwrap();
+    assert_eq!((&cebinae["windows"], &cebinae["windows_saturated"]), (&json!(10), &json!(4)));
+    assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), about().scenario);
+    let mut files: Vec<_> = fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["flows.parquet", "queues.parquet", "scenario.toml", "series.parquet", "summary.json"]);
+}
+
+#[test]
+fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
+    let dir = Scratch::new();
+    let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    folder.warn("threads: so".into());
+    let of = |packet_hops| RegionWork { events: 2 * packet_hops, packet_hops, crossings: packet_hops / 4 };
+    folder.worked(Balance {
+        threads: 2,
+        lookahead: Time::from_us(1),
+        windows: 9,
+        regions: vec![of(3000), of(1000)],
+        longest_way: 6400,
+    });
+    let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+    assert_eq!(summary["warnings"], json!(["threads: so"]));
+    assert_eq!((&summary["threads"], &summary["regions"]), (&json!(2), &json!(2)));
+    assert_eq!((&summary["windows"], &summary["lookahead_ns"]), (&json!(9), &json!(1000.0)));
+    assert_eq!((&summary["balance"], &summary["crossing_share"]), (&json!(1.5), &json!(0.25)));
+    assert_eq!(summary["most_speedup"], 1.25);
+}
+
+#[test]
+fn an_interrupted_run_leaves_readable_files_that_say_so() {
+    let dir = Scratch::new();
+    let mut folder = RunFolder::create(&dir.join("r"), false, about(), names()).unwrap();
+    folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
+    let summary = folder.finish(&outcome(Ending::Interrupted), &Resources::default()).unwrap();
+    assert_eq!(summary["status"], "interrupted");
+    assert_eq!(slowdown::read(&dir.join("r")).unwrap().points.len(), 1);
+    assert_eq!(summary["packet_hops_per_cpu_second"], Value::Null);
+}
+
+#[test]
+fn a_run_that_reached_its_memory_limit_says_what_it_held() {
+    let dir = Scratch::new();
+    let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    folder.flows(&[flow(0, 1000, Some(15)), flow(1, 1000, None)]).unwrap();
+    let ending = Ending::MemoryLimit { held: Bytes(8_012_345_344), limit: Bytes(8_000_000_000) };
+    let summary = folder.finish(&outcome(ending), &Resources::default()).unwrap();
+    assert_eq!(summary["status"], "memory-limit");
+    assert_eq!(summary["reason"], "the process held 8012.3 MB of memory, its limit is 8000.0 MB");
+    let limits = (&summary["memory_limit_bytes"], &summary["memory_held_bytes"]);
+    assert_eq!(limits, (&json!(8_000_000_000u64), &json!(8_012_345_344u64)));
+    assert_eq!(slowdown::read(dir.path()).unwrap().points.len(), 1);
+}
+
+#[test]
+fn a_run_without_flows_has_an_empty_table_and_no_series() {
+    let dir = Scratch::new();
+    let folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    let mut nothing = outcome(Ending::Done);
+    nothing.queues.clear();
+    let summary = folder.finish(&nothing, &Resources::default()).unwrap();
+    assert_eq!(summary["slowdown"]["count"], 0);
+    assert_eq!(slowdown::read(dir.path()).unwrap().points, []);
+    assert_eq!(slowdown::to_json(&[], Scheme::EqualCount(20))["bins"], json!([]));
+    assert!(!dir.join("series.parquet").exists() && !dir.join("queues.parquet").exists());
+}
+
+#[test]
+fn a_failed_run_keeps_its_flows_and_its_reason() {
+    let dir = Scratch::new();
+    let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+    folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
+    let text = folder.fail("the controller broke", &Resources::default());
+    assert!(text.contains("the controller broke") && text.contains("1 flows recorded"), "{text}");
+    let summary: Value = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
+    assert_eq!((&summary["status"], &summary["reason"]), (&json!("failed"), &json!("the controller broke")));
+    assert_eq!(slowdown::read(dir.path()).unwrap().points.len(), 1);
+}
+
+#[test]
+fn a_folder_that_is_in_use_is_refused_unless_forced_and_only_own_files_go() {
+    let dir = Scratch::new();
+    fs::write(dir.join("notes.txt"), "mine").unwrap();
+    fs::write(dir.join("summary.json"), "{}").unwrap();
+    let make = |path: &Path, force| RunFolder::create(path, force, about(), names());
+    let error = make(dir.path(), false).err().unwrap();
+    assert!(matches!(error, ResultsError::Input(_)));
+    assert!(error.to_string().contains("--out") && error.to_string().contains("--force"), "{error}");
+    make(dir.path(), true).unwrap();
+    assert!(dir.join("notes.txt").exists() && !dir.join("summary.json").exists());
+    let error = make(&dir.join("notes.txt"), true).err().unwrap();
+    assert!(error.to_string().contains("is a file"), "{error}");
+    let error = make(&dir.join("notes.txt/below"), true).err().unwrap();
+    assert!(matches!(error, ResultsError::Input(_)), "{error}");
+}

@@ -1,0 +1,43 @@
+"""Texts that several tests write to files: a small fabric, and an experiment of two schemes on it."""
+
+FABRIC = """
+name = "fabric"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+[[workload]]
+kind = "poisson"
+sizes = "websearch"
+load = 0.5
+duration = "1ms"
+"""
+
+TWO_SCHEMES = """
+title = "Two schemes"
+source = "own"
+scenario = "fabric.toml"
+[small]
+seeds = [1, 2, 3]
+[full]
+[[axis]]
+name = "scheme"
+variants = [
+  { name = "HPCC", set = { "transport.controller.kind" = "hpcc" } },
+  { name = "DCTCP", set = { "transport.controller.kind" = "dctcp" } },
+]
+[[figure]]
+name = "bars"
+title = "Slowdown"
+kind = "bars"
+lines = "scheme"
+metric = "slowdown_p95"
+[[claim]]
+text = "HPCC is faster"
+figure = "bars"
+line = "HPCC"
+against = "DCTCP"
+metric = "slowdown_p95"
+below = 1
+"""
