@@ -148,6 +148,13 @@ def wrong(path, said, **options):
         traces.read([path], **options)
 
 
+def test_a_file_that_is_named_like_a_capture_and_is_none_is_not_taken_for_a_table(tmp_path):
+    for name in ("noise.pcap", "noise.pcapng.gz"):
+        (tmp_path / name).write_bytes(b"\x01\x02\x03\x04" * 25)
+        with pytest.raises(InputError, match="is no capture: expected pcap or pcapng"):
+            traces.read([tmp_path / name])
+
+
 def test_a_damaged_capture_is_refused_with_the_number_of_its_record(tmp_path):
     path = tmp_path / "a.pcap"
     whole = classic([segment(0, 1, 100), segment(1000, 101, 100)])

@@ -97,6 +97,11 @@ def _opened(path: str | Path) -> BinaryIO:
     return gzip.open(path) if zipped else open(path, "rb")
 
 
+def is_named_so(path: str | Path) -> bool:
+    """Say whether a file has the name of a capture, whatever is in it."""
+    return bool({".pcap", ".pcapng", ".cap"} & {*Path(path).suffixes})
+
+
 def is_capture(path: str | Path) -> bool:
     """Say whether a file begins as a capture does."""
     try:

@@ -88,7 +88,7 @@ def read(
 
 
 def _seen(file: str | os.PathLike, kind: str, *, header_bytes: int | None, partial: bool):
-    if kind == "pcap" or (kind == "auto" and captures.is_capture(file)):
+    if kind == "pcap" or (kind == "auto" and (captures.is_capture(file) or captures.is_named_so(file))):
         return flows.of_capture(file, partial=partial)
     return records.read(file, header_bytes=header_bytes)
 
