@@ -83,18 +83,16 @@ pub(crate) fn batch(names: &Names, digests: &[DigestRecord]) -> RecordBatch {
     .expect("columns are made in the order and of the types of the schema, each from all digests")
 }
 
-/// The switches of each path, `leaf0 spine1 leaf3`; null where the packet had no room to note them all.
+/// The switches of each path, `leaf0 spine1 leaf3`; null where they were not asked for or the packet had no room to note them all.
 fn paths(names: &Names, digests: &[DigestRecord]) -> DictionaryArray<Int32Type> {
     let mut places: FxHashMap<[u32; 6], i32> = FxHashMap::default();
     let mut texts = Vec::new();
     let keys: Int32Array = digests
         .iter()
         .map(|digest| {
-            if digest.path[0] == NO_NODE {
-                return None;
-            }
-            Some(*places.entry(digest.path).or_insert_with(|| {
-                let nodes = digest.path.iter().take_while(|node| **node != NO_NODE);
+            let path = digest.path.as_deref().filter(|path| path[0] != NO_NODE)?;
+            Some(*places.entry(*path).or_insert_with(|| {
+                let nodes = path.iter().take_while(|node| **node != NO_NODE);
                 let known = nodes.map(|node| names.nodes.get(*node as usize).map_or("?", String::as_str));
                 texts.push(known.collect::<Vec<_>>().join(" "));
                 texts.len() as i32 - 1

@@ -35,7 +35,7 @@ fn config(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
 }
 
 fn pint() -> &'static str {
-    r#"{ kind = "pint", queries = "path.toml" }"#
+    r#"{ kind = "pint", queries = "path.toml", paths = true }"#
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn every_data_packet_of_every_transport_brings_its_path() {
         assert_eq!(outcome.telemetry_bytes, carried, "{transport}");
         for digest in &kept.digests {
             // Nodes 0 to 7 are hosts, 8 and 9 the leaves.
-            let [first, spine, last, rest @ ..] = digest.path;
+            let [first, spine, last, rest @ ..] = **digest.path.as_ref().expect("asked for");
             assert_eq!((first, last, rest), (8, 9, [NO_NODE; 3]), "{transport}");
             assert!((10..14).contains(&spine), "{transport}: {spine}");
             assert_eq!(digest.hops, 3);

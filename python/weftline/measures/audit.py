@@ -3,8 +3,8 @@
 A flowlet is what an auditor at the receiver can tell from arrival times alone: packets of a subflow between
 two pauses longer than half of the balancer's gap (queues on the way shorten pauses); all packets of a subflow
 where the balancer has no gap. The digests of each flowlet are decoded by themselves, with the run's network
-known. The truth is the column `path` of telemetry.parquet, which the simulator's switches wrote down and no
-digest brought.
+known. The truth is the column `path` of telemetry.parquet (`telemetry.paths = true`), which the simulator's
+switches wrote down and no digest brought.
 
     known         flowlets of at least `LEAST_PACKETS` digests whose path was decoded, of all such flowlets
     right         flowlets of which exactly the paths were decoded that its packets took, of all decoded ones
@@ -155,7 +155,9 @@ def _numbers(run: Run) -> dict[str, Any]:
         pass
     telemetry = run.scenario.get("telemetry", {})
     recorded = (run.out / "telemetry.parquet").is_file()
-    if not recorded or not isinstance(telemetry, dict) or "queries" not in telemetry:
+    if not recorded or not isinstance(telemetry, dict):
+        return {}
+    if not (telemetry.get("queries") and telemetry.get("paths")):
         return {}
     plan = pint.Plan.open(telemetry["queries"])
     query = next((q["name"] for q in plan.facts()["queries"] if q["aggregation"] == "path"), None)

@@ -1,4 +1,5 @@
-"""By which links the flows of a run went, where it recorded that: the column `path` of telemetry.parquet.
+"""By which links the flows of a run went, where it recorded that: the column `path` of telemetry.parquet
+(`telemetry.paths = true`).
 
 Of Clos networks whose links between switches have one rate. A flow that went several
 ways counts with the one that most of its recorded packets took.

@@ -52,7 +52,7 @@ pub struct Sample {
 pub const NO_NODE: u32 = u32::MAX;
 
 /// The digest that a sink took off a packet (PINT).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestRecord {
     /// When it came to the receiving host.
     pub time: Time,
@@ -63,8 +63,8 @@ pub struct DigestRecord {
     pub dst: u32,
     pub packet: u64,
     pub digest: u64,
-    /// The switches that it passed, as they noted it themselves; see [`NO_NODE`].
-    pub path: [u32; 6],
+    /// The switches that it passed, as they noted it themselves, where that is asked for; see [`NO_NODE`].
+    pub path: Option<Box<[u32; 6]>>,
     /// A switch found the packet in a loop.
     pub looped: bool,
     /// Switches that the packet passed.

@@ -106,7 +106,7 @@ impl Collected {
     pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         self.flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
         self.samples.sort_by_key(|sample| (sample.time, sample.entity));
-        self.digests.sort_unstable_by_key(|record| (record.time, record.flow, record.packet));
+        self.digests.sort_by_cached_key(|record| (record.time, record.flow, record.packet));
         let result = sink.flows(&self.flows).and(sink.samples(&self.samples));
         let result = result.and(if self.digests.is_empty() { Ok(()) } else { sink.digests(&self.digests) });
         self.flows.clear();

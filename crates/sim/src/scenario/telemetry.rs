@@ -119,6 +119,8 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);
     config.recorded = (recorded * 4_294_967_296.0) as u64;
+    let help = "beside each recorded digest the switches that its packet passed, column path: the truth to hold decoded paths against";
+    config.paths = section.parameters().flag("paths", false, help);
     if let (Some(controller), None) = (steered, &config.load) {
         let message = format!(
             "controller \"{controller}\" needs a query with value = \"utilisation\" and aggregation = \"max\", which {} has not",

@@ -49,6 +49,8 @@ pub struct PintConfig {
     pub wire_bytes: u32,
     /// Share of the packets whose digests sinks record, in units of 2^-32.
     pub recorded: u64,
+    /// Whether a recorded digest comes with the switches that its packet passed.
+    pub paths: bool,
     /// The plan that the encoder was made from, if it was made from one, and its version, else 0.
     pub plan: Option<Arc<Plan>>,
     pub version: u32,
@@ -126,6 +128,7 @@ impl PintConfig {
             computed,
             wire_bytes: bits.div_ceil(8),
             recorded: 0,
+            paths: false,
             plan: None,
             version: 0,
         })
@@ -156,6 +159,7 @@ impl PintConfig {
             computed,
             wire_bytes,
             recorded: 1 << 32,
+            paths: false,
             plan,
             version,
         })

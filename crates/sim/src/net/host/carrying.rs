@@ -108,7 +108,7 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
         src: packet.src,
         dst: packet.dst,
         packet: carried.packet(),
-        path: pint.path(&carried),
+        path: pint.paths.then(|| Box::new(pint.path(&carried))),
         digest: pint.digest(&mut carried),
         looped: carried.looped(),
         hops: carried.hops(),
