@@ -28,7 +28,8 @@ pub enum Action {
     Forward { port: PortId, packet: PacketId },
     /// The transmitter of this port becomes free and something waits.
     Departure { port: PortId },
-    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's.
+    /// The NIC behind this port may have a paced packet of a transport due; stale unless `serial` is the NIC's. At a switch, the NIC
+    /// asks the port's discipline for more.
     Wake { port: PortId, serial: u32, transport: u8 },
     /// A timer of a transport at a host (its index in the partition); `token` is the transport's own.
     Timer { host: u32, token: u32, transport: u8 },

@@ -282,6 +282,10 @@ impl Partition {
     pub fn settle(&mut self, port: PortId) {
         let Some(managed) = self.ports[port as usize].queue.managed() else { return };
         self.totals[port as usize].ecn_marks += managed.take_marks();
+        if managed.take_wake() {
+            let node = self.ports[port as usize].slot;
+            self.schedule(node, self.now, Action::Wake { port, serial: 0, transport: 0 });
+        }
         while let Some(managed) = self.ports[port as usize].queue.managed() {
             let Some(id) = managed.take_dropped(&self.packets) else { return };
             self.drop_packet(port, id);

@@ -232,6 +232,14 @@ impl Switch {
         self.send(net, port_id, id, charged);
     }
 
+    /// The NIC behind a discipline asks for more.
+    pub fn refill(&mut self, net: &mut Partition, port_id: PortId) {
+        let Some(managed) = net.ports[port_id as usize].queue.managed() else { return };
+        managed.ask(&mut net.packets, net.now);
+        net.settle(port_id);
+        self.kick(net, port_id);
+    }
+
     /// Puts a packet that has left its queue on the link. A resume frame that its leaving calls for goes before it, but
     /// behind it where both leave by the same port (the packet goes back where it came from, as after a failure).
     /// `charged`: it was charged to the shared buffer, unless it is a pause.

@@ -152,7 +152,10 @@ mod tests {
     }
 
     fn red(config: RedConfig) -> Red {
-        Red::new(&config, &PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(8_000_000) })
+        Red::new(
+            &config,
+            &PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(8_000_000), asks_later: false },
+        )
     }
 
     #[test]

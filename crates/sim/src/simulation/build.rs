@@ -468,8 +468,13 @@ impl Builder<'_> {
                 NodeIndex::Host(_) => &nic,
             };
             let name = &self.config.topology.nodes[node as usize].name;
-            let place =
-                PortPlace { seed: self.config.seed, node: name, local: local as u16, rate: side.line.rate };
+            let place = PortPlace {
+                seed: self.config.seed,
+                node: name,
+                local: local as u16,
+                rate: side.line.rate,
+                asks_later: self.config.ns3_time,
+            };
             Port::new(&plan, Queue::new(queue, &place))
         };
         all.enumerate().map(port).collect()

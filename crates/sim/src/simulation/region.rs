@@ -152,12 +152,13 @@ impl Region {
         match action {
             Action::Arrival { port, packet } => self.arrival(port, packet),
             Action::Departure { port } => self.departure(port),
-            Action::Wake { port, serial, transport } => {
-                if let NodeIndex::Host(host) = self.net.owner(port) {
+            Action::Wake { port, serial, transport } => match self.net.owner(port) {
+                NodeIndex::Host(host) => {
                     let (host, mut cx) = self.host(host);
                     host.wake(transport, port, serial, &mut cx);
                 }
-            }
+                NodeIndex::Switch(switch) => self.switches[switch as usize].refill(&mut self.net, port),
+            },
             Action::Timer { host, token, transport } => {
                 let (host, mut cx) = self.host(host);
                 host.timer(transport, token, &mut cx);
@@ -279,7 +280,8 @@ fn event_of_switch(switch: &mut Switch, net: &mut Partition, routes: &Routes, ev
         Action::SwitchTimer { .. } => switch.timer(net, routes),
         Action::Forward { packet, .. } => switch.go_on(net, packet),
         Action::Arrival { .. } | Action::Departure { .. } => {}
-        Action::Wake { .. } | Action::Timer { .. } | Action::StartFlow { .. } => {
+        Action::Wake { port, .. } => switch.refill(net, port),
+        Action::Timer { .. } | Action::StartFlow { .. } => {
             debug_assert!(false, "only hosts have timers and flows");
         }
     }

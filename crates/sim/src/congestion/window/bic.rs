@@ -9,10 +9,11 @@
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks", INFOCOM 2004, with the
 //! constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part 5, low window 14.
-//! Differs from the source: growth in whole segments, one for every `count` acknowledged (Linux, ns-3).
+//! Differs from the source: growth in whole segments, one for every `count` acknowledged (Linux, ns-3). In ns-3.35 an acknowledgement in slow
+//! start adds a segment even if it is worth none, and its other segments count towards the next one where it reaches the threshold.
 //! Parameters: see [`BicParameters::read`].
 
-use super::newreno::Growth;
+use super::newreno::{Growth, half};
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
     WindowParameters,
@@ -46,6 +47,10 @@ pub struct BicParameters {
     pub growth: Growth,
     /// A segment is added only when more than `count` were acknowledged, and counting begins anew (ns-3.35).
     pub strict: bool,
+    /// The threshold is a whole number of segments (Linux).
+    pub whole_threshold: bool,
+    /// A timeout makes it forget Wmax (Linux).
+    pub forgets: bool,
 }
 
 impl WindowParameters for BicParameters {
@@ -67,6 +72,11 @@ impl WindowParameters for BicParameters {
             whole(p, "clamp", 20, "before the first loss, a segment for at most so many acknowledged (20)");
         let help = "a segment is added when more than the count were acknowledged, and counting begins anew (ns3-3.35: true)";
         let strict = p.flag("strict_count", profile.pick(false, true), help);
+        let help = "the threshold is cut to whole segments, and below low_window half of the window; if not, in bytes and half of \
+                    what is in flight (ns3-3.35: false)";
+        let whole_threshold = p.flag("whole_threshold", profile.pick(true, false), help);
+        let help = "a timeout makes it forget Wmax and what was counted (Linux; ns3-3.35: false)";
+        let forgets = p.flag("forgets", profile.pick(true, false), help);
         let growth = Growth::read(p, profile);
         BicParameters {
             beta,
@@ -78,6 +88,8 @@ impl WindowParameters for BicParameters {
             clamp,
             growth,
             strict,
+            whole_threshold,
+            forgets,
         }
     }
 
@@ -92,7 +104,7 @@ pub struct Bic {
     /// Window at the last loss, in segments; 0: there was none.
     w_max: u64,
     /// Segments acknowledged since the window grew.
-    counted: u64,
+    counted: u32,
 }
 
 impl Bic {
@@ -125,14 +137,23 @@ impl WindowController for Bic {
         if !ack.window_limited {
             return;
         }
+        let mut segments = ack.segments as u32;
         if window.in_slow_start() {
-            return self.p.growth.slow_start(ack, window);
+            if !self.p.strict {
+                return self.p.growth.slow_start(ack, window);
+            }
+            window.cwnd += window.mss;
+            // In 32 bits: none less one are many.
+            segments = segments.wrapping_sub(1);
+            if window.in_slow_start() {
+                return;
+            }
         }
-        if ack.segments == 0 {
+        if segments == 0 {
             return;
         }
-        self.counted += ack.segments;
-        let count = self.count(window.segments());
+        self.counted = self.counted.wrapping_add(segments);
+        let count = self.count(window.segments()) as u32;
         if self.p.strict {
             if self.counted > count {
                 window.cwnd += window.mss;
@@ -144,17 +165,24 @@ impl WindowController for Bic {
         }
     }
 
-    fn on_congestion(&mut self, _congestion: &Congestion, window: &CongestionWindow) -> u64 {
+    fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
         let segments = window.segments();
         let kept = (segments as f64 * self.p.beta) as u64;
         self.w_max = if segments < self.w_max && self.p.fast_convergence { kept } else { segments };
         // Below the low window half, as Reno.
-        let threshold = if segments < self.p.low_window { segments / 2 } else { kept };
-        threshold.max(2) * window.mss
+        let low = segments < self.p.low_window;
+        if self.p.whole_threshold {
+            let threshold = if low { segments / 2 } else { kept };
+            return threshold.max(2) * window.mss;
+        }
+        match low {
+            true => half(congestion.in_flight, window.mss),
+            false => ((segments as f64 * self.p.beta).max(2.0) * window.mss as f64) as u64,
+        }
     }
 
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
-        if change.to == State::Loss {
+        if change.to == State::Loss && self.p.forgets {
             self.w_max = 0;
             self.counted = 0;
         }

@@ -35,7 +35,7 @@ pub const C: u64 = 100_000_000;
 pub const DT: u64 = 1 << 25;
 
 pub fn place(rate: u64) -> PortPlace<'static> {
-    PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(rate) }
+    PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(rate), asks_later: false }
 }
 
 fn cebinae() -> Cebinae {

@@ -37,6 +37,8 @@ pub struct PortPlace<'a> {
     pub node: &'a str,
     pub local: u16,
     pub rate: Rate,
+    /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time (ns-3.35).
+    pub asks_later: bool,
 }
 
 /// Decides about the packets of a managed port.
@@ -168,6 +170,9 @@ pub struct Managed {
     account: Account,
     nic: VecDeque<Queued>,
     nic_packets: usize,
+    asks_later: bool,
+    /// The NIC was full and has room now: it has to be woken to ask for more.
+    to_wake: bool,
     pauses: VecDeque<PacketId>,
 }
 
@@ -225,6 +230,8 @@ impl Managed {
             account: Account { link_header: config.link_header, dropped: NONE, ..Account::default() },
             nic: VecDeque::new(),
             nic_packets: config.nic_packets as usize,
+            asks_later: place.asks_later,
+            to_wake: false,
             pauses: VecDeque::new(),
         }
     }
@@ -275,6 +282,22 @@ impl Managed {
             let Some(packet) = self.leave_discipline(packets, now) else { return };
             self.nic.push_back(packet);
         }
+    }
+
+    /// Whether the NIC has to be woken, in an event at this time, to [ask](Managed::ask) for more; said once.
+    #[inline]
+    pub fn take_wake(&mut self) -> bool {
+        std::mem::take(&mut self.to_wake)
+    }
+
+    /// A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty. If what has come
+    /// meanwhile has filled it, it does not ask.
+    pub fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
+        if self.nic.len() < self.nic_packets {
+            let more = self.leave_discipline(packets, now);
+            self.nic.extend(more);
+        }
+        self.fill_nic(packets, now);
     }
 
     fn leave_discipline(&mut self, packets: &mut PacketSlab, now: Time) -> Option<Queued> {
@@ -330,12 +353,11 @@ impl QueueDiscipline for Managed {
             Some(packet) => Some(packet),
             None => self.leave_discipline(packets, now),
         };
-        if full && self.nic_packets > 0 {
-            // A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty.
-            let more = self.leave_discipline(packets, now);
-            self.nic.extend(more);
+        match full && self.nic_packets > 0 {
+            true if self.asks_later => self.to_wake = true,
+            true => self.ask(packets, now),
+            false => self.fill_nic(packets, now),
         }
-        self.fill_nic(packets, now);
         let packet = next?;
         self.account.subtract(packet);
         Some(packet.packet)

@@ -1,6 +1,7 @@
 //! A managed port alone: packets by name, and what becomes of them.
 
 use super::*;
+use crate::config::{CodelConfig, FqCodelConfig};
 use crate::packet::Packet;
 use crate::units::Bytes;
 
@@ -12,7 +13,12 @@ pub struct Port {
 
 impl Port {
     pub fn new(config: ManagedConfig, rate: Rate) -> Port {
-        let place = PortPlace { seed: 1, node: "s0", local: 0, rate };
+        Port::asking(config, rate, false)
+    }
+
+    /// The same, whose NIC asks for more in an event of its own or not.
+    pub fn asking(config: ManagedConfig, rate: Rate, asks_later: bool) -> Port {
+        let place = PortPlace { seed: 1, node: "s0", local: 0, rate, asks_later };
         Port { queue: Managed::new(&config, &place), packets: PacketSlab::new() }
     }
 
@@ -156,4 +162,54 @@ fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
     gone.sort_unstable();
     assert_eq!((gone, port.queue.bytes(), port.queue.is_empty()), (vec![0, 1, 2, 3], 0, true));
     assert_eq!(port.queue.evict(&mut port.packets), None);
+}
+
+#[test]
+fn a_nic_that_asks_later_lets_what_comes_at_the_same_time_go_before() {
+    let order = |asks_later: bool| {
+        let codel = CodelConfig {
+            target: Time::from_ms(5),
+            interval: Time::from_ms(100),
+            least: 1500,
+            fixed_point: true,
+            ecn: false,
+        };
+        let fq = FqCodelConfig {
+            codel,
+            queues: 1024,
+            quantum: 1500,
+            batch: 64,
+            salt: 0,
+            ns3_senders: 0,
+            always_old: true,
+        };
+        let fq = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::FqCodel(fq), 100) };
+        let mut port = Port::asking(fq, RATE, asks_later);
+        // The first one waits in the NIC, and what comes behind it when it leaves is of a new flow.
+        (0..3).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
+        let mut order = vec![port.serve(Time::ZERO).0.unwrap().seq];
+        port.offer(Time::ZERO, 1, 10, 1500);
+        loop {
+            let woken = port.queue.take_wake();
+            assert_eq!(woken, asks_later);
+            if woken {
+                port.queue.ask(&mut port.packets, Time::ZERO);
+            }
+            let Some(packet) = port.serve(Time::ZERO).0 else { return order };
+            order.push(packet.seq);
+        }
+    };
+    assert_eq!((order(false), order(true)), (vec![0, 1, 10, 2], vec![0, 10, 1, 2]));
+}
+
+#[test]
+fn a_nic_that_asks_later_finds_a_full_port_that_drops_what_comes_at_the_same_time() {
+    let dropped = |asks_later: bool| {
+        let fifo = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 2) };
+        let mut port = Port::asking(fifo, RATE, asks_later);
+        (0..3).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
+        port.serve(Time::ZERO);
+        port.offer(Time::ZERO, 0, 3, 1500)
+    };
+    assert_eq!((dropped(false), dropped(true)), (vec![], vec![3]));
 }
