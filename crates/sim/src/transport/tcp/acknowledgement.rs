@@ -88,7 +88,7 @@ impl Connection {
         let (rates, rack, least) = (&mut self.rates, &mut self.rack, self.trips.least());
         let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
             if let Some(rates) = rates {
-                rates.arrived(number, segment, now);
+                rates.arrived(number, segment.payload, segment.sent, now);
             }
             if let Some(rack) = rack {
                 rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);

@@ -21,7 +21,7 @@ mod parameters;
 mod persist;
 mod prr;
 mod rack;
-mod rate_sample;
+pub(super) mod rate_sample;
 pub mod reading;
 pub mod receiver;
 pub mod rto;
