@@ -12,6 +12,7 @@
 
 pub mod acknowledgement;
 pub mod connection;
+mod forward_rto;
 pub mod incoming;
 mod like_ns3;
 mod loss_probe;
