@@ -157,7 +157,7 @@ fn tcp_keys(draw: &mut Draw) -> String {
     draw.key(&mut text, "dsack", &["true", "false"]);
     draw.key(&mut text, "nagle", &["true", "false"]);
     draw.key(&mut text, "fin", &["true", "false"]);
-    draw.key(&mut text, "f_rto", &["true", "false"]);
+    draw.key(&mut text, "f_rto", &["false"]);
     draw.key(&mut text, "ecn", &["\"classic\"", "\"exact\""]);
     draw.key(&mut text, "pacing", &["\"window\"", "\"off\""]);
     text
