@@ -119,7 +119,20 @@ fn fastpass_keys(draw: &mut Draw) -> String {
 fn rdma_keys(draw: &mut Draw) -> String {
     // Short, as it doubles with every timeout in a row.
     let mut text = format!(", rto = \"{}\"", draw.of(&["300us", "1ms"]));
-    let controller = draw.of(&["hpcc", "dcqcn", "timely", "dctcp", "none"]);
+    let controller = draw.of(&[
+        "hpcc",
+        "dcqcn",
+        "timely",
+        "dctcp",
+        "none",
+        "newreno",
+        "cubic",
+        "bic",
+        "vegas",
+        "tcp.dctcp",
+        "bbr",
+        "bbr3",
+    ]);
     write!(text, ", controller = {{ kind = \"{controller}\" }}").unwrap();
     draw.key(&mut text, "recovery", &["\"go-back-n\"", "\"selective-repeat\""]);
     draw.key(&mut text, "nack_interval", &["\"10us\"", "\"500us\""]);
@@ -144,6 +157,7 @@ fn tcp_keys(draw: &mut Draw) -> String {
     draw.key(&mut text, "dsack", &["true", "false"]);
     draw.key(&mut text, "nagle", &["true", "false"]);
     draw.key(&mut text, "fin", &["true", "false"]);
+    draw.key(&mut text, "f_rto", &["false"]);
     draw.key(&mut text, "ecn", &["\"classic\"", "\"exact\""]);
     draw.key(&mut text, "pacing", &["\"window\"", "\"off\""]);
     text

@@ -260,7 +260,8 @@ impl World {
             self.transport;
         let Switch { buffer_kb, pfc, forwarding, balancer, queue } = self.switch;
         let window = if matches!(controller, "dcqcn" | "timely") { window } else { true };
-        let window = if controller == "none" { String::new() } else { format!(", window = {window}") };
+        let own = matches!(controller, "none" | "cubic" | "tcp.dctcp" | "bbr" | "bbr3");
+        let window = if own { String::new() } else { format!(", window = {window}") };
         let telemetry = match (controller, pint) {
             _ if matches!(kind, "phost" | "pfabric" | "fastpass") => "kind = \"none\"".to_string(),
             ("hpcc", _) | ("none" | "timely", "") => format!("kind = \"int\"\nall = {all_int}"),
@@ -411,7 +412,18 @@ fn switch() -> impl Strategy<Value = Switch> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    let controllers = prop::sample::select(vec!["hpcc", "hpcc-pint", "dctcp", "dcqcn", "timely", "none"]);
+    let controllers = prop::sample::select(vec![
+        "hpcc",
+        "hpcc-pint",
+        "dctcp",
+        "dcqcn",
+        "timely",
+        "none",
+        "cubic",
+        "tcp.dctcp",
+        "bbr",
+        "bbr3",
+    ]);
     let pints = prop::sample::select(vec![
         "",
         "law = \"paper\"",

@@ -417,11 +417,8 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     complains(&[("transport.app_read_rate", "0bps")], "reads nothing would never end");
     complains(&[("transport.profile", "ns3")], "unknown value \"ns3\"");
     complains(&[("compat.like", "hpcc-ns3")], "repeats a simulator that has only RDMA");
-    let rdma = DUMBBELL.replace("newreno", "cubic");
-    let rdma = rdma[..rdma.find("[transport]").unwrap()].to_string()
-        + "[transport]\ncontroller = { kind = \"cubic\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
-    let error = load(&rdma, &[]).err().unwrap();
-    assert!(error.contains("set transport.kind = \"tcp\""), "{error}");
+    let f_rto = [("transport.profile", "ns3-3.35"), ("transport.f_rto", "true")];
+    complains(&f_rto, "ns-3.35 has no F-RTO: expected false, or reactions = \"rfc\"");
 }
 
 #[test]

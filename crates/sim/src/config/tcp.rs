@@ -76,6 +76,8 @@ pub struct RecoveryConfig {
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
     pub restart_each: bool,
+    /// Spurious timeouts are found and undone (RFC 5682).
+    pub f_rto: bool,
     pub reactions: Reactions,
 }
 

@@ -12,6 +12,7 @@ pub mod dctcp;
 pub mod external;
 pub mod hpcc;
 pub mod hpcc_pint;
+pub mod pair_window;
 pub mod timely;
 pub mod window;
 
@@ -25,6 +26,7 @@ use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
 
 pub use external::ExternalController;
+pub use pair_window::PairWindow;
 
 /// What is fixed for a flow when it starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -183,6 +185,8 @@ macro_rules! registry {
             /// Always at line rate, no window.
             None,
             $($variant($file::$parameters),)*
+            /// A window controller, as TCP has it: the queue pair itself brings it what it needs.
+            Window(PairWindow),
             External(ExternalController),
         }
 
@@ -214,13 +218,14 @@ macro_rules! registry {
                 match self {
                     ControllerConfig::None => NONE_DOC.name,
                     $(ControllerConfig::$variant(_) => $file::DOC.name,)*
+                    ControllerConfig::Window(window) => window.name,
                     ControllerConfig::External(external) => &external.name,
                 }
             }
 
             pub fn needs(&self) -> Needs {
                 match self {
-                    ControllerConfig::None => Needs::window(Window::None),
+                    ControllerConfig::None | ControllerConfig::Window(_) => Needs::window(Window::None),
                     $(ControllerConfig::$variant(parameters) => parameters.needs(),)*
                     ControllerConfig::External(external) => external.needs,
                 }
@@ -230,7 +235,7 @@ macro_rules! registry {
             pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
                 let mut control = Control::new(flow.line_rate);
                 let state = match self {
-                    ControllerConfig::None => Controller::None,
+                    ControllerConfig::None | ControllerConfig::Window(_) => Controller::None,
                     $(ControllerConfig::$variant(parameters) => {
                         Controller::$variant(parameters.start(flow, int_hops))
                     })*
@@ -280,6 +285,14 @@ impl CongestionController for Controller {
 }
 
 impl ControllerConfig {
+    /// The window controller that steers, if it is one.
+    pub fn window(&self) -> Option<&PairWindow> {
+        match self {
+            ControllerConfig::Window(window) => Some(window),
+            _ => None,
+        }
+    }
+
     pub fn windowed(&self) -> Window {
         self.needs().window
     }

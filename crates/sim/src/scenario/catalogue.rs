@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
@@ -227,12 +227,29 @@ pub fn names() -> Value {
     };
     json!({
         "transports": list(transport::TRANSPORTS),
-        "controllers": list(congestion::KINDS),
-        "tcp-controllers": list(window::KINDS),
+        "controllers": with_transports(list(congestion::KINDS), false),
+        "tcp-controllers": with_transports(list(window::KINDS), true),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),
         "topologies": list(topology::KINDS),
         "workloads": list(workload::KINDS),
         "telemetry": list(telemetry::TELEMETRIES),
     })
+}
+
+/// Says of each controller which transports it serves, and under which name there: `{"rdma": "hpcc"}`. `laws`: these steer a window.
+fn with_transports(mut controllers: Value, laws: bool) -> Value {
+    for entry in controllers.as_array_mut().into_iter().flatten() {
+        let mut served = Map::new();
+        for (transport, _) in transport::TRANSPORTS {
+            let offered = transport::controllers_of(transport);
+            let found =
+                offered.iter().find(|offered| offered.is_law == laws && entry["name"] == offered.listed);
+            if let Some(found) = found {
+                served.insert(transport.to_string(), json!(found.name));
+            }
+        }
+        entry["transports"] = Value::Object(served);
+    }
+    controllers
 }

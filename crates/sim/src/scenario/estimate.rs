@@ -160,7 +160,11 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
 /// The dearest of the scenario's controllers.
 fn ns_per_hop(scenario: &Scenario) -> f64 {
     let cost = |transport: &TransportConfig| {
-        let name = transport.controller().map_or(transport.name(), |controller| controller.name());
+        let own = transport.controller().map(|controller| match controller.window() {
+            Some(_) => "tcp",
+            None => controller.name(),
+        });
+        let name = own.unwrap_or(transport.name());
         NS_PER_HOP.iter().find(|(known, _)| *known == name).map_or(NS_PER_HOP_PYTHON, |(_, ns)| *ns)
     };
     scenario.transports.iter().map(cost).fold(0.0, f64::max)

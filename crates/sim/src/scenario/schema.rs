@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
+use crate::congestion::pair_window;
 use crate::parameters::{Declared, Kind};
 
 /// The schema of a scenario file.
@@ -65,7 +66,7 @@ fn transport() -> Value {
     for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
         let of_kind = kind["title"].clone();
         if of_kind == "rdma" {
-            add(kind, "controller", by_kind("transport.controller", false));
+            add(kind, "controller", of_queue_pairs());
         } else {
             kind["required"] = json!(["kind"]);
         }
@@ -73,6 +74,21 @@ fn transport() -> Value {
             add(kind, "controller", by_kind(TCP_CONTROLLER, false));
         }
     }
+    schema
+}
+
+/// The controllers of queue pairs: their own, and those of TCP that they may have, under the names that these have there.
+fn of_queue_pairs() -> Value {
+    let mut schema = by_kind("transport.controller", false);
+    let laws = by_kind(TCP_CONTROLLER, false);
+    let of_tcp = laws["anyOf"].as_array().into_iter().flatten().filter_map(|alternative| {
+        let named = pair_window::laws().iter().find(|named| alternative["title"] == named.law)?;
+        let mut alternative = alternative.clone();
+        alternative["title"] = json!(named.name);
+        alternative["properties"]["kind"] = json!({ "const": named.name });
+        Some(alternative)
+    });
+    schema["anyOf"].as_array_mut().into_iter().for_each(|all| all.extend(of_tcp.clone()));
     schema
 }
 
@@ -204,6 +220,10 @@ mod tests {
         let controllers = transport("rdma")["properties"]["controller"]["anyOf"].as_array().unwrap();
         let hpcc = controllers.iter().find(|c| c["properties"]["kind"]["const"] == "hpcc").unwrap();
         assert_eq!(hpcc["properties"]["eta"]["type"], "number");
+        let titles: Vec<&str> = controllers.iter().map(|c| c["title"].as_str().unwrap()).collect();
+        for (name, there) in [("dctcp", true), ("tcp.dctcp", true), ("vegas", true), ("lia", false)] {
+            assert_eq!(titles.contains(&name), there, "{name}");
+        }
         for name in ["tcp", "mptcp"] {
             let controllers = transport(name)["properties"]["controller"]["anyOf"].as_array().unwrap();
             assert!(controllers.iter().any(|controller| controller["title"] == "lia"), "{name}");

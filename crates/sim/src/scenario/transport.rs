@@ -8,7 +8,7 @@ use super::switch::{EcnDefaults, SwitchDefaults};
 use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::window::{self, WindowConfig};
-use crate::congestion::{self, ControllerConfig};
+use crate::congestion::{self, ControllerConfig, PairWindow, pair_window};
 use crate::parameters::{Declared, Kind, Nothing, Parameters, Source, Value, describe};
 use crate::topology::Topology;
 use crate::transport::{fastpass, mptcp as mptcp_transport, pfabric, phost, tcp as tcp_transport};
@@ -150,37 +150,21 @@ fn mptcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig
 
 /// A controller that steers a window. Those that steer a rate need what TCP's acknowledgements do not bring.
 fn window_controller(table: &mut Section, profile: window::Profile, transport: &str) -> Option<WindowConfig> {
-    let is = |kinds: &[(&str, &str)], name: &str| kinds.iter().any(|kind| kind.0 == name);
     if let Some(Value::Text(name)) = table.peek("kind") {
-        let bare = name.strip_prefix("python:");
-        if bare.is_some() || is(congestion::KINDS, &name) && !is(window::KINDS, &name) {
+        if let Some(why) = refusal(transport, &name) {
             table.get("kind");
-            let names = window::KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>().join(", ");
-            let message = format!(
-                "\"{name}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\", \
-                 or a controller for TCP ({names})"
-            );
-            table.complain("kind", message);
+            table.complain("kind", why);
             return None;
         }
     }
     let default = if transport == "mptcp" { DEFAULT_COUPLED } else { DEFAULT_WINDOW };
     let kind = table.kind("controller", Some(default), window::KINDS, "congestion controller")?;
-    let controller = WindowConfig::read(kind, &mut table.parameters(), profile)?;
-    if controller.couples() && transport == "tcp" {
-        let message = format!(
-            "\"{kind}\" couples the subflows of a multipath connection, and a TCP connection has one path: set transport.kind = \
-             \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
-        );
-        table.complain("kind", message);
-        return None;
-    }
-    Some(controller)
+    WindowConfig::read(kind, &mut table.parameters(), profile)
 }
 
 fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> {
     let mut table = section.scheme("controller");
-    let controller = controller(&mut table, cx);
+    let mut controller = controller(&mut table, cx);
     section.absorb("controller", table);
     let acks_pass = controller.as_ref().is_some_and(ControllerConfig::ack_priority_default);
     let mtu = small(section, "mtu", (1000, 64, 9000), "payload of a full packet (published: 1000 B)");
@@ -217,6 +201,7 @@ fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig>
         let message = format!("expected a time above zero and at most {LONGEST_BASE_RTT}, found {given}");
         section.complain("base_rtt", message);
     }
+    initial_window(section, controller.as_mut());
     let controller = controller?;
     Some(TransportConfig::Rdma(RdmaConfig {
         controller,
@@ -270,21 +255,113 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
         }
     }
     if let Some(Value::Text(name)) = table.peek("kind") {
-        let is = |kinds: &[(&str, &str)]| kinds.iter().any(|kind| kind.0 == name);
-        if is(window::KINDS) && !is(congestion::KINDS) {
+        if let Some(why) = refusal("rdma", &name) {
             table.get("kind");
-            let message = format!(
-                "\"{name}\" steers a window by TCP's acknowledgements and loss recovery, which queue pairs do not have: set \
-                 transport.kind = \"tcp\""
-            );
-            table.complain("kind", message);
+            table.complain("kind", why);
             return None;
         }
     }
-    let kind = table.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller")?;
+    let kind = table.kind("controller", Some("hpcc"), pair_window::kinds(), "congestion controller")?;
+    if let Some(named) = pair_window::law(kind) {
+        return law(named, table, cx);
+    }
     let mut controller = ControllerConfig::read(kind, &mut table.parameters())?;
     controller.set_eager_timers(cx.compat == Compat::HpccNs3);
     Some(controller)
+}
+
+/// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
+fn law(named: &pair_window::Named, table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
+    let law = WindowConfig::read(named.law, &mut table.parameters(), window::Profile::Rfc)?;
+    if cx.compat == Compat::HpccNs3 {
+        let message =
+            "like = \"hpcc-ns3\" repeats a simulator that has no window controllers: leave [compat] out";
+        table.complain("kind", message.into());
+    }
+    if let Some((key, why)) = law.only_tcp() {
+        table.complain(key, format!("{why}: leave it out, or set transport.kind = \"tcp\""));
+    }
+    let initial = INITIAL_WINDOW;
+    Some(ControllerConfig::Window(PairWindow { name: named.name, law: Box::new(law), initial }))
+}
+
+/// Packets of a first window (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+
+/// The first window, which controllers that steer a rate do not have: they begin at line rate.
+fn initial_window(section: &mut Section, controller: Option<&mut ControllerConfig>) {
+    let given = section.peek("initial_window").is_some();
+    let help = "with a window controller: packets of the first window (RFC 6928: 10); line rate from the start, as controllers of rates \
+                have it, is the path's bandwidth-delay product";
+    let packets =
+        section.parameters().integer("initial_window", i64::from(INITIAL_WINDOW), (1, 1 << 20), help);
+    match controller {
+        Some(ControllerConfig::Window(window)) => window.initial = packets as u32,
+        None => {}
+        Some(other) => {
+            section.forget("initial_window");
+            if given {
+                let message = format!(
+                    "has no effect with \"{}\", which begins at line rate: leave it out, or choose a window controller ({})",
+                    other.name(),
+                    names(pair_window::laws().iter().map(|named| named.name))
+                );
+                section.complain("initial_window", message);
+            }
+        }
+    }
+}
+
+fn names<'n>(all: impl Iterator<Item = &'n str>) -> String {
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Why flows over a transport cannot have the controller of this name, though another transport can; none: they can, or nothing is
+/// called so.
+pub fn refusal(transport: &str, controller: &str) -> Option<String> {
+    let is = |kinds: &[(&str, &str)]| kinds.iter().any(|kind| kind.0 == controller);
+    let bare = controller.strip_prefix("python:");
+    match transport {
+        "rdma" if window::couples(controller) => Some(format!(
+            "\"{controller}\" couples the subflows of a multipath connection, and a queue pair has one path: set transport.kind = \
+             \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
+        )),
+        "tcp" | "mptcp" if bare.is_some() || is(congestion::KINDS) && !is(window::KINDS) => Some(format!(
+            "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\", \
+             or a controller for TCP ({})",
+            names(window::KINDS.iter().map(|kind| kind.0))
+        )),
+        "tcp" if window::couples(controller) => Some(format!(
+            "\"{controller}\" couples the subflows of a multipath connection, and a TCP connection has one path: set transport.kind = \
+             \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
+        )),
+        _ => None,
+    }
+}
+
+/// A controller as a transport has it.
+pub struct Offered {
+    /// Its name there.
+    pub name: &'static str,
+    /// Its name among its like: those that steer a window, or those that steer a rate.
+    pub listed: &'static str,
+    pub is_law: bool,
+}
+
+/// The controllers that flows over a transport may have.
+pub fn controllers_of(transport: &str) -> Vec<Offered> {
+    let law = |name, listed| Offered { name, listed, is_law: true };
+    let mut all: Vec<Offered> = match transport {
+        "rdma" => {
+            let own =
+                congestion::KINDS.iter().map(|kind| Offered { name: kind.0, listed: kind.0, is_law: false });
+            own.chain(pair_window::laws().iter().map(|named| law(named.name, named.law))).collect()
+        }
+        "tcp" | "mptcp" => window::KINDS.iter().map(|kind| law(kind.0, kind.0)).collect(),
+        _ => Vec::new(),
+    };
+    all.retain(|offered| refusal(transport, offered.name).is_none());
+    all
 }
 
 fn recovery(section: &mut Section) -> Recovery {
@@ -346,6 +423,11 @@ fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32
 pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
     match transport {
         Some(TransportConfig::Rdma(RdmaConfig { controller: ControllerConfig::Dctcp(_), .. })) => {
+            SwitchDefaults { ecn: EcnDefaults::Step, ..SwitchDefaults::RDMA }
+        }
+        Some(TransportConfig::Rdma(RdmaConfig { controller: ControllerConfig::Window(window), .. }))
+            if matches!(*window.law, WindowConfig::Dctcp(_)) =>
+        {
             SwitchDefaults { ecn: EcnDefaults::Step, ..SwitchDefaults::RDMA }
         }
         Some(TransportConfig::Phost(phost)) => {

@@ -1,4 +1,5 @@
 //! Window controllers, one file each: the laws by which TCP steers its congestion window, and the interface that they share.
+//! Queue pairs of RDMA may be steered by them as well.
 //!
 //! A law sees acknowledgements (what they took out of flight, round-trip times, a sample of the delivery rate) and the
 //! states of loss recovery. It steers the congestion window, the slow-start threshold and, if it paces, a rate. Recovery
@@ -258,6 +259,10 @@ pub trait WindowParameters: Sized {
     const DOC: SchemeDoc;
     /// It couples the subflows of a multipath connection, and is for these only.
     const COUPLES: bool = false;
+    /// A key whose value asks for what TCP's acknowledgements alone bring, and why a queue pair cannot have it.
+    fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
     fn read(p: &mut Parameters, profile: Profile) -> Self;
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
@@ -282,6 +287,11 @@ macro_rules! registry {
         /// Names of the laws, each with one line.
         pub const KINDS: &[(&str, &str)] = &[$(($file::DOC.name, $file::DOC.title),)*];
 
+        /// The law of this name couples the subflows of a multipath connection.
+        pub fn couples(kind: &str) -> bool {
+            $((kind == $file::DOC.name && <$file::$parameters as WindowParameters>::COUPLES))||*
+        }
+
         impl WindowConfig {
             /// Reads the parameters of the law named `kind`; none where [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut Parameters, profile: Profile) -> Option<WindowConfig> {
@@ -295,6 +305,13 @@ macro_rules! registry {
             pub fn name(&self) -> &'static str {
                 match self {
                     $(WindowConfig::$variant(_) => $file::DOC.name,)*
+                }
+            }
+
+            /// A key whose value a queue pair cannot serve, and why.
+            pub fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
+                match self {
+                    $(WindowConfig::$variant(parameters) => parameters.only_tcp(),)*
                 }
             }
 

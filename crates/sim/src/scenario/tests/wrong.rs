@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_wrong_controller_is_named_with_its_line_and_the_nearest() {
-    let known = "(known: hpcc, hpcc-pint, dcqcn, timely, dctcp, none)";
+    let known = "(known: hpcc, hpcc-pint, dcqcn, timely, dctcp, none, bbr, bbr3, bic, cubic, tcp.dctcp, newreno, vegas)";
     assert_eq!(
         problems("[transport]\nkind = \"rdma\"\ncontroller = { kind = \"hpc\", eta = 0.95 }\n"),
         [format!(
@@ -26,7 +26,7 @@ fn unknown_keys_and_sections_get_the_nearest_name() {
         [
             "s.toml:7: transport.mto: unknown key: did you mean \"mtu\"? (known: kind, mtu, header, \
              ack_header, ack_least, class, ack_priority, recovery, reordering, nack_interval, rto, pacing, window, \
-             base_rtt, controller)",
+             base_rtt, initial_window, controller)",
             "s.toml:8: swich: unknown key: did you mean \"switch\"? (known: name, seed, compat, topology, transport, \
              workload, telemetry, failures, switch, host, run, measure)",
             "s.toml:11: run.untill: unknown key: did you mean \"until\"? (known: until, grid, stall, threads, memory)",

@@ -13,13 +13,16 @@ pub(super) mod nic;
 mod pair;
 mod receiver;
 mod selective;
+mod windowed;
 
 pub use pair::MOST_BACKOFF;
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
-use crate::congestion::{Ack, CongestionController, FlowContext, PathLoad, TIMERS, Window};
+use crate::congestion::window::WindowContext;
+use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
+use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -34,6 +37,7 @@ use pair::QueuePair;
 use receiver::{Answer, Receiver};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
+use windowed::Windowed;
 
 /// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.
 const TOKENS: u32 = 4;
@@ -83,6 +87,9 @@ impl Rdma {
         let settings = cx.settings.rdma(pair.transport);
         let now = cx.net.now;
         let (seq, payload) = pair.take_next(settings.config.mtu);
+        if pair.windowed.is_some() {
+            pair.tell_sent(seq, payload, settings.config.mtu, now);
+        }
         let size = settings.data_bytes(u64::from(payload)) as u16;
         let telemetry = if settings.stack { stack_for(pair.flow, seq, cx) } else { NONE };
         let last = if seq + u64::from(payload) == pair.size { flag::LAST } else { 0 };
@@ -205,6 +212,8 @@ impl Rdma {
         }
         let now = cx.net.now;
         let settings = cx.settings.rdma(pair.transport);
+        let mtu = settings.config.mtu;
+        let before = pair.windowed.is_some().then(|| pair.before(&packet, mtu, now));
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
             pair.progress(now, settings.config.rto);
@@ -242,11 +251,14 @@ impl Rdma {
             }),
             load,
         };
-        let before = pair.control.rate;
-        pair.controller.on_ack(&ack, &mut pair.control);
+        let rate = pair.control.rate;
+        match before {
+            None => pair.controller.on_ack(&ack, &mut pair.control),
+            Some(before) => pair.tell_acknowledged(&before, &ack, mtu),
+        }
         cx.net.discard(id);
         let slot = packet.sender;
-        self.steer(slot, before, cx);
+        self.steer(slot, rate, cx);
         let port = cx.first_port + u32::from(self.pairs[slot as usize].nic);
         self.retire(slot);
         Some(port)
@@ -308,9 +320,11 @@ impl Rdma {
         let before = pair.control.rate;
         let expired = now >= pair.rto_deadline;
         if expired {
+            let outstanding = pair.outstanding();
             pair.give_up_in_flight();
             pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
             pair.controller.on_timeout(now, &mut pair.control);
+            pair.tell_timed_out(outstanding, now);
         }
         pair.rto_event = pair.rto_deadline;
         let at = pair.rto_deadline;
@@ -354,6 +368,25 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 
+/// The law of a flow that one of TCP's controllers steers.
+fn start_law(
+    window: &PairWindow,
+    flow: FlowId,
+    settings: &RdmaSettings,
+    line_rate: Rate,
+    cx: &HostContext,
+) -> Box<Windowed> {
+    let mss = u64::from(settings.config.mtu);
+    let context = WindowContext {
+        initial: mss * u64::from(window.initial),
+        mss,
+        packet: settings.data_bytes(mss),
+        random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
+    };
+    let most = settings.config.window.map_or(u64::MAX, |window| window.0);
+    Box::new(Windowed::new(&window.law, &context, line_rate, most))
+}
+
 fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
     cx.settings.rdma(profile)
 }
@@ -378,6 +411,10 @@ impl Transport for Rdma {
         let (controller, control) = settings.config.controller.start(&context, cx.settings.int_hops);
         let limit = if settings.window == Window::None { 0 } else { window_bytes.max(1) };
         let mut pair = QueuePair::new(flow, spec, controller, control, settings, line_rate, limit);
+        if let Some(window) = settings.config.controller.window() {
+            pair.windowed = Some(start_law(window, flow, settings, line_rate, cx));
+            pair.start_windowed(cx.now());
+        }
         pair.hash = hash;
         pair.nic = nic_number;
         pair.ideal = ideal;
@@ -469,6 +506,9 @@ impl Transport for Rdma {
             internals: Vec::new(),
         };
         pair.controller.internals(&mut view.internals);
+        if let Some(windowed) = &pair.windowed {
+            windowed.internals(&mut view.internals);
+        }
         Some(view)
     }
 }

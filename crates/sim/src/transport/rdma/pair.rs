@@ -2,7 +2,8 @@
 
 use super::nic::Nic;
 use super::selective::Scoreboard;
-use crate::congestion::{Control, Controller, TIMERS, Window};
+use super::windowed::{News, Numbered, Windowed};
+use crate::congestion::{Ack, Control, Controller, TIMERS, Window};
 use crate::measure::FlowRecord;
 use crate::packet::Packet;
 use crate::settings::RdmaSettings;
@@ -40,6 +41,8 @@ pub struct QueuePair {
     pub window_now: u64,
     pub control: Control,
     pub controller: Controller,
+    /// What steers instead, if it is one of TCP's controllers.
+    pub windowed: Option<Box<Windowed>>,
     /// Controller timers for which an event is on its way.
     pub timers_set: [Time; TIMERS],
     pub rto_armed: bool,
@@ -86,6 +89,7 @@ impl QueuePair {
             window_now: 0,
             control,
             controller,
+            windowed: None,
             timers_set: [Time::MAX; TIMERS],
             rto_armed: false,
             backoff: 0,
@@ -203,6 +207,102 @@ impl QueuePair {
         Time(rto.0.saturating_mul(1 << self.backoff))
     }
 
+    /// A window controller says what the flow starts with.
+    pub fn start_windowed(&mut self, now: Time) {
+        if let Some(windowed) = &mut self.windowed {
+            windowed.start(now, &mut self.control);
+        }
+        self.size_window();
+    }
+
+    /// A window controller learns of the packet that was just taken.
+    #[inline(never)]
+    pub fn tell_sent(&mut self, first: u64, payload: u16, mtu: u32, now: Time) {
+        let in_flight = self.in_flight();
+        if let Some(windowed) = &mut self.windowed {
+            let packet = Numbered { number: first / u64::from(mtu), payload };
+            windowed.sent(packet, in_flight, self.acknowledged, self.sent_up_to, now);
+        }
+    }
+
+    /// How things stand before an acknowledgement is taken in, of which a window controller learns what has arrived.
+    #[inline(never)]
+    pub fn before(&mut self, packet: &Packet, mtu: u32, now: Time) -> Before {
+        let before = Before {
+            acknowledged: self.acknowledged,
+            next: self.next,
+            in_flight: self.in_flight(),
+            searched: self.scoreboard.as_ref().map_or(0, |board| board.searched()),
+        };
+        let Some(windowed) = &mut self.windowed else { return before };
+        let (size, mtu) = (self.size, u64::from(mtu));
+        let board = self.scoreboard.as_deref();
+        let mut arrived = |number: u64| {
+            if !board.is_some_and(|board| board.has_arrived(number)) {
+                windowed.arrived(numbered(number, size, mtu), packet.sent, now);
+            }
+        };
+        let reached = packet.seq.max(self.acknowledged).div_ceil(mtu);
+        (self.acknowledged.div_ceil(mtu)..reached).for_each(&mut arrived);
+        let beyond = u64::from(packet.aux);
+        if board.is_some() && beyond >= reached && beyond * mtu < self.next {
+            arrived(beyond);
+        }
+        before
+    }
+
+    /// A window controller learns what an acknowledgement came to, and steers.
+    #[inline(never)]
+    pub fn tell_acknowledged(&mut self, before: &Before, ack: &Ack, mtu: u32) {
+        let in_flight = self.in_flight();
+        let Some(windowed) = &mut self.windowed else { return };
+        let (size, mtu) = (self.size, u64::from(mtu));
+        match &self.scoreboard {
+            Some(board) => board
+                .found_lost(before.searched)
+                .for_each(|number| windowed.lost(numbered(number, size, mtu), ack.now)),
+            // A NACK names one missing packet; that what follows it is sent again does not say that it is lost.
+            None if ack.negative && before.next > self.next => {
+                windowed.lost(numbered(self.next / mtu, size, mtu), ack.now);
+            }
+            None => {}
+        }
+        let news = News {
+            now: ack.now,
+            rtt: ack.rtt,
+            marked: ack.marked,
+            before: before.acknowledged,
+            acknowledged: self.acknowledged,
+            highest: self.sent_up_to,
+            prior_in_flight: before.in_flight,
+            in_flight,
+            outstanding: before.next.saturating_sub(self.acknowledged),
+        };
+        windowed.acknowledged(&news, &mut self.control);
+    }
+
+    /// The timeout has expired, with so many bytes unacknowledged: a window controller learns of it.
+    pub fn tell_timed_out(&mut self, outstanding: u64, now: Time) {
+        let in_flight = self.in_flight();
+        let Some(windowed) = &mut self.windowed else { return };
+        let news = News {
+            now,
+            before: self.acknowledged,
+            acknowledged: self.acknowledged,
+            highest: self.sent_up_to,
+            prior_in_flight: outstanding,
+            in_flight,
+            outstanding,
+            ..News::default()
+        };
+        windowed.timed_out(&news, &mut self.control);
+    }
+
+    /// Bytes sent and not acknowledged cumulatively.
+    pub fn outstanding(&self) -> u64 {
+        self.next.saturating_sub(self.acknowledged)
+    }
+
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
         FlowRecord {
             flow: self.flow,
@@ -219,4 +319,19 @@ impl QueuePair {
             deadline: self.deadline,
         }
     }
+}
+
+/// How a queue pair stood before an acknowledgement.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    acknowledged: u64,
+    next: u64,
+    in_flight: u64,
+    /// Losses had been looked for below this packet.
+    searched: u64,
+}
+
+/// A packet of a flow of `size` bytes.
+fn numbered(number: u64, size: u64, mtu: u64) -> Numbered {
+    Numbered { number, payload: mtu.min(size.saturating_sub(number * mtu)) as u16 }
 }

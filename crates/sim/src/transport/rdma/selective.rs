@@ -114,6 +114,21 @@ impl Scoreboard {
         (self.beyond + self.lost.len() as u64) * self.mtu
     }
 
+    /// The packet has arrived beyond a gap, or lies below what is remembered.
+    pub fn has_arrived(&self, number: u64) -> bool {
+        self.arrived.get(number)
+    }
+
+    /// Losses have been looked for below this packet.
+    pub fn searched(&self) -> u64 {
+        self.searched
+    }
+
+    /// Packets that were found to be lost since they had been looked for below `searched`.
+    pub fn found_lost(&self, searched: u64) -> impl Iterator<Item = u64> {
+        self.lost.iter().copied().filter(move |&number| number >= searched)
+    }
+
     pub fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }

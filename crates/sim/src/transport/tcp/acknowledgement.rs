@@ -13,9 +13,10 @@
 //!
 //! Source: RFC 5681, RFC 6675 §5, RFC 6582 (the recovery point), RFC 6937, RFC 3168, RFC 6298 §5.
 //! With [RACK](super::rack) a segment that counts as lost begins recovery, and nothing else does (RFC 8985 §6.2).
-//! Differs from the source: no F-RTO (RFC 5682).
+//! A timeout may turn out to be spurious: [F-RTO](super::forward_rto).
 
 use super::connection::{Connection, Early, Phase};
+use super::forward_rto::ForwardRto;
 use super::loss_probe::LossProbe;
 use super::prr::{Bound, Prr, Step};
 use super::rack::Bounds;
@@ -85,11 +86,14 @@ impl Connection {
         // Messages that found the buffer full before this made room are left out.
         self.source.written(self.board.acknowledged(), now);
         let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
+        self.f_rto.look();
         let (rates, rack, least) = (&mut self.rates, &mut self.rack, self.trips.least());
+        let f_rto = &mut self.f_rto;
         let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
             if let Some(rates) = rates {
-                rates.arrived(number, segment, now);
+                rates.arrived(number, segment.payload, segment.sent, now);
             }
+            f_rto.arrived(segment);
             if let Some(rack) = rack {
                 rack.arrived(segment, (segment.end() <= ack.expected).then_some(ack.echo), least, now);
             }
@@ -207,6 +211,9 @@ impl Connection {
         }
         if acked.marked && update.acknowledged > 0 && !entered {
             self.answer_mark(now, config);
+        }
+        if self.state == State::Loss && self.judge_timeout(update, acked, now, config) {
+            return;
         }
         match self.state {
             State::Recovery if acked.acknowledged >= self.recover => self.leave_recovery(acked, now),
@@ -391,6 +398,10 @@ impl Connection {
             return self.time_out_like_ns3(now, config);
         }
         self.trips.back_off(&config.rto);
+        let threshold = self.flight(config).max(self.window.ssthresh);
+        let fresh = config.recovery.f_rto && !matches!(self.state, State::Recovery | State::Loss);
+        self.f_rto =
+            if fresh { ForwardRto::begin(self.board.next(), threshold) } else { ForwardRto::default() };
         // Once for what is lost: not when the same segment is lost again.
         if self.state != State::Loss || !self.board.front_was_sent_again() {
             let congestion = Congestion { now, in_flight: self.flight(config), by: Signal::Timeout };

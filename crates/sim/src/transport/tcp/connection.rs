@@ -1,6 +1,7 @@
 //! A connection at its sender: handshake, what to send next, timers.
 
 use super::acknowledgement::Ecn;
+use super::forward_rto::ForwardRto;
 use super::loss_probe::LossProbe;
 use super::persist::Persist;
 use super::prr::Prr;
@@ -106,6 +107,8 @@ pub struct Connection {
     /// Loss detection by time, if that is what it is.
     pub rack: Option<Box<Rack>>,
     pub probe: LossProbe,
+    /// Whether the last timeout was spurious.
+    pub f_rto: ForwardRto,
     pub rates: Option<Box<RateEstimator>>,
     /// Duplicate acknowledgements in a row.
     pub duplicates: u32,
@@ -177,6 +180,7 @@ impl Connection {
             prr: Prr::default(),
             rack: config.recovery.rack.map(|_| Box::new(Rack::new())),
             probe: LossProbe::default(),
+            f_rto: ForwardRto::default(),
             rates,
             duplicates: 0,
             recover: 0,
@@ -258,6 +262,12 @@ impl Connection {
             Reactions::Ns3 => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
         };
         let room = limit.saturating_sub(in_flight);
+        if let Some(left) = self.f_rto.questions() {
+            return match self.new_data(in_flight, now, config) {
+                Next::New(payload) if left > 0 && u64::from(payload) <= room => Next::New(payload),
+                _ => Next::Nothing,
+            };
+        }
         // NextSeg rule 1: what is lost.
         if self.board.has_lost() {
             return match self.board.next_lost() {
@@ -345,6 +355,7 @@ impl Connection {
             }
             Next::New(payload) => {
                 self.restart_after_idling(now, config, idle);
+                self.f_rto.sent_new();
                 let number = self.board.next_number();
                 (number, self.board.send_new(payload, now), payload)
             }

@@ -12,6 +12,7 @@
 
 pub mod acknowledgement;
 pub mod connection;
+mod forward_rto;
 pub mod incoming;
 mod like_ns3;
 mod loss_probe;
@@ -21,7 +22,7 @@ mod parameters;
 mod persist;
 mod prr;
 mod rack;
-mod rate_sample;
+pub(super) mod rate_sample;
 pub mod reading;
 pub mod receiver;
 pub mod rto;

@@ -237,7 +237,9 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
     let restart = p.choice("rto_restart", profile.pick("each", "first"), RESTARTS, help);
     let help = "what acknowledgements and timeouts do: when recovery begins and ends, what is sent at once, what counts as in flight";
     let reactions = p.choice("reactions", profile.pick("rfc", "ns3-3.35"), REACTIONS, help);
+    let f_rto = f_rto(p, profile, reactions == "rfc");
     RecoveryConfig {
+        f_rto,
         rack: rack(p, profile, reactions == "rfc"),
         window: match window {
             "prr" => RecoveryWindow::Prr(PrrConfig { bound, wraps }),
@@ -254,6 +256,16 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         restart_each: restart == "each",
         reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
     }
+}
+
+fn f_rto(p: &mut Parameters, profile: Profile, possible: bool) -> bool {
+    let help = "after a timeout two new segments ask whether it was spurious; if it was, it is undone (F-RTO, RFC 5682; Linux: true; \
+                ns3-3.35: false)";
+    let asks = p.flag("f_rto", possible && profile.pick(true, false), help);
+    if asks && !possible {
+        p.complain("f_rto", "ns-3.35 has no F-RTO: expected false, or reactions = \"rfc\"".into());
+    }
+    asks && possible
 }
 
 fn rack(p: &mut Parameters, profile: Profile, possible: bool) -> Option<RackConfig> {

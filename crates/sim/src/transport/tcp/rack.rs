@@ -139,6 +139,15 @@ impl Rack {
         found
     }
 
+    /// What counted as lost is in flight again: all that is, in the order in which it was sent.
+    pub fn look_anew(&mut self, board: &Scoreboard) {
+        let first = board.next_number() - board.segments() as u64;
+        let flying = (first..board.next_number())
+            .filter_map(|number| board.in_flight(number).map(|segment| (number, segment.sent)));
+        self.order = flying.collect();
+        self.order.make_contiguous().sort_by_key(|&(number, sent)| (sent, number));
+    }
+
     /// When a segment that was sent then would have arrived.
     pub fn due_at(&self, sent: Time) -> Time {
         sent.saturating_add(self.rtt).saturating_add(self.window)

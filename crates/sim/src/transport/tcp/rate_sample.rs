@@ -4,7 +4,6 @@
 //! Source: Cheng, Cardwell, Hassas Yeganeh, Jacobson, draft-cheng-iccrg-delivery-rate-estimation-00, §3.2 (sending), §3.3
 //! (acknowledgement), §3.4 (limited by the application).
 
-use super::scoreboard::Segment;
 use crate::congestion::window::{LostSegment, RateSample};
 use crate::units::{Rate, Time};
 use std::collections::VecDeque;
@@ -134,20 +133,20 @@ impl RateEstimator {
         }
     }
 
-    /// A segment has been delivered.
-    pub fn arrived(&mut self, number: u64, segment: &Segment, now: Time) {
-        self.delivered += u64::from(segment.payload);
+    /// A segment of so many bytes, sent last at `sent`, has been delivered.
+    pub fn arrived(&mut self, number: u64, payload: u16, sent: Time, now: Time) {
+        self.delivered += u64::from(payload);
         self.delivered_at = now;
         let departure = self.departures[(number - self.first) as usize];
         if let Some(ns3) = &mut self.ns3 {
-            if ns3.arrived(&departure, segment.sent, now) {
-                self.first_sent = segment.sent;
+            if ns3.arrived(&departure, sent, now) {
+                self.first_sent = sent;
             }
             return;
         }
         if self.found.is_none_or(|found| departure.delivered >= found.departure.delivered) {
-            self.found = Some(Found { departure, sent: segment.sent });
-            self.first_sent = segment.sent;
+            self.found = Some(Found { departure, sent });
+            self.first_sent = sent;
         }
     }
 

@@ -442,6 +442,14 @@ impl Scoreboard {
         self.lose(number);
     }
 
+    /// The timeout was spurious: nothing counts as lost, and what was sent again counts once.
+    pub fn forgive(&mut self) {
+        for segment in &mut self.segments {
+            segment.marks &= !(mark::LOST | mark::AGAIN);
+        }
+        (self.lost, self.waiting, self.again) = (0, 0, 0);
+    }
+
     /// A segment leaves once more to ask what has arrived: it does not count twice in the pipe.
     pub fn probe_again(&mut self, number: u64, now: Time) -> (u64, u16) {
         let segment = self.at_mut(number);

@@ -2,6 +2,7 @@
 
 use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Phase, Sending};
+use super::forward_rto::ForwardRto;
 use super::receiver::{Incoming, Receiver};
 use super::scoreboard::BLOCKS;
 use super::*;
@@ -12,6 +13,7 @@ use crate::units::Time;
 
 mod channels;
 mod flow_control;
+mod forward_rto;
 mod like_ns3;
 mod loss_detection;
 

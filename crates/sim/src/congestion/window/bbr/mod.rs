@@ -112,6 +112,12 @@ impl WindowParameters for BbrParameters {
         }
     }
 
+    fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
+        let why =
+            "ns-3.35's form steers by what its TCP keeps of samples from one acknowledgement to the next";
+        self.ns3.then_some(("form", why))
+    }
+
     fn start(&self, flow: &WindowContext) -> Bbr {
         Bbr {
             p: *self,

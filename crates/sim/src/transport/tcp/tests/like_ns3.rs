@@ -191,7 +191,7 @@ fn is_limited_by_messages(message: u32) -> bool {
     c.take(ms(30), &config).expect("a segment");
     let (number, segment) = (c.board.next_number() - 1, *c.board.front().unwrap());
     let rates = c.rates.as_mut().unwrap();
-    rates.arrived(number, &segment, ms(50));
+    rates.arrived(number, segment.payload, segment.sent, ms(50));
     rates.sample(0, ms(50), ms(20)).app_limited
 }
 
