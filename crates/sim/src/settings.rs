@@ -262,6 +262,16 @@ impl MptcpSettings {
 }
 
 impl TransportSettings {
+    /// Flows may follow each other over one of its connections. Not where an application writes or reads at a rate: that one is
+    /// told of flows, each with a start and an end.
+    pub fn keeps_connections(&self) -> bool {
+        match self {
+            TransportSettings::Tcp(tcp) => tcp.config.application.rate.is_none(),
+            TransportSettings::Mptcp(_) => true,
+            _ => false,
+        }
+    }
+
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
         match self {
