@@ -90,13 +90,6 @@ impl Messages {
         }
     }
 
-    /// A packet that was sent was a copy of what had left before on another way.
-    pub fn count_copy(&mut self, first: u64) {
-        if let Some(message) = self.waiting.iter_mut().find(|message| first < message.end) {
-            message.packets_retransmitted += 1;
-        }
-    }
-
     /// The next message of which everything is acknowledged; it is no longer kept.
     pub fn take(&mut self, acknowledged: u64) -> Option<Message> {
         self.waiting.front().filter(|message| message.end <= acknowledged)?;

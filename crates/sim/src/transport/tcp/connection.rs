@@ -402,7 +402,7 @@ impl Connection {
     }
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
-    fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
+    pub fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
         let long_ago = idle && now.saturating_sub(self.last_sent) > self.trips.rto();
         if long_ago && config.window_validation {
             let initial = self.window.mss * u64::from(config.initial_window);
