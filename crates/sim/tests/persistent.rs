@@ -187,11 +187,10 @@ fn flows_keep_their_order_their_packets_and_their_goodput() {
 fn subflows_are_opened_once_and_used_by_all_flows() {
     let flows = [(400_000, Time::ZERO), (400_000, Time::ZERO), (400_000, Time::ZERO)];
     let opened = |persistent| {
-        let mut config = config(FOUR_PATHS, &[], vec![chain(0, 4, persistent, &flows)]);
-        config.measure.subflows = true;
-        // Every SYN is of a subflow; none is lost.
-        config.measure.capture = None;
+        let sets = [("measure.pcap", "\"host0->*\""), ("measure.subflows", "true")];
+        let config = config(FOUR_PATHS, &sets, vec![chain(0, 4, persistent, &flows)]);
         let (kept, _) = run(config);
+        syns(&kept, persistent);
         let used = |flow: u32| {
             let of = |s: &&weftline_sim::measure::Sample| {
                 s.metric == "subflows_used" && s.entity == Entity::Flow(flow)
@@ -217,6 +216,21 @@ fn subflows_are_opened_once_and_used_by_all_flows() {
         warm[1] + Time::from_ms(8) < cold[1] && warm[2] + Time::from_ms(8) < cold[2],
         "{warm:?} {cold:?}"
     );
+}
+
+/// Of the frames that host 0 sent: SYNs that open a connection, and SYNs that join one, of all flows together.
+fn syns(kept: &Kept, persistent: bool) {
+    // An MPTCP option, its subtype in the upper half of its third byte, in a frame of 14 B of Ethernet, 20 B of IPv4, and TCP.
+    let subtype = |frame: &[u8]| {
+        let options = &frame[54..];
+        let at = options.windows(2).position(|pair| pair[0] == 30 && (pair[1] == 4 || pair[1] == 12))?;
+        Some(options[at + 2] >> 4)
+    };
+    let syns = kept.frames.iter().filter(|frame| frame.3[47] & 2 != 0);
+    let subtypes: Vec<_> = syns.map(|frame| subtype(&frame.3)).collect();
+    let of = |subtype: u8| subtypes.iter().filter(|&&other| other == Some(subtype)).count();
+    let connections = if persistent { 1 } else { 3 };
+    assert_eq!((of(0), of(1), subtypes.len()), (connections, 3 * connections, 4 * connections));
 }
 
 fn lossy(text: &str, sets: &[(&str, &str)], seed: u64, share: f64, kinds: u32) -> Vec<FlowRecord> {
@@ -294,5 +308,83 @@ fn flows_behind_a_connection_that_dies_are_unfinished() {
             [(0, None), (1, None)]
         );
         assert!(kept.flows[1].start >= Time::from_ms(5_000));
+    }
+}
+
+/// Two pods whose ToRs learn subflows and their connections from the packets of set-up; what a ToR does not know it leaves alone.
+const PODS: &str = r#"
+[topology]
+kind = "pods"
+hosts_per_leaf = 2
+
+[switch]
+pfc = { enabled = false }
+balancer = { kind = "mp-hula", ranks = 2, idle = "3ms" }
+
+[transport]
+kind = "mptcp"
+subflows = 4
+rto_min = "1ms"
+controller = { kind = "lia" }
+
+[[workload]]
+kind = "request-response"
+size = "200KB"
+load = 0.05
+connections = 1
+duration = "20ms"
+"#;
+
+#[test]
+fn tors_mark_the_packets_of_a_connection_that_stays_open_for_as_long_as_they_remember_it() {
+    let marked = |idle: &str| {
+        let sets = [("switch.balancer.idle", idle), ("measure.pcap", "\"leaf2->agg*\"")];
+        let scenario = load(PODS, &sets).unwrap_or_else(|error| panic!("{error}"));
+        let (kept, _) = run(scenario.config().expect("a configuration"));
+        assert!(kept.flows.iter().all(|flow| flow.finish.is_some()));
+        let full = kept.frames.iter().map(|frame| frame.2).max().unwrap();
+        // A mark is 9 B on every packet.
+        let marked = kept.frames.iter().filter(|frame| frame.2 == full).count();
+        let plain = kept.frames.iter().filter(|frame| frame.2 == full - 9).count();
+        (marked, plain)
+    };
+    let (all, none) = marked("\"1s\"");
+    assert!(all > 1000 && none == 0, "{all} {none}");
+    let (some, others) = marked("\"1ms\"");
+    assert!(some > 100 && others > 100, "a token that was forgotten is not told again: {some} {others}");
+}
+
+#[test]
+fn requests_may_overtake_the_acknowledgements_of_what_they_follow() {
+    for (transport, loss) in [("tcp", 0.0), ("tcp", 0.02), ("mptcp", 0.0), ("mptcp", 0.02)] {
+        let kind = format!("\"{transport}\"");
+        let sets = [
+            ("transport.kind", kind.as_str()),
+            ("transport.controller.kind", "\"newreno\""),
+            ("switch.balancer", "{ kind = \"spray\" }"),
+            ("workload.0.load", "0.3"),
+            ("workload.0.size", "\"7KB\""),
+            ("workload.0.duration", "\"2ms\""),
+            ("transport.rto_syn", "\"1ms\""),
+            ("transport.rto_initial", "\"1ms\""),
+        ];
+        let text = if transport == "tcp" { PODS.replace("subflows = 4\n", "") } else { PODS.to_string() };
+        let mut config =
+            load(&text, &sets).unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+        config.failures.loss = (loss > 0.0).then_some(LinkLoss { share: loss, kinds: LinkLoss::ALL });
+        let (kept, outcome) = run(config);
+        assert!(kept.flows.len() > 200, "{}", kept.flows.len());
+        assert!(
+            kept.flows.iter().all(|flow| flow.finish.is_some()),
+            "{transport} {loss} {:?}",
+            outcome.ending
+        );
+        for flow in &kept.flows {
+            assert_eq!(
+                flow.packets_sent,
+                flow.size.div_ceil(1448) + flow.packets_retransmitted,
+                "{transport} {flow:?}"
+            );
+        }
     }
 }
