@@ -262,11 +262,10 @@ impl MptcpSettings {
 }
 
 impl TransportSettings {
-    /// Flows may follow each other over one of its connections. Not where an application writes or reads at a rate: that one is
-    /// told of flows, each with a start and an end.
+    /// Flows may follow each other over one of its connections ([`TransportConfig::keeps_connections`]).
     pub fn keeps_connections(&self) -> bool {
         match self {
-            TransportSettings::Tcp(tcp) => tcp.config.application.rate.is_none(),
+            TransportSettings::Tcp(tcp) => tcp.config.keeps_connections(),
             TransportSettings::Mptcp(_) => true,
             _ => false,
         }

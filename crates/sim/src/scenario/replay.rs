@@ -36,6 +36,8 @@ pub struct Replay {
     pub end: Time,
     /// Most flows in flight at a time.
     pub flows_in_flight: u64,
+    /// Connections that stay open to the end, over which flows follow each other.
+    pub connections: u64,
     /// Most flows at a time that are known but wait for others.
     pub flows_waiting: u64,
     /// Most packets in flight at a time, acknowledgements included.
@@ -81,6 +83,7 @@ struct Wire {
     mtu: u64,
     overhead: u64,
     window: Option<u64>,
+    keeps_connections: bool,
 }
 
 impl Wire {
@@ -121,6 +124,7 @@ impl<'s> Player<'s> {
                 mtu: framing.payload.max(1),
                 overhead: framing.header,
                 window: transport.rdma().and_then(|rdma| base_rtt_and_window(scenario, rdma).1),
+                keeps_connections: transport.keeps_connections(),
             }
         };
         Player {
@@ -255,6 +259,7 @@ impl<'s> Player<'s> {
         self.bytes = self.bytes.saturating_add(flow.arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
+        self.played.connections += u64::from(wire.keeps_connections && spec.connection == Some(arrival.id));
         self.played.packet_hops += flow.hops;
         let place = match self.free.pop() {
             Some(place) => {
