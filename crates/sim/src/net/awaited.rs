@@ -45,7 +45,9 @@ mod tests {
     #[test]
     fn flows_of_a_connection_arrive_in_the_order_in_which_they_were_announced() {
         let mut awaited = Awaited::default();
-        [(3, 3), (4, 4), (3, 9)].map(|(connection, flow)| awaited.announce(connection, flow));
+        for (connection, flow) in [(3, 3), (4, 4), (3, 9)] {
+            awaited.announce(connection, flow);
+        }
         assert_eq!([3, 4, 5].map(|connection| awaited.current(connection)), [3, 4, 5]);
         assert_eq!((awaited.arrive(3), awaited.current(3), awaited.arrive(3)), (3, 9, 9));
         assert_eq!([3, 4, 5].map(|connection| awaited.stays_open(connection)), [true, true, false]);

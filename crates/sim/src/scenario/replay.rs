@@ -259,7 +259,9 @@ impl<'s> Player<'s> {
         self.bytes = self.bytes.saturating_add(flow.arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
-        self.played.connections += u64::from(wire.keeps_connections && spec.connection == Some(arrival.id));
+        let opens = flow.arrival.spec.connection == Some(flow.arrival.id);
+        let keeps = self.wires[usize::from(flow.arrival.spec.transport)].keeps_connections;
+        self.played.connections += u64::from(opens && keeps);
         self.played.packet_hops += flow.hops;
         let place = match self.free.pop() {
             Some(place) => {
@@ -330,6 +332,17 @@ mod tests {
         // Eight senders with one flow each on average; the most at a time is several times that.
         assert!((8..120).contains(&replay.flows_in_flight), "{replay:?}");
         assert!(replay.packets_met < replay.packets_in_flight as f64, "{replay:?}");
+    }
+
+    #[test]
+    fn connections_that_stay_open_are_those_that_transports_keep() {
+        let workload = "kind = \"request-response\"\nconnections = 1\nsize = \"100KB\"\nduration = \"1ms\"\n";
+        let open = |rest: &str| played(&format!("{workload}{rest}"));
+        // Four clients and four servers, one connection of each pair, both ways; some are not used in a millisecond.
+        let replay = open("[transport]\nkind = \"tcp\"");
+        assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
+        assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);
+        assert_eq!(open("[transport]\nkind = \"rdma\"").connections, 0);
     }
 
     #[test]

@@ -120,8 +120,9 @@ mod tests {
         messages.push(message(1, 2_500));
         messages.push(message(4, 300));
         assert_eq!([2_500, 2_800, 300].map(|byte| messages.end_at(byte)), [true, true, false]);
-        [(0, false), (1_000, false), (2_000, false), (2_500, false), (1_000, true)]
-            .map(|(first, again)| messages.count(first, again));
+        for (first, again) in [(0, false), (1_000, false), (2_000, false), (2_500, false), (1_000, true)] {
+            messages.count(first, again);
+        }
         assert!(messages.take(2_499).is_none() && messages.carries(4));
         let first = messages.take(2_800).map(|message| message.record(0, None));
         assert_eq!(

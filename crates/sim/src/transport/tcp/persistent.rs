@@ -93,7 +93,7 @@ impl Connection {
 
     /// The flows that it carries, if it stays open.
     pub fn carried(&self) -> impl Iterator<Item = &Message> {
-        self.messages.iter().flat_map(|messages: &Box<Messages>| messages.iter())
+        self.messages.as_deref().into_iter().flat_map(Messages::iter)
     }
 
     /// It carries a flow that is not done.
