@@ -165,6 +165,16 @@ pub enum TransportConfig {
 }
 
 impl TransportConfig {
+    /// Flows may follow each other over one of its connections, which stays open. The other transports know none, or open them at
+    /// no cost, and treat each flow as one of its own.
+    pub fn keeps_connections(&self) -> bool {
+        match self {
+            TransportConfig::Tcp(tcp) => tcp.keeps_connections(),
+            TransportConfig::Mptcp(_) => true,
+            _ => false,
+        }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             TransportConfig::Rdma(_) => "rdma",

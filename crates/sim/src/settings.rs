@@ -262,6 +262,15 @@ impl MptcpSettings {
 }
 
 impl TransportSettings {
+    /// Flows may follow each other over one of its connections ([`TransportConfig::keeps_connections`]).
+    pub fn keeps_connections(&self) -> bool {
+        match self {
+            TransportSettings::Tcp(tcp) => tcp.config.keeps_connections(),
+            TransportSettings::Mptcp(_) => true,
+            _ => false,
+        }
+    }
+
     /// How it cuts flows into packets.
     pub fn framing(&self) -> Framing {
         match self {

@@ -290,6 +290,14 @@ fn workload(draw: &mut Draw, hosts: u64, mtu: u64) -> String {
             draw.number(1, 20)
         ),
         2 if hosts > 2 => format!("kind = \"incast\"\nsize = \"{size}B\"\n"),
+        // Half of 1 Gb/s: a response in 16 ns a byte.
+        3 => format!(
+            "kind = \"request-response\"\nsize = \"{size}B\"\ncapacity = \"1Gbps\"\nduration = \"{}ns\"\n\
+             connections = {}\npersistent = {}\n",
+            16 * size * draw.number(1, 20),
+            draw.number(1, 2),
+            !draw.once_in(4)
+        ),
         _ => flows(draw, hosts, mtu),
     }
 }

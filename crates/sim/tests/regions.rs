@@ -93,6 +93,7 @@ enum Workload {
     AllToAll { kb: u64 },
     Incast { kb: u64, stagger_ns: u64 },
     ClosedLoop { requests: u64, think_us: u64, service_ns: u64 },
+    RequestResponse { connections: u64, load: u64, us: u64, persistent: bool },
     Collective { operation: &'static str, kb: u64, repeat: u64, compute_us: u64 },
     Chain { flows: u64, kb: u64, compute_us: u64 },
 }
@@ -195,6 +196,10 @@ impl Workload {
             Workload::ClosedLoop { requests, think_us, service_ns } => format!(
                 "kind = \"closed-loop\"\nrequests = {requests}\nthink_time = \"{think_us}us\"\nsize = \"4KB\"\n\
                  service_time = \"{service_ns}ns\"\nconcurrency = 2"
+            ),
+            Workload::RequestResponse { connections, load, us, persistent } => format!(
+                "kind = \"request-response\"\nconnections = {connections}\nload = 0.{load}\nduration = \"{us}us\"\n\
+                 sizes = \"google-rpc\"\nrequest_size = \"3KB\"\npersistent = {persistent}"
             ),
             Workload::Collective { operation, kb, repeat, compute_us } => format!(
                 "kind = \"collective\"\noperation = \"{operation}\"\nbytes = \"{kb}KB\"\nrepeat = {repeat}\n\
@@ -356,6 +361,11 @@ fn workload() -> impl Strategy<Value = Workload> {
             think_us,
             service_ns
         }),
+        (1u64..3, 1u64..9, 1u64..30, prop::bool::weighted(0.8)).prop_map(
+            |(connections, load, us, persistent)| {
+                Workload::RequestResponse { connections, load, us, persistent }
+            }
+        ),
         (prop::sample::select(operations), 1u64..60, 1u64..3, 0u64..3).prop_map(
             |(operation, kb, repeat, compute_us)| Workload::Collective { operation, kb, repeat, compute_us }
         ),

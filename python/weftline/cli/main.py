@@ -440,6 +440,8 @@ def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
     time = f"about {seconds_text(_two_figures(estimate['seconds']))} on one core"
     if threads > 1:
         time += f", {seconds_text(_two_figures(estimate['seconds_on_threads']))} on {threads}"
+    kept = estimate.get("connections", 0)
+    open_connections = f"; {count_text(kept)} connections stay open" if kept else ""
     parts = {key.removesuffix("_bytes"): value for key, value in estimate["memory"].items()}
     # The summary is made when packets and flows are gone.
     in_run, after = ("packets", "flows"), ("summary",)
@@ -451,7 +453,7 @@ def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
         "packet hops": count_text(estimate["packet_hops"]),
         "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time",
         "in flight": f"at most about {count_text(_two_figures(estimate['flows_in_flight']))} flows and "
-        f"{count_text(_two_figures(estimate['packets_in_flight']))} packets",
+        f"{count_text(_two_figures(estimate['packets_in_flight']))} packets" + open_connections,
         "time": time,
         "memory": f"about {bytes_text(estimate['memory_bytes'], figures=2)} ({of_it})",
     }

@@ -1,6 +1,7 @@
 //! Links, ports, switches and hosts: the network that packets cross.
 
 pub mod agenda;
+pub mod awaited;
 pub mod buffer;
 pub mod ecn;
 pub mod headers;

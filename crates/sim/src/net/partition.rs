@@ -1,6 +1,7 @@
 //! What the nodes of a partition share: clock, events, packets, ports, and the one way to put a packet on a link.
 
 use super::agenda::{Action, Agenda, AgendaKind, Event};
+use super::awaited::Awaited;
 use super::headers::Headers;
 use super::loss::Losses;
 use super::outbox::Outbox;
@@ -43,6 +44,8 @@ pub struct Partition {
     /// Flows of which every packet was sent once and has arrived, as their senders know now: (flow, receiver,
     /// transport). Their receivers may forget them, because no duplicate is on its way.
     pub delivered_once: Vec<(FlowId, u32, u8)>,
+    /// Flows that are to come to hosts here over connections that stay open.
+    pub awaited: Awaited,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
     /// Links may go down, and packets on them be lost.
@@ -97,12 +100,21 @@ impl Partition {
             telemetry_bytes: 0,
             taken_in_order: 0,
             delivered_once: Vec::new(),
+            awaited: Awaited::default(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             links_fail: plan.links_fail || plan.losses.is_some(),
             losses: plan.losses,
         }
+    }
+
+    /// Payload came in order over a connection to a host here.
+    #[inline]
+    pub fn deliver(&mut self, connection: FlowId, group: u16, bytes: u64) {
+        let watches = !self.recorder.watched.is_empty();
+        let flow = if watches { self.awaited.current(connection) } else { connection };
+        self.recorder.deliver(flow, group, bytes);
     }
 
     /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and

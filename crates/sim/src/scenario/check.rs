@@ -426,6 +426,7 @@ fn estimate_facts(estimate: &Estimate) -> Value {
         "packet_hops": replay.packet_hops.round(),
         "end_ns": replay.end.as_ns(),
         "flows_in_flight": replay.flows_in_flight,
+        "connections": replay.connections,
         "packets_in_flight": replay.packets_in_flight,
         "seconds": seconds,
         "seconds_on_threads": seconds_on_threads,

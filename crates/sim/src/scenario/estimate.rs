@@ -16,6 +16,8 @@ use crate::net::port::Port;
 use crate::packet::Packet;
 use crate::telemetry::carried::PLACES;
 use crate::telemetry::int::IntRecord;
+use crate::transport::tcp::connection::Connection;
+use crate::transport::tcp::incoming::Stream;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
 
@@ -64,6 +66,8 @@ const SWITCH_BYTES: u64 = 600;
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
 const FLOW_BYTES: u64 = 700;
+/// A connection that stays open, or a subflow of one: its two ends, their entries in tables, and what its window has taken up.
+const CONNECTION_BYTES: u64 = (size_of::<Connection>() + size_of::<Stream>()) as u64 + 500;
 /// A flow that waits for others: itself, and what waits for it, in hash tables that double.
 const WAITING_FLOW_BYTES: u64 = 400;
 /// What receivers remember of a flow that has ended, in hash tables that double.
@@ -213,11 +217,21 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         packets: replay.packets_in_flight.saturating_mul(packet_bytes(scenario)),
         flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
+            .saturating_add(replay.connections.saturating_mul(subflows(scenario) * CONNECTION_BYTES))
             .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
             .saturating_add(ended.saturating_mul(ENDED_FLOW_BYTES))
             .saturating_add(timers.saturating_mul(TIMER_BYTES)),
         summary: ended.saturating_mul(SUMMARY_FLOW_BYTES),
     }
+}
+
+/// The most subflows that a connection has.
+fn subflows(scenario: &Scenario) -> u64 {
+    let of = |transport: &TransportConfig| match transport {
+        TransportConfig::Mptcp(mptcp) => u64::from(mptcp.subflows),
+        _ => 1,
+    };
+    scenario.transports.iter().map(of).max().unwrap_or(1)
 }
 
 /// Share of the flows whose retransmission timer has not come up when the run ends.

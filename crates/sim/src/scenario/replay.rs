@@ -36,6 +36,8 @@ pub struct Replay {
     pub end: Time,
     /// Most flows in flight at a time.
     pub flows_in_flight: u64,
+    /// Connections that stay open to the end, over which flows follow each other.
+    pub connections: u64,
     /// Most flows at a time that are known but wait for others.
     pub flows_waiting: u64,
     /// Most packets in flight at a time, acknowledgements included.
@@ -81,6 +83,7 @@ struct Wire {
     mtu: u64,
     overhead: u64,
     window: Option<u64>,
+    keeps_connections: bool,
 }
 
 impl Wire {
@@ -121,6 +124,7 @@ impl<'s> Player<'s> {
                 mtu: framing.payload.max(1),
                 overhead: framing.header,
                 window: transport.rdma().and_then(|rdma| base_rtt_and_window(scenario, rdma).1),
+                keeps_connections: transport.keeps_connections(),
             }
         };
         Player {
@@ -255,6 +259,9 @@ impl<'s> Player<'s> {
         self.bytes = self.bytes.saturating_add(flow.arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
+        let opens = flow.arrival.spec.connection == Some(flow.arrival.id);
+        let keeps = self.wires[usize::from(flow.arrival.spec.transport)].keeps_connections;
+        self.played.connections += u64::from(opens && keeps);
         self.played.packet_hops += flow.hops;
         let place = match self.free.pop() {
             Some(place) => {
@@ -325,6 +332,17 @@ mod tests {
         // Eight senders with one flow each on average; the most at a time is several times that.
         assert!((8..120).contains(&replay.flows_in_flight), "{replay:?}");
         assert!(replay.packets_met < replay.packets_in_flight as f64, "{replay:?}");
+    }
+
+    #[test]
+    fn connections_that_stay_open_are_those_that_transports_keep() {
+        let workload = "kind = \"request-response\"\nconnections = 1\nsize = \"100KB\"\nduration = \"1ms\"\n";
+        let open = |rest: &str| played(&format!("{workload}{rest}"));
+        // Four clients and four servers, one connection of each pair, both ways; some are not used in a millisecond.
+        let replay = open("[transport]\nkind = \"tcp\"");
+        assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
+        assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);
+        assert_eq!(open("[transport]\nkind = \"rdma\"").connections, 0);
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl Simulation {
             self.flows.upcoming = self.flows.merged.next();
             self.flows.announced += 1;
             self.put_off_deadline(&mut arrival);
+            self.settle_connection(&mut arrival);
             self.probes.flow_announced(arrival.id, arrival.spec.src);
             let [src, dst] = [arrival.spec.src, arrival.spec.dst].map(|host| self.places.of_host(host).0);
             if self.settings.dependencies {
@@ -87,6 +88,17 @@ impl Simulation {
             self.regions[src].announce(arrival);
         }
         limit
+    }
+
+    /// A flow over a connection that stays open is told to its receiver; of a transport that has no such connections it has its own.
+    fn settle_connection(&mut self, arrival: &mut Arrival) {
+        let Some(connection) = arrival.spec.connection else { return };
+        if !self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+            arrival.spec.connection = None;
+            return;
+        }
+        let receiver = self.places.of_host(arrival.spec.dst).0;
+        self.regions[receiver].net.awaited.announce(connection, arrival.id);
     }
 
     /// Moves a deadline that comes too soon after the start.

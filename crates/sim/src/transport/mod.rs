@@ -5,6 +5,7 @@
 //! [`HostContext`].
 
 pub mod fastpass;
+pub mod messages;
 pub mod mptcp;
 pub mod pfabric;
 pub mod phost;

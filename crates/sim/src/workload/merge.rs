@@ -2,6 +2,7 @@
 
 use super::{FlowId, FlowSource, FlowSpec, Traffic};
 use crate::units::Time;
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -26,6 +27,8 @@ pub struct Merged {
     /// (start, source) of the next flow of every source that has one.
     heap: BinaryHeap<Reverse<(Time, u16)>>,
     next_id: FlowId,
+    /// By (source, order): numbers of the flows that open connections.
+    openers: FxHashMap<(u16, u32), FlowId>,
 }
 
 struct Pending {
@@ -38,7 +41,12 @@ struct Pending {
 impl Merged {
     /// Starts from the first flow; the sources of `traffic` stay as they are.
     pub fn new(traffic: &Traffic) -> Merged {
-        let mut merged = Merged { sources: Vec::new(), heap: BinaryHeap::new(), next_id: 0 };
+        let mut merged = Merged {
+            sources: Vec::new(),
+            heap: BinaryHeap::new(),
+            next_id: 0,
+            openers: FxHashMap::default(),
+        };
         for (index, source) in traffic.sources.iter().enumerate() {
             let mut source = source.clone_box();
             let first = source.next();
@@ -73,7 +81,14 @@ impl Iterator for Merged {
         let mut top = self.heap.peek_mut()?;
         let Reverse((start, source)) = *top;
         let pending = &mut self.sources[source as usize];
-        let arrival = Arrival { id: self.next_id, spec: pending.flow, source, order: pending.order };
+        let mut arrival = Arrival { id: self.next_id, spec: pending.flow, source, order: pending.order };
+        if let Some(opener) = arrival.spec.connection {
+            debug_assert!(
+                opener <= arrival.order,
+                "a connection is opened by the first flow that it carries"
+            );
+            arrival.spec.connection = Some(*self.openers.entry((source, opener)).or_insert(arrival.id));
+        }
         match pending.source.next() {
             Some(flow) => {
                 debug_assert!(flow.start >= start, "a source must yield its flows in order of start");

@@ -52,6 +52,10 @@ pub struct FlowSpec {
     pub waits_for: u16,
     /// Computation between the end of what it waits for and its start.
     pub compute: Time,
+    /// The flow that opens the connection that this one is sent over, which may be itself; none: it has one of its own. A source
+    /// gives the order within it, the merge makes that a number. Whoever else is sent over a connection comes after the flow
+    /// that opens it, has its ends, group and transport, and does not start before the one ahead of it has arrived.
+    pub connection: Option<FlowId>,
 }
 
 /// A generator of flows in order of their start times; `waits_for` of every flow it yields is filled in.

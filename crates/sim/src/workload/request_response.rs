@@ -4,10 +4,13 @@
 //! `connections` to it, chosen at random, and waits there until the answer before it on that connection has come; when it has
 //! arrived the server answers with a response drawn from `sizes`.
 //!
+//! Requests, and responses, follow each other over one connection of the transport each way, where the transport has such
+//! connections; unless `persistent` says no, and each opens its own. A flow's time runs from when it is given to its sender, not from
+//! when it began to wait.
+//!
 //! Source: the generator that CONGA, CLOVE, HULA and MP-HULA were tried with (clients in one half of the network, servers in the
 //! other, a few persistent connections between each two; recalled).
-//! Differs from the source: a request and a response are flows of their own under the transport; what a connection keeps from one to
-//! the next is their order, not its window. A flow's time runs from when it is sent, not from when it began to wait.
+//! Differs from the source: the two directions of a connection are opened each by its first flow.
 
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
@@ -29,6 +32,7 @@ pub struct RequestResponseSpec {
     pub clients: String,
     pub servers: String,
     pub connections: u64,
+    pub persistent: bool,
 }
 
 impl RequestResponseSpec {
@@ -38,6 +42,8 @@ impl RequestResponseSpec {
         let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
         let connections_help =
             "Connections between a client and a server; on each, a request waits for the answer before it.";
+        let persistent_help = "Over TCP and multipath TCP a connection stays open, with its windows, from one response to the next; \
+             false: each request and each response opens one anew.";
         let spec = RequestResponseSpec {
             sizes: Sizes::read_table(p, "websearch"),
             load: Load::read(p, 0.5, load_help),
@@ -45,6 +51,7 @@ impl RequestResponseSpec {
             clients: clients.unwrap_or_default(),
             servers: servers.unwrap_or_default(),
             connections: p.integer("connections", 3, (1, 10_000), connections_help) as u64,
+            persistent: p.flag("persistent", true, persistent_help),
         };
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
@@ -87,10 +94,11 @@ impl RequestResponseSpec {
             clients: clients.iter().map(client).collect(),
             servers,
             connections: self.connections,
+            persistent: self.persistent,
             sizes,
             request_size: self.request_size.0,
             next: BinaryHeap::new(),
-            last: BTreeMap::new(),
+            used: BTreeMap::new(),
             flow: cx.flow(),
             response: None,
             order: 0,
@@ -125,13 +133,14 @@ struct RequestResponse {
     clients: Vec<Client>,
     servers: Vec<HostId>,
     connections: u64,
+    persistent: bool,
     sizes: SizeDistribution,
     request_size: u64,
     /// Of a client, in picoseconds.
     mean_gap: f64,
     next: BinaryHeap<Reverse<(Time, u32)>>,
-    /// By (client, server, connection): the order of the last response.
-    last: BTreeMap<(u32, HostId, u64), u32>,
+    /// By (client, server, connection): the orders of the first request and of the last response.
+    used: BTreeMap<(u32, HostId, u64), (u32, Option<u32>)>,
     flow: FlowSpec,
     /// Of the request made last.
     response: Option<FlowSpec>,
@@ -160,15 +169,26 @@ impl RequestResponse {
         let client = &mut self.clients[place as usize];
         let server = self.servers[client.choice.below(self.servers.len() as u64) as usize];
         let connection = client.choice.below(self.connections);
-        let before = self.last.insert((place, server, connection), self.order + 1);
+        let used = self.used.entry((place, server, connection)).or_insert((self.order, None));
+        let (first, before) = (used.0, used.1.replace(self.order + 1));
+        let connection = |opener: u32| self.persistent.then_some(opener);
         let size = self.sizes.sample(&mut client.sizes);
-        let response = FlowSpec { src: server, dst: client.host, size, start, waits_for: 1, ..self.flow };
+        let response = FlowSpec {
+            src: server,
+            dst: client.host,
+            size,
+            start,
+            waits_for: 1,
+            connection: connection(first + 1),
+            ..self.flow
+        };
         let request = FlowSpec {
             src: client.host,
             dst: server,
             size: self.request_size,
             start,
             waits_for: u16::from(before.is_some()),
+            connection: connection(first),
             ..self.flow
         };
         self.response = Some(response);

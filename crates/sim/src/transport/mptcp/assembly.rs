@@ -6,7 +6,7 @@
 //! Source: RFC 8684 §3.3.1, §3.3.4.
 //! Differs from the source: bytes count as soon as they have come, also those that are out of order on their subflow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Debug, Default)]
 pub struct Assembly {
@@ -16,7 +16,8 @@ pub struct Assembly {
     /// Bytes that lie there, and the most that ever did.
     waiting: u64,
     most_waiting: u64,
-    end: Option<u64>,
+    /// Where flows end that have not arrived, as far as is known, in order.
+    ends: VecDeque<u64>,
 }
 
 impl Assembly {
@@ -26,19 +27,29 @@ impl Assembly {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.end == Some(self.expected)
+        self.ends.front().is_some_and(|&end| end <= self.expected)
     }
 
-    /// The most bytes that ever waited for a hole before them.
-    pub fn most_waiting(&self) -> u64 {
-        self.most_waiting
+    /// Whether a flow has arrived since this was asked last: the connection goes on to the next one.
+    pub fn take_end(&mut self) -> bool {
+        let arrived = self.is_complete();
+        if arrived {
+            self.ends.pop_front();
+        }
+        arrived
     }
 
-    /// Bytes from `first` on have come, the stream's last among them if `last`; how many are in order now that were not.
+    /// The most bytes that waited since this was asked last.
+    pub fn take_most_waiting(&mut self) -> u64 {
+        std::mem::replace(&mut self.most_waiting, self.waiting)
+    }
+
+    /// Bytes from `first` on have come, a flow's last among them if `last`; how many are in order now that were not.
     pub fn take(&mut self, first: u64, bytes: u64, last: bool) -> u64 {
         let (before, end) = (self.expected, first + bytes);
-        if last {
-            self.end = Some(end);
+        if last && end > self.expected && !self.ends.contains(&end) {
+            let behind = self.ends.partition_point(|&other| other < end);
+            self.ends.insert(behind, end);
         }
         if first > self.expected {
             self.keep(first, end);
@@ -82,7 +93,20 @@ mod tests {
         assert!(!stream.is_complete());
         assert_eq!(stream.take(3000, 1000, false), 1500);
         assert!(stream.is_complete());
-        assert_eq!((stream.expected(), stream.most_waiting()), (4500, 1500));
+        assert_eq!((stream.expected(), stream.take_most_waiting()), (4500, 1500));
+    }
+
+    #[test]
+    fn flows_arrive_one_after_the_other_and_each_once() {
+        let mut stream = Assembly::default();
+        assert_eq!(stream.take(0, 1000, true), 1000);
+        assert!(stream.take_end() && !stream.take_end());
+        assert_eq!(stream.take(0, 1000, true), 0, "again");
+        assert!(!stream.take_end());
+        assert_eq!((stream.take(2000, 500, true), stream.take(2000, 500, true)), (0, 0));
+        assert_eq!((stream.take(1000, 1000, true), stream.take_most_waiting()), (1500, 500));
+        assert!(stream.take_end() && stream.take_end() && !stream.take_end());
+        assert_eq!(stream.take_most_waiting(), 0);
     }
 
     proptest! {

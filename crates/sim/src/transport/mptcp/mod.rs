@@ -1,6 +1,6 @@
 //! Multipath TCP: one byte stream over several TCP subflows.
 //!
-//! A flow is a connection. Its first subflow is opened by a handshake that exchanges keys; others join, each from a port of its
+//! A flow is a connection, or one of those that follow each other over a [connection that stays open](persistent). Its first subflow is opened by a handshake that exchanges keys; others join, each from a port of its
 //! own, so that the network may send them over other paths. A subflow is a TCP connection in all that it does: windows, losses,
 //! timeouts, acknowledgements. What it carries is handed to it segment by segment, by a scheduler, as its window has room; every
 //! segment says which bytes of the stream it has, and the receiver puts the stream together and acknowledges it as a whole. What
@@ -31,6 +31,7 @@ mod assembly;
 mod handshake;
 mod packets;
 mod parameters;
+mod persistent;
 mod receiving;
 mod scheduler;
 mod sender;
@@ -51,6 +52,7 @@ use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use receiving::Arrivals;
+use rustc_hash::FxHashMap;
 use sender::{Sender, Standing};
 
 /// Timers: four to a number, of a subflow that sends, of one that receives, of a connection, of a NIC.
@@ -65,6 +67,8 @@ pub struct Mptcp {
     outgoing: Outgoing,
     senders: Vec<Sender>,
     free: Vec<u32>,
+    /// Connections that stay open, by the flows that opened them.
+    kept: FxHashMap<FlowId, u32>,
     /// By the place of a subflow: its connection, and its number there.
     owners: Vec<(u32, u8)>,
     /// Subflows that are received here, and connections.
@@ -82,6 +86,7 @@ impl Mptcp {
             outgoing: Outgoing::new(nics, TOKENS),
             senders: Vec::new(),
             free: Vec::new(),
+            kept: FxHashMap::default(),
             owners: Vec::new(),
             incoming: Incoming::new(TOKENS, DELAYED),
             arrivals: Arrivals::default(),
@@ -116,7 +121,10 @@ fn config_of(settings: &Settings, index: impl Into<usize>) -> &MptcpConfig {
 
 impl Transport for Mptcp {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
-        self.connect(flow, spec, cx);
+        match spec.connection {
+            Some(connection) => self.start_message(connection, flow, spec, cx),
+            None => self.connect(flow, spec, None, cx),
+        }
         self.touched(cx)
     }
 
@@ -167,12 +175,12 @@ impl Transport for Mptcp {
 
     fn finish(&mut self, cx: &mut HostContext) {
         for sender in self.senders.iter().filter(|sender| !sender.over) {
-            cx.net.recorder.flow(sender.record(cx.host, None, &self.outgoing));
+            sender.record_unfinished(&self.outgoing, cx);
         }
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {
-        let sender = self.senders.iter().find(|sender| sender.flow == flow && !sender.over)?;
+        let sender = self.senders.iter().find(|sender| sender.carries(flow) && !sender.over)?;
         let up = || sender.paths.iter().filter(|path| path.standing == Standing::Up);
         let windows = || up().map(|path| self.outgoing[path.slot].window.cwnd as f64);
         let in_flight: u64 = up().map(|path| self.outgoing[path.slot].board.pipe()).sum();

@@ -199,7 +199,7 @@ impl Mptcp {
         let moved = arrival.assembly.take(first, u64::from(packet.payload), packet.is_last());
         let complete = arrival.assembly.is_complete();
         if moved > 0 {
-            cx.net.recorder.deliver(packet.flow, packet.group, moved);
+            cx.net.deliver(packet.flow, packet.group, moved);
         }
         if taken.reply == Reply::Later && !complete {
             return cx.net.discard(id);
@@ -247,16 +247,34 @@ impl Mptcp {
         self.touch(port, cx);
     }
 
+    /// Every byte of a flow has come, or of several, over a connection that stays open.
+    fn arrives(&mut self, connection: FlowId, cx: &mut HostContext) {
+        let Some(arrival) = self.arrivals.open.get_mut(&connection) else { return };
+        while arrival.assembly.take_end() {
+            let flow = cx.net.awaited.arrive(connection);
+            if cx.settings.subflows {
+                let most = arrival.assembly.take_most_waiting() as f64;
+                cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
+            }
+            if cx.settings.dependencies {
+                cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
+            }
+        }
+    }
+
     /// Every byte of a flow has come.
     fn complete(&mut self, flow: FlowId, cx: &mut HostContext) {
         let Some(arrival) = self.arrivals.open.get(&flow).filter(|arrival| arrival.other.is_some()) else {
             return;
         };
+        if cx.net.awaited.stays_open(flow) {
+            return self.arrives(flow, cx);
+        }
         let length = arrival.assembly.expected();
-        let Some(arrival) = self.arrivals.open.remove(&flow) else { return };
+        let Some(mut arrival) = self.arrivals.open.remove(&flow) else { return };
         self.arrivals.tokens.remove(&arrival.token);
         if cx.settings.subflows {
-            let most = arrival.assembly.most_waiting() as f64;
+            let most = arrival.assembly.take_most_waiting() as f64;
             cx.net.recorder.sample(cx.net.now, Entity::Flow(flow), "reorder_bytes", most);
         }
         for slot in arrival.streams {

@@ -9,6 +9,7 @@ use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
 use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
+use crate::transport::messages::Messages;
 use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -38,8 +39,8 @@ pub struct Path {
     pub nonce: u32,
     /// What the third packet of its handshake has.
     pub third: Option<MptcpOption>,
-    /// What it was given and has not got acknowledged: first byte on the subflow, and piece.
-    given: VecDeque<(u64, u64)>,
+    /// What it was given and has not got acknowledged: first byte on the subflow, and what it was.
+    given: VecDeque<(u64, Given)>,
     /// The next piece that it carries, where every subflow carries everything.
     cursor: u64,
     /// When its window was halved last for holding up the others.
@@ -74,15 +75,15 @@ impl Path {
         }
     }
 
-    /// The piece that the segment with this first byte is.
-    fn piece(&self, first: u64) -> Option<u64> {
+    /// What the segment with this first byte is.
+    fn piece(&self, first: u64) -> Option<Given> {
         let behind = self.given.partition_point(|given| given.0 <= first);
         Some(self.given.get(behind.checked_sub(1)?)?.1)
     }
 
     /// Pieces that it was given and has not got acknowledged.
     pub fn unacknowledged(&self) -> impl Iterator<Item = u64> + '_ {
-        self.given.iter().map(|&(_, piece)| piece)
+        self.given.iter().map(|(_, given)| given.piece)
     }
 
     /// It may get a segment: it is up, nothing of it has timed out, and its window has room.
@@ -108,6 +109,8 @@ pub struct Sender {
     /// Its own, and the other end's once that is known.
     pub keys: [u64; 2],
     pub stream: Stream,
+    /// Flows that it carries one after the other, if it stays open; `flow` is the first of them.
+    pub messages: Option<Box<Messages>>,
     pub paths: Vec<Path>,
     /// Ports given out.
     pub ports: u8,
@@ -140,6 +143,7 @@ impl Sender {
             version: version(config),
             keys: [key, 0],
             stream: Stream::new(spec.size, config.tcp.mss, config.tcp.send_buffer),
+            messages: None,
             paths: Vec::with_capacity(usize::from(config.subflows)),
             ports: 0,
             confirmed: false,
@@ -180,7 +184,7 @@ impl Sender {
     pub fn hand(&mut self, at: usize, given: &Given, outgoing: &mut Outgoing) {
         let path = &mut self.paths[at];
         let first = outgoing[path.slot].source.write(u64::from(given.length));
-        path.given.push_back((first, given.piece));
+        path.given.push_back((first, *given));
         path.cursor = given.piece + 1;
     }
 
@@ -224,15 +228,19 @@ impl Sender {
     /// A segment of a subflow leaves: says in the packet which bytes of the connection it has.
     pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool) {
         let path = &mut self.paths[at];
-        let Some(piece) = path.piece(packet.seq) else { return };
+        let Some(given) = path.piece(packet.seq) else { return };
         packet.sender = sender_of(path.slot, path.port);
-        packet.aux = self.stream.start(piece) as u32;
-        packet.flags |= if self.stream.is_last(piece) { flag::LAST } else { 0 };
+        packet.aux = given.start as u32;
+        packet.flags |= if given.last { flag::LAST } else { 0 };
+        let copied = !repeated && self.stream.leaves(given.piece);
+        if let Some(messages) = &mut self.messages {
+            messages.count(given.start, repeated || copied);
+        }
         if repeated {
             return;
         }
         path.bytes += u64::from(packet.payload);
-        if self.stream.leaves(piece) {
+        if copied {
             self.copies += 1;
             self.reinjected += u64::from(packet.payload);
         }
@@ -268,6 +276,12 @@ impl Sender {
         for (path, name) in self.paths.iter().zip(SUBFLOW_BYTES) {
             row(name, path.bytes as f64);
         }
+    }
+
+    /// What its subflows carry from now on is the next flow's.
+    pub fn measure_anew(&mut self) {
+        self.reinjected = 0;
+        self.paths.iter_mut().for_each(|path| path.bytes = 0);
     }
 
     pub fn record(&self, src: u32, finish: Option<Time>, outgoing: &Outgoing) -> FlowRecord {

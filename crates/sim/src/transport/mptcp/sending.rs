@@ -9,6 +9,7 @@ use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
 use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
+use crate::transport::messages::Messages;
 use crate::transport::tcp::connection::{Connection, Phase};
 use crate::transport::tcp::source::Source;
 use crate::transport::{Ended, HostContext};
@@ -20,15 +21,25 @@ const UNBOUNDED: u64 = u64::MAX >> 1;
 
 impl Mptcp {
     /// A flow begins: its first subflow is opened.
-    pub(super) fn connect(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) {
+    pub(super) fn connect(
+        &mut self,
+        flow: FlowId,
+        spec: &FlowSpec,
+        messages: Option<Box<Messages>>,
+        cx: &mut HostContext,
+    ) {
         let settings = cx.settings.mptcp(spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}"));
         let mut sender = Sender::new(flow, spec, &settings.config, random.next_u64(), cx.now());
         sender.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
+        sender.messages = messages;
         let number = self.free.pop().unwrap_or(self.senders.len() as u32);
         match self.senders.get_mut(number as usize) {
             Some(free) => *free = sender,
             None => self.senders.push(sender),
+        }
+        if spec.connection.is_some() {
+            self.kept.insert(flow, number);
         }
         self.open(number, 0, cx);
     }
@@ -91,6 +102,7 @@ impl Mptcp {
         self.outgoing.establish(slot, packet, &config.tcp, cx);
         self.outgoing[slot].receivable = UNBOUNDED;
         self.senders[number as usize].paths[usize::from(at)].standing = Standing::Up;
+        self.rest(number);
     }
 
     /// Hands data to the subflows that have room, as the scheduler orders them.
@@ -103,6 +115,7 @@ impl Mptcp {
                 sender.penalise(at, &given, &mut self.outgoing, cx.net.now);
             }
             let slot = sender.paths[at].slot;
+            self.outgoing.rouse(slot, &config.tcp);
             self.outgoing.steer(slot, &config.tcp, cx);
             let nic = self.outgoing[slot].nic;
             if !self.touched.contains(&nic) {
@@ -146,7 +159,10 @@ impl Mptcp {
         sender.paths[at].release(self.outgoing[slot].board.acknowledged());
         let port = self.outgoing.port(slot, cx);
         self.touch(port, cx);
-        if self.senders[number as usize].stream.is_done() {
+        let sender = &self.senders[number as usize];
+        if sender.messages.is_some() {
+            self.end_messages(number, cx);
+        } else if sender.stream.is_done() {
             return self.end(number, cx);
         }
         if first && config.join == JoinRule::Confirmed {
@@ -267,8 +283,11 @@ impl Mptcp {
 
     /// A connection has died: its flow is recorded as unfinished.
     fn bury(&mut self, number: u32, cx: &mut HostContext) {
-        let record = self.senders[number as usize].record(cx.host, None, &self.outgoing);
-        cx.record(record);
+        let sender = &self.senders[number as usize];
+        sender.record_unfinished(&self.outgoing, cx);
+        if sender.messages.is_some() {
+            self.kept.remove(&sender.flow);
+        }
         self.close(number, Phase::Dead, cx);
     }
 

@@ -1,6 +1,6 @@
 //! A connection's stream at its sender: what has been handed to which subflow, what is acknowledged, what is to be sent again.
 //!
-//! The stream is cut into pieces of one segment; a piece travels whole, on any subflow, and on several if it must. Each has a
+//! The stream is cut into pieces of one segment, anew with each flow that is appended to it; a piece travels whole, on any subflow, and on several if it must. Each has a
 //! mask of the subflows that carry it, so that nobody carries it twice, and pieces whose subflow has timed out or is gone wait in
 //! line for another. The shared window and the send buffer bound what is out at a time.
 //!
@@ -27,13 +27,27 @@ struct Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Given {
     pub piece: u64,
+    /// Its first byte in the stream.
+    pub start: u64,
     pub length: u16,
+    /// A flow ends with it.
+    pub last: bool,
     /// It is what holds the shared window up, carried by these others.
     pub unblocks: u32,
 }
 
+/// A flow in the stream: the number of its first piece, its first byte, and the one behind its last.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    piece: u64,
+    start: u64,
+    end: u64,
+}
+
 #[derive(Debug)]
 pub struct Stream {
+    /// Flows that are not acknowledged, at least the last one.
+    runs: VecDeque<Run>,
     size: u64,
     segment: u64,
     /// Bytes that may be out beyond what is acknowledged.
@@ -52,6 +66,7 @@ impl Stream {
     /// Of so many bytes, in pieces of `segment`, of which `buffer` may be out.
     pub fn new(size: u64, segment: u32, buffer: u64) -> Stream {
         Stream {
+            runs: VecDeque::from([Run { piece: 0, start: 0, end: size }]),
             size,
             segment: u64::from(segment.max(1)),
             buffer: buffer.max(u64::from(segment)),
@@ -63,6 +78,20 @@ impl Stream {
         }
     }
 
+    /// Appends a flow of so many bytes.
+    pub fn append(&mut self, bytes: u64) {
+        let last = self.run(u64::MAX);
+        let piece = last.piece + (last.end - last.start).div_ceil(self.segment);
+        self.runs.push_back(Run { piece, start: self.size, end: self.size + bytes });
+        self.size += bytes;
+    }
+
+    /// The flow that a piece is of; those behind the end are of the last.
+    fn run(&self, piece: u64) -> Run {
+        let run = self.runs.iter().rev().find(|run| run.piece <= piece);
+        *run.unwrap_or(&self.runs[0])
+    }
+
     /// Every byte below has been acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
@@ -72,18 +101,12 @@ impl Stream {
         self.acknowledged == self.size
     }
 
-    /// The first byte of a piece.
-    pub fn start(&self, piece: u64) -> u64 {
-        piece * self.segment
-    }
-
-    /// The piece ends the stream.
-    pub fn is_last(&self, piece: u64) -> bool {
-        self.start(piece + 1) >= self.size
-    }
-
-    fn length(&self, piece: u64) -> u16 {
-        (self.size - self.start(piece)).min(self.segment) as u16
+    /// The bytes of a piece, from the first to the one behind the last, and whether a flow ends with it.
+    fn bounds(&self, piece: u64) -> (u64, u64, bool) {
+        let run = self.run(piece);
+        let start = (run.start + (piece - run.piece) * self.segment).min(run.end);
+        let end = (start + self.segment).min(run.end);
+        (start, end, end == run.end)
     }
 
     /// The next new piece.
@@ -93,12 +116,15 @@ impl Stream {
 
     /// Everything below `acknowledged` has come, and the receiver takes `window` bytes beyond.
     pub fn acknowledge(&mut self, acknowledged: u64, window: u64) {
-        debug_assert!(acknowledged <= self.start(self.next()).min(self.size));
+        debug_assert!(acknowledged <= self.bounds(self.next()).0);
         self.acknowledged = self.acknowledged.max(acknowledged);
         self.receivable = self.receivable.max(acknowledged + window);
-        while !self.pieces.is_empty() && (self.start(self.first + 1)).min(self.size) <= self.acknowledged {
+        while !self.pieces.is_empty() && self.bounds(self.first).1 <= self.acknowledged {
             self.pieces.pop_front();
             self.first += 1;
+        }
+        while self.runs.len() > 1 && self.runs[0].end <= self.acknowledged {
+            self.runs.pop_front();
         }
     }
 
@@ -108,11 +134,11 @@ impl Stream {
     }
 
     fn give(&mut self, number: u64, subflow: usize, unblocks: u32) -> Given {
-        let length = self.length(number);
+        let (start, end, last) = self.bounds(number);
         if let Some(piece) = self.piece_mut(number) {
             piece.on |= 1 << subflow;
         }
-        Given { piece: number, length, unblocks }
+        Given { piece: number, start, length: (end - start) as u16, last, unblocks }
     }
 
     /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data, or, where the shared
@@ -122,10 +148,10 @@ impl Stream {
             return Some(self.give(number, subflow, 0));
         }
         let next = self.next();
-        if self.start(next) >= self.size {
+        let (start, end, _) = self.bounds(next);
+        if start >= self.size {
             return None;
         }
-        let end = self.start(next) + u64::from(self.length(next));
         if end > self.acknowledged + self.buffer {
             return None;
         }
@@ -213,11 +239,28 @@ mod tests {
         let mut stream = stream(2_500, 10_000);
         let given: Vec<_> = (0..4).map(|subflow| piece(stream.next_for(subflow % 2, true))).collect();
         assert_eq!(given, [Some((0, 1000)), Some((1, 1000)), Some((2, 500)), None]);
-        assert!(stream.is_last(2) && !stream.is_last(1));
         stream.acknowledge(2_000, 10_000);
         assert!(!stream.is_done());
         stream.acknowledge(2_500, 10_000);
         assert!(stream.is_done());
+    }
+
+    #[test]
+    fn pieces_of_a_flow_that_is_appended_begin_behind_the_short_one_before() {
+        let mut stream = stream(2_500, 10_000);
+        (0..2).for_each(|_| assert!(stream.next_for(0, true).is_some()));
+        stream.append(1_200);
+        let bounds = |given: Option<Given>| given.map(|g| (g.piece, g.start, g.length, g.last));
+        assert_eq!(bounds(stream.next_for(0, true)), Some((2, 2_000, 500, true)));
+        assert_eq!(bounds(stream.next_for(0, true)), Some((3, 2_500, 1000, false)));
+        stream.acknowledge(2_500, 10_000);
+        assert!(!stream.is_done());
+        assert_eq!(bounds(stream.next_for(0, true)), Some((4, 3_500, 200, true)));
+        assert_eq!(stream.next_for(0, true), None);
+        stream.acknowledge(3_700, 10_000);
+        assert!(stream.is_done());
+        stream.append(1);
+        assert_eq!(bounds(stream.next_for(1, true)), Some((5, 3_700, 1, true)));
     }
 
     #[test]
@@ -240,7 +283,8 @@ mod tests {
         (0..2).for_each(|_| assert!(stream.next_for(0, true).is_some()));
         assert_eq!(stream.next_for(1, false), None);
         assert_eq!(stream.next_for(0, true), None, "it carries it itself");
-        assert_eq!(stream.next_for(1, true), Some(Given { piece: 0, length: 1000, unblocks: 1 }));
+        let first = Given { piece: 0, start: 0, length: 1000, last: false, unblocks: 1 };
+        assert_eq!(stream.next_for(1, true), Some(first));
         assert_eq!(stream.next_for(1, true), None, "once");
         stream.acknowledge(1_000, 2_000);
         assert_eq!(piece(stream.next_for(1, true)), Some((2, 1000)));

@@ -45,6 +45,20 @@ impl Nic {
         (self.gates.len() - 1) as u32
     }
 
+    /// Takes out a queue pair that will have nothing to send for a while; `moved` learns of gates that got another number.
+    pub fn take_out(&mut self, gate: u32, mut moved: impl FnMut(u32, u32)) {
+        let at = gate as usize;
+        self.open -= u32::from(self.gates[at].open);
+        self.gates.remove(at);
+        for (number, gate) in self.gates.iter().enumerate().skip(at).filter(|(_, gate)| !gate.finished) {
+            moved(gate.slot, number as u32);
+        }
+        // The search goes on where it would have.
+        if self.last >= at {
+            self.last = self.last.checked_sub(1).unwrap_or(self.gates.len().saturating_sub(1));
+        }
+    }
+
     pub fn due(&self, gate: u32) -> Time {
         self.gates[gate as usize].due
     }
@@ -238,6 +252,18 @@ mod tests {
         assert_eq!(moves, [(3, 2)]);
         assert_eq!(nic.gates.len(), 3);
         assert_eq!(nic.last, 2);
+    }
+
+    #[test]
+    fn a_pair_that_is_taken_out_loses_its_gate_and_turns_go_on_behind_it() {
+        let mut nic = nic(&[(0, true, false), (0, true, false), (0, true, false), (0, true, false)]);
+        assert_eq!(choose(&mut nic, 1), Choice::Send(1));
+        let mut moves = Vec::new();
+        nic.take_out(1, |slot, gate| moves.push((slot, gate)));
+        assert_eq!((moves, nic.open), (vec![(2, 1), (3, 2)], 3));
+        assert_eq!([1, 1, 1].map(|now| choose(&mut nic, now)), [2, 3, 0].map(Choice::Send));
+        (0..3).rev().for_each(|gate| nic.take_out(gate, |_, _| {}));
+        assert_eq!((choose(&mut nic, 1), nic.open), (Choice::Nothing, 0));
     }
 
     #[test]

@@ -344,7 +344,7 @@ impl Connection {
 
     /// Restarts the timeout, or stops it (RFC 6298 §5.2, §5.3).
     fn after(&mut self, update: &Update, now: Time, config: &TcpConfig) {
-        if self.board.acknowledged() == self.source.size() {
+        if self.board.acknowledged() == self.source.size() && self.messages.is_none() {
             self.phase = Phase::Done;
         }
         if update.acknowledged == 0 {

@@ -16,6 +16,7 @@ use crate::congestion::window::{
 };
 use crate::measure::FlowRecord;
 use crate::net::port::cut_transmission_time;
+use crate::transport::messages::Messages;
 use crate::transport::rdma::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -32,6 +33,9 @@ pub enum Phase {
     /// Given up: nothing was heard for too long.
     Dead,
 }
+
+/// The gate of a connection that stays open and has nothing to do: none, so that a NIC need not look at it.
+pub const RESTING: u32 = u32::MAX;
 
 /// What a connection would send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +95,9 @@ pub struct Connection {
     pub flow: FlowId,
     pub spec: FlowSpec,
     pub hash: u32,
-    /// The NIC that it leaves by, and its number among that one's gates.
+    /// Flows that it carries one after the other, if it stays open; `flow` is the first of them.
+    pub messages: Option<Box<Messages>>,
+    /// The NIC that it leaves by, and its number among that one's gates ([`RESTING`]: it has none).
     pub nic: u16,
     pub gate: u32,
     pub start: Time,
@@ -161,6 +167,7 @@ impl Connection {
             flow,
             spec: *spec,
             hash: 0,
+            messages: None,
             nic: 0,
             gate: 0,
             start: now,
@@ -361,6 +368,9 @@ impl Connection {
             }
         };
         let reduced = matches!(next, Next::New(_)) && std::mem::take(&mut self.ecn.tell);
+        if let Some(messages) = &mut self.messages {
+            messages.count(first, matches!(next, Next::Again(_)));
+        }
         self.has_sent(number, payload, idle, now, config);
         Some(Sending { first, payload, sent: now, reduced })
     }
@@ -370,6 +380,9 @@ impl Connection {
         let idle = self.board.pipe() == 0;
         let (number, first, payload) = self.board.send_front_again(now)?;
         self.packets_retransmitted += 1;
+        if let Some(messages) = &mut self.messages {
+            messages.count(first, true);
+        }
         self.has_sent(number, payload, idle, now, config);
         Some(Sending { first, payload, sent: now, reduced: false })
     }
@@ -400,7 +413,7 @@ impl Connection {
     }
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
-    fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
+    pub fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
         let long_ago = idle && now.saturating_sub(self.last_sent) > self.trips.rto();
         if long_ago && config.window_validation {
             let initial = self.window.mss * u64::from(config.initial_window);
@@ -452,6 +465,9 @@ impl Connection {
 
     /// Tells the NIC whether and when this connection may send.
     pub fn update_gate(&mut self, nic: &mut Nic, now: Time, config: &TcpConfig) {
+        if self.gate == RESTING {
+            return;
+        }
         let next = self.next(now, config);
         let waits = !self.outbox.is_empty();
         let open = waits || next != Next::Nothing;
@@ -469,11 +485,11 @@ impl Connection {
             return;
         }
         // A window that leaves no room for a whole segment is not the application's doing.
-        if self.source.is_paced() && self.source.unsent(self.board.next()) >= self.window.mss {
+        if self.source.runs_dry() && self.source.unsent(self.board.next()) >= self.window.mss {
             return;
         }
         let pipe = self.board.pipe();
-        let idles = matches!(next, Next::At(_)) || next == Next::Nothing && self.source.is_paced();
+        let idles = matches!(next, Next::At(_)) || next == Next::Nothing && self.source.runs_dry();
         if idles && pipe < self.window.cwnd && !self.board.has_lost() {
             rates.limited_by_application(pipe);
         }

@@ -55,7 +55,7 @@ impl Connection {
             self.law.on_ack(&acked, &mut self.window);
         }
         self.hand_down(now, config);
-        if self.board.acknowledged() == self.source.size() {
+        if self.board.acknowledged() == self.source.size() && self.messages.is_none() {
             self.phase = Phase::Done;
         }
     }

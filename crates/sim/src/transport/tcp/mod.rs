@@ -1,6 +1,6 @@
 //! TCP: a byte stream over a network that may lose packets.
 //!
-//! A flow is a connection of its own: SYN, SYN-ACK, then data while the congestion window and the receiver's allow it. The
+//! A flow is a connection of its own, or one of those that follow each other over a [connection that stays open](persistent): SYN, SYN-ACK, then data while the congestion window and the receiver's allow it. The
 //! NIC pulls segments, in turn among its connections, and acknowledgements go before data. The receiver acknowledges every
 //! second segment in order and says at once what is missing; the sender works out what is lost, sends it again, and lets a
 //! [window controller](crate::congestion::window) steer the window. A flow is done when its last byte is acknowledged.
@@ -20,6 +20,7 @@ pub mod outgoing;
 pub mod packets;
 mod parameters;
 mod persist;
+mod persistent;
 mod prr;
 mod rack;
 pub(super) mod rate_sample;
@@ -48,6 +49,7 @@ use connection::{Connection, Phase};
 use incoming::Incoming;
 use outgoing::Outgoing;
 use packets::{code, segment, send_answer, signal, turned};
+use persistent::record_unfinished;
 use reading::whole_window;
 use receiver::{Answer, Reply};
 use rustc_hash::FxHashMap;
@@ -59,6 +61,8 @@ const DELAYED: u32 = 1;
 /// The TCP stack of one host.
 pub struct Tcp {
     outgoing: Outgoing,
+    /// Places of the connections that stay open, by the flows that opened them.
+    kept: FxHashMap<FlowId, u32>,
     incoming: Incoming,
     /// Length of the flows received in full, of which packets may still come.
     received: FxHashMap<FlowId, u64>,
@@ -68,6 +72,7 @@ impl Tcp {
     pub fn new(nics: usize) -> Tcp {
         Tcp {
             outgoing: Outgoing::new(nics, TOKENS),
+            kept: FxHashMap::default(),
             incoming: Incoming::new(TOKENS, DELAYED),
             received: FxHashMap::default(),
         }
@@ -130,7 +135,7 @@ impl Tcp {
         }
         let taken = self.incoming.take(slot, &segment, config, cx);
         if taken.moved > 0 {
-            cx.net.recorder.deliver(packet.flow, packet.group, taken.moved);
+            cx.net.deliver(packet.flow, packet.group, taken.moved);
         }
         if taken.reply == Reply::Later {
             cx.net.discard(id);
@@ -156,6 +161,9 @@ impl Tcp {
 
     /// Every byte of a flow has come.
     fn complete(&mut self, slot: u32, flow: FlowId, length: u64, cx: &mut HostContext) {
+        if self.arrives(slot, flow, cx) {
+            return;
+        }
         self.incoming.close(slot);
         if cx.settings.duplicates {
             self.received.insert(flow, length);
@@ -174,8 +182,11 @@ impl Tcp {
             return None;
         }
         self.outgoing.acknowledge(slot, id, config, cx);
-        if self.outgoing[slot].phase == Phase::Done {
+        let connection = &self.outgoing[slot];
+        if connection.phase == Phase::Done {
             self.end(slot, cx);
+        } else if connection.messages.is_some() {
+            self.end_messages(slot, cx);
         }
         Some(self.outgoing.port(slot, cx))
     }
@@ -220,9 +231,24 @@ impl Tcp {
 
     /// A connection has died: its flow is recorded as unfinished.
     fn bury(&mut self, slot: u32, cx: &mut HostContext) {
-        let record = self.outgoing[slot].record(cx.host, None);
-        cx.record(record);
+        let connection = &self.outgoing[slot];
+        record_unfinished(connection, cx);
+        if connection.messages.is_some() {
+            self.kept.remove(&connection.flow);
+        }
         self.outgoing.close(slot);
+    }
+
+    /// The connection of a flow, not yet opened.
+    fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &HostContext) -> Connection {
+        let settings = cx.settings.tcp(spec.transport);
+        let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
+        let mut connection = Connection::new(flow, spec, &settings.config, random.next_u64(), cx.now());
+        connection.hash = flow_hash(spec.src, spec.dst, flow);
+        // Without a route the first SYN is lost, and the timeout tries again.
+        let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);
+        connection.nic = (port - cx.first_port) as u16;
+        connection
     }
 
     /// A delayed acknowledgement may be due, or the answer to a SYN once more.
@@ -251,14 +277,12 @@ fn config_of(settings: &Settings, index: impl Into<usize>) -> &TcpConfig {
 
 impl Transport for Tcp {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        if let Some(connection) = spec.connection {
+            return self.start_message(connection, flow, spec, cx);
+        }
         let settings = cx.settings.tcp(spec.transport);
-        let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
-        let mut connection = Connection::new(flow, spec, &settings.config, random.next_u64(), cx.now());
-        connection.hash = flow_hash(spec.src, spec.dst, flow);
+        let mut connection = self.connect(flow, spec, cx);
         connection.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
-        // Without a route the first SYN is lost, and the timeout tries again.
-        let port = cx.port_to(spec.dst, connection.hash).unwrap_or(cx.first_port);
-        connection.nic = (port - cx.first_port) as u16;
         let slot = self.outgoing.open(connection, settings.config.class);
         self.outgoing.send_syn(slot, &settings.config, cx)
     }
@@ -318,12 +342,12 @@ impl Transport for Tcp {
 
     fn finish(&mut self, cx: &mut HostContext) {
         for connection in self.outgoing.alive() {
-            cx.net.recorder.flow(connection.record(cx.host, None));
+            record_unfinished(connection, cx);
         }
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {
-        let connection = self.outgoing.alive().find(|connection| connection.flow == flow)?;
+        let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
         let window = &connection.window;
         let threshold = if window.ssthresh == NO_THRESHOLD { f64::INFINITY } else { window.ssthresh as f64 };
         let mut internals = vec![

@@ -3,7 +3,7 @@
 //! It knows nothing of flows. A transport that owns one says what a connection carries and what becomes of one that is over:
 //! TCP has a connection for a flow, multipath TCP several. Which settings a connection runs under comes with each call.
 
-use super::connection::{Connection, Phase};
+use super::connection::{Connection, Phase, RESTING};
 use super::packets::{acknowledgement, code, signal, syn_timeout};
 use crate::config::{Compat, TcpConfig};
 use crate::net::PortId;
@@ -77,6 +77,28 @@ impl Outgoing {
     /// Those that are not over.
     pub fn alive(&self) -> impl Iterator<Item = &Connection> {
         self.connections.iter().filter(|connection| !connection.is_over())
+    }
+
+    /// A connection that stays open may have nothing to do: then its NIC need not look at it until it is [roused](Outgoing::rouse).
+    pub fn rest(&mut self, slot: u32) {
+        let connections = &mut self.connections;
+        let connection = &mut connections[slot as usize];
+        let unsent = connection.source.unsent(connection.board.next());
+        let sends = connection.board.outstanding() + unsent > 0 || !connection.outbox.is_empty();
+        if sends || connection.phase != Phase::Established || connection.gate == RESTING {
+            return;
+        }
+        let gate = std::mem::replace(&mut connection.gate, RESTING);
+        let nic = usize::from(connection.nic);
+        self.nics[nic].take_out(gate, |slot, gate| connections[slot as usize].gate = gate);
+    }
+
+    /// A connection has something to do again.
+    pub fn rouse(&mut self, slot: u32, config: &TcpConfig) {
+        let connection = &mut self.connections[slot as usize];
+        if connection.gate == RESTING {
+            connection.gate = self.nics[usize::from(connection.nic)].add(slot, Time::ZERO, config.class);
+        }
     }
 
     /// The port that a connection leaves by.

@@ -53,7 +53,8 @@ impl Connection {
     #[inline]
     pub fn packet(&self, slot: u32, sending: &Sending, config: &TcpConfig, cx: &HostContext) -> Packet {
         let left = self.source.size() - self.board.acknowledged();
-        let last = sending.first + u64::from(sending.payload) == self.source.size();
+        let end = sending.first + u64::from(sending.payload);
+        let last = end == self.source.size() || self.messages.as_ref().is_some_and(|m| m.end_at(end));
         let mut flags = if last { flag::LAST } else { 0 };
         flags |= if config.ecn == EcnEcho::Off { flag::NOT_CAPABLE } else { 0 };
         flags |= if sending.reduced { code::REDUCED << flag::CODE_SHIFT } else { 0 };

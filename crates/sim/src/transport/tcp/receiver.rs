@@ -70,7 +70,9 @@ pub struct Receiver {
     /// With a limited memory: the blocks that acknowledgements tell of, the newest first.
     told: Vec<Block>,
     limited: bool,
+    /// Where the first flow ends that has not arrived, as far as is known, and those behind it on a connection that stays open.
     end: Option<u64>,
+    ends: Vec<u64>,
     /// Segments since the last acknowledgement.
     unanswered: u32,
     /// What has come twice since the last acknowledgement.
@@ -94,6 +96,7 @@ impl Receiver {
             told: Vec::new(),
             limited: false,
             end: None,
+            ends: Vec::new(),
             unanswered: 0,
             duplicate: (0, 0),
             echo: Time::ZERO,
@@ -109,7 +112,30 @@ impl Receiver {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.end == Some(self.expected)
+        self.end.is_some_and(|end| end <= self.expected)
+    }
+
+    /// Whether a flow has arrived since this was asked last: the connection goes on to the next one.
+    pub fn take_end(&mut self) -> bool {
+        let arrived = self.is_complete();
+        if arrived {
+            self.end = (!self.ends.is_empty()).then(|| self.ends.remove(0));
+        }
+        arrived
+    }
+
+    /// The last byte of a flow has come, maybe not for the first time.
+    fn note_end(&mut self, end: u64) {
+        match self.end {
+            _ if end <= self.expected => {}
+            None => self.end = Some(end),
+            Some(first) if end == first || self.ends.contains(&end) => {}
+            Some(first) => {
+                self.ends.push(first.max(end));
+                self.ends.sort_unstable();
+                self.end = Some(first.min(end));
+            }
+        }
     }
 
     /// Something waits to be acknowledged.
@@ -132,7 +158,7 @@ impl Receiver {
         }
         let end = segment.end();
         if segment.last {
-            self.end = Some(end);
+            self.note_end(end);
         }
         let stale = config.stamp_clock > Time::ZERO && segment.sent.0 / config.stamp_clock.0 < self.newest;
         // What lies behind the stream altogether is answered without a look at its time.

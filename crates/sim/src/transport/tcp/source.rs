@@ -4,6 +4,8 @@
 //! left out, as by an application that does not wait (spec of the Cebinae runs: a writer at a constant bit rate). It is
 //! computed when it is asked for: no event per message.
 //!
+//! A connection that stays open has messages [appended](Source::append), each of which the application writes all at once.
+//!
 //! A transport that hands its data to one of several connections writes them itself: such a source has what it was
 //! [given](Source::write), and ends when it is [closed](Source::close).
 
@@ -22,7 +24,7 @@ pub struct Source {
     /// When the next comes.
     next_tick: Time,
     written: u64,
-    /// By hand, in pieces: where each write ends that has not been sent whole.
+    /// In pieces: where each write ends that has not been sent whole.
     ends: Option<VecDeque<u64>>,
 }
 
@@ -51,6 +53,20 @@ impl Source {
     /// The same, each write of which is a piece: no segment goes beyond its end, and none waits for what comes after.
     pub fn in_pieces() -> Source {
         Source { ends: Some(VecDeque::new()), ..Source::by_hand() }
+    }
+
+    /// A source of messages that are appended, none yet; each is a piece.
+    pub fn of_messages(buffer: u64) -> Source {
+        Source { size: 0, buffer, pace: None, ends: Some(VecDeque::new()), ..Source::by_hand() }
+    }
+
+    /// Appends a message.
+    pub fn append(&mut self, bytes: u64) {
+        debug_assert!(self.pace.is_none());
+        self.size += bytes;
+        if let Some(ends) = &mut self.ends {
+            ends.push_back(self.size);
+        }
     }
 
     /// Writes bytes by hand; the first of them has the number that is returned.
@@ -110,12 +126,13 @@ impl Source {
 
     /// Bytes written from `next` on.
     pub fn unsent(&self, next: u64) -> u64 {
-        self.written.saturating_sub(next)
+        let written = if self.pace.is_some() { self.written } else { self.size };
+        written.saturating_sub(next)
     }
 
-    /// The application writes at a rate and has less than its buffer full.
-    pub fn is_paced(&self) -> bool {
-        self.pace.is_some()
+    /// It may have nothing to send before its end: the application writes at a rate, or messages now and then.
+    pub fn runs_dry(&self) -> bool {
+        self.pace.is_some() || self.ends.is_some()
     }
     /// Bytes that it writes at once, at a rate.
     pub fn message(&self) -> Option<u64> {
@@ -157,6 +174,20 @@ mod tests {
         assert_eq!((source.write(3_000), source.write(500)), (0, 3_000));
         assert_eq!([0, 2_999, 3_000].map(|next| source.left(next)), [3_000, 1, 500]);
         assert_eq!(source.left(3_500), u64::MAX);
+    }
+
+    #[test]
+    fn appended_messages_are_pieces_and_wait_for_room_in_the_buffer() {
+        let mut source = Source::of_messages(2_000);
+        assert_eq!((source.written(0, Time::ZERO), source.left(0)), (0, u64::MAX));
+        source.append(1_500);
+        source.append(3_000);
+        assert_eq!((source.written(0, Time::ZERO), source.left(0), source.size()), (2_000, 1_500, 4_500));
+        assert_eq!(
+            (source.left(1_500), source.written(3_000, Time::ZERO), source.unsent(4_000)),
+            (3_000, 4_500, 500)
+        );
+        assert_eq!((source.left(4_500), source.when_more_than(4_500, 4_500)), (u64::MAX, None));
     }
 
     #[test]

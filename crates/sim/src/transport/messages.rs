@@ -1,0 +1,136 @@
+//! Flows that a connection carries one after the other, as its sender keeps them: each is a message, whose last byte ends a segment.
+//!
+//! A connection that carries one flow has none of this. Packets are counted to the flow whose bytes they have.
+
+use crate::measure::FlowRecord;
+use crate::units::Time;
+use crate::workload::{FlowId, FlowSpec};
+use std::collections::VecDeque;
+
+/// A flow on a connection that stays open.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub flow: FlowId,
+    pub spec: FlowSpec,
+    /// When it was given to the connection.
+    pub start: Time,
+    pub ideal: Time,
+    /// Behind its last byte in the stream.
+    pub end: u64,
+    packets_sent: u64,
+    packets_retransmitted: u64,
+}
+
+impl Message {
+    pub fn new(flow: FlowId, spec: &FlowSpec, start: Time, ideal: Time) -> Message {
+        Message { flow, spec: *spec, start, ideal, end: 0, packets_sent: 0, packets_retransmitted: 0 }
+    }
+
+    pub fn packets_retransmitted(&self) -> u64 {
+        self.packets_retransmitted
+    }
+
+    pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
+        FlowRecord {
+            flow: self.flow,
+            src,
+            dst: self.spec.dst,
+            size: self.spec.size,
+            start: self.start,
+            finish,
+            ideal: self.ideal,
+            packets_sent: self.packets_sent,
+            packets_retransmitted: self.packets_retransmitted,
+            group: self.spec.group,
+            transport: self.spec.transport,
+            deadline: self.spec.deadline,
+        }
+    }
+}
+
+/// The messages of a stream that are not acknowledged to their ends.
+#[derive(Debug, Default)]
+pub struct Messages {
+    waiting: VecDeque<Message>,
+    /// Bytes of all messages so far.
+    length: u64,
+}
+
+impl Messages {
+    /// Appends a message to the stream.
+    pub fn push(&mut self, message: Message) {
+        debug_assert!(self.waiting.back().is_none_or(|last| last.flow < message.flow));
+        self.length += message.spec.size;
+        self.waiting.push_back(Message { end: self.length, ..message });
+    }
+
+    /// Bytes of all messages so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub fn carries(&self, flow: FlowId) -> bool {
+        self.waiting.iter().any(|message| message.flow == flow)
+    }
+
+    /// A message ends before this byte.
+    pub fn end_at(&self, byte: u64) -> bool {
+        self.waiting.iter().any(|message| message.end == byte)
+    }
+
+    /// A packet leaves that begins with this byte. One of what is acknowledged counts for the message that is first in line.
+    pub fn count(&mut self, first: u64, again: bool) {
+        if let Some(message) = self.waiting.iter_mut().find(|message| first < message.end) {
+            message.packets_sent += 1;
+            message.packets_retransmitted += u64::from(again);
+        }
+    }
+
+    /// The next message of which everything is acknowledged; it is no longer kept.
+    pub fn take(&mut self, acknowledged: u64) -> Option<Message> {
+        self.waiting.front().filter(|message| message.end <= acknowledged)?;
+        self.waiting.pop_front()
+    }
+
+    /// Those that are not acknowledged to their ends.
+    pub fn iter(&self) -> impl Iterator<Item = &Message> {
+        self.waiting.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_count_for_the_message_whose_bytes_they_have() {
+        let message = |flow, size| {
+            Message::new(
+                flow,
+                &FlowSpec { size, ..FlowSpec::default() },
+                Time::from_us(u64::from(flow)),
+                Time(9),
+            )
+        };
+        let mut messages = Messages::default();
+        messages.push(message(1, 2_500));
+        messages.push(message(4, 300));
+        assert_eq!([2_500, 2_800, 300].map(|byte| messages.end_at(byte)), [true, true, false]);
+        for (first, again) in [(0, false), (1_000, false), (2_000, false), (2_500, false), (1_000, true)] {
+            messages.count(first, again);
+        }
+        assert!(messages.take(2_499).is_none() && messages.carries(4));
+        let first = messages.take(2_800).map(|message| message.record(0, None));
+        assert_eq!(
+            first.map(|r| (r.flow, r.size, r.packets_sent, r.packets_retransmitted)),
+            Some((1, 2_500, 4, 1))
+        );
+        let second = messages.take(2_800).map(|message| message.record(0, Some(Time(5))));
+        assert_eq!(second.map(|r| (r.flow, r.start, r.packets_sent)), Some((4, Time::from_us(4), 1)));
+        assert!(messages.is_empty() && messages.take(2_800).is_none());
+    }
+}
