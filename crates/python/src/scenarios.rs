@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
@@ -48,6 +49,7 @@ pub fn seed(value: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
 
 /// Everything that follows from a scenario, as JSON.
 #[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
 pub fn check(
     py: Python<'_>,
     text: String,
@@ -55,10 +57,12 @@ pub fn check(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
     py.detach(|| {
-        source.load(Vec::new(), |scenario| {
+        source.load(external, |scenario| {
             let execution = Execution { threads: scenario.threads, ..Execution::default() };
             let plan = Plan::of(&scenario.config().map_err(input)?, execution);
             let mut facts = scenario.check_on(plan.threads);
@@ -80,7 +84,7 @@ pub fn resolve(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
-    controllers: Option<Bound<'_, pyo3::types::PyDict>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     let (external, _) = crate::controllers::external(controllers)?;
@@ -90,6 +94,7 @@ pub fn resolve(
 /// The network of a scenario as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the
 /// places of its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
 #[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
 pub fn network(
     py: Python<'_>,
     text: String,
@@ -97,10 +102,12 @@ pub fn network(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
     py.detach(|| {
-        source.load(Vec::new(), |scenario| {
+        source.load(external, |scenario| {
             Ok(network_of(&scenario.config().map_err(input)?.topology).to_string())
         })
     })

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import threading
@@ -22,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import _native, quantities, runs
+from weftline import quantities, runs
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps.store import Point, Store, state_of
 from weftline.terminal import share_done
@@ -62,11 +61,7 @@ def cores() -> int:
 
 def cost_of(point: Point) -> Cost:
     """Return what a point is expected to need."""
-    found = json.loads(
-        _native.check(
-            point.source.text, point.source.file, point.source.base_dir, list(point.settings), point.seed
-        )
-    )["estimate"]
+    found = runs.check(point.source, list(point.settings), seed=point.seed)["estimate"]
     memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
     return Cost(seconds=float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
 
