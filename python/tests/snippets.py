@@ -1,9 +1,9 @@
 """The blocks of the documentation's pages, and what each page takes as there already.
 
 Blocks of a page work in order in one folder. A block of TOML or Python that names its file (a first line
-``# mine.toml``, or ``save this as `mine.toml` `` before it) is written. Commands of console blocks are given, Python is run in
-one namespace, SQL is asked of the sweep before it. Pages are shortened by small scenarios, not by leaving
-things out; what is left out stands in `NOT_RUN`, with the reason.
+``# mine.toml``, or ``save this as `mine.toml` `` before it) is written. Commands of console blocks are given,
+Python is run in one namespace, SQL is asked of the sweep before it. Pages are shortened by small scenarios,
+not by leaving things out; what is left out stands in `NOT_RUN`, with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NOT_RUN = {
     r"^bench(?! mine\.toml)": "minutes; test_bench.py has the options",
     r"^view": "stays until it is stopped; test_view.py asks it",
     r"--on ray": "starts a cluster; test_ray.py does",
-    r"kind=aimd|explain aimd|out/aimd|drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
+    r"kind=aimd|explain aimd|out/aimd": "there once the page's own changes are built: test_walks.py",
+    r"drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
     r"--help": "ends the process",
 }
 """Weftline's commands that are parsed only, by what they look like, and why."""
