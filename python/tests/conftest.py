@@ -190,6 +190,9 @@ class Engine:
             }
         )
 
+    def look(self, text, file, base_dir, sets, seed, most_flows, controllers=None) -> str:
+        return json.dumps(json.loads(self.check(text, file, base_dir, sets, seed))["estimate"])
+
     def network(self, text, file, base_dir, sets, seed, controllers=None) -> str:
         nodes = [{"name": f"host{i}", "kind": "host", "tier": 0} for i in range(3)]
         nodes.append({"name": "s0", "kind": "switch", "tier": 1})

@@ -139,6 +139,15 @@ def check(
     seed: int | None,
     controllers: Mapping[str, type] | None = None,
 ) -> Json: ...
+def look(
+    text: str,
+    file: str,
+    base_dir: Path,
+    sets: Sets,
+    seed: int | None,
+    most_flows: int,
+    controllers: Mapping[str, type] | None = None,
+) -> Json: ...
 def network(
     text: str,
     file: str,

@@ -74,6 +74,24 @@ pub fn check(
     })
 }
 
+/// What a run is expected to cost, by its first `most_flows` flows: the `estimate` of [`check`], sooner.
+#[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, most_flows, controllers=None))]
+pub fn look(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<Bound<'_, PyAny>>,
+    most_flows: u64,
+    controllers: Option<Bound<'_, PyDict>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
+    py.detach(|| source.load(external, move |scenario| Ok(scenario.look(most_flows).to_string())))
+}
+
 /// The scenario with every value in force, as TOML.
 #[pyfunction]
 #[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]

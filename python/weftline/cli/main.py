@@ -517,9 +517,20 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from weftline.errors import InputError
     from weftline.report import of_runs
 
-    print(of_runs.of_folders(options.folders, options.out, title=options.title, question=options.question))
+    try:
+        page = of_runs.of_folders(
+            options.folders, options.out, title=options.title, question=options.question
+        )
+    except InputError as error:
+        if not any(os.path.join(folder, "points", "") in str(error) for folder in options.folders):
+            raise
+        raise InputError(
+            f"{error}; `weftline sweep` moves damaged results aside and runs them again"
+        ) from None
+    print(page)
     return DONE
 
 

@@ -183,12 +183,12 @@ def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
 
 def parse_seeds(value: object, what: str) -> list[int]:
     """Return the seeds of a number of runs, a list, or text such as ``"1-5,9"``."""
-    expected = 'expected a number of runs from 1, a list of seeds, or text such as "1-5"'
+    expected = f'expected a number of runs from 1 to {MOST_SEEDS}, a list of seeds, or text such as "1-5"'
     if isinstance(value, bool):
         raise InputError(f"{what}: {expected}, found {value!r}")
     if isinstance(value, int):
         if not 1 <= value <= MOST_SEEDS:
-            raise InputError(f"{what}: {expected} to {MOST_SEEDS}, found {value}")
+            raise InputError(f"{what}: {expected}, found {value}")
         return list(range(1, value + 1))
     if isinstance(value, list | tuple | range):
         if not value or not all(

@@ -243,6 +243,21 @@ fn an_estimate_grows_with_the_network_the_load_and_the_length() {
 }
 
 #[test]
+fn the_first_flows_tell_about_what_a_run_costs() {
+    let loaded =
+        |change: &[(&str, &str)]| load_with(EXAMPLE, change).unwrap_or_else(|error| panic!("{error}"));
+    for change in [("workload.0.duration", "20ms"), ("workload.0.load", "0.8"), ("run.until", "8ms")] {
+        let scenario = loaded(&[("workload.0.duration", "16ms"), change]);
+        let (all, some) = (scenario.estimate(), scenario.estimate_from(1000));
+        assert!(all.replay.flows > 1500, "{}", all.replay.flows);
+        let off = some.seconds / all.seconds - 1.0;
+        assert!(off.abs() < 0.15, "{change:?}: {some:?}, {all:?}");
+    }
+    let whole = loaded(&[]);
+    assert_eq!(whole.estimate_from(1_000_000), whole.estimate());
+}
+
+#[test]
 fn a_run_that_will_not_fit_its_limit_is_told_before_it_starts() {
     let said = |limit: &str| {
         let sets = [("run.memory".to_string(), limit.to_string())];
