@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python loom check instructions bench guided fuzz tables docs validate clean
+.PHONY: help demo wheel test test-rust test-python loom check instructions bench guided fuzz tables docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -68,8 +68,12 @@ validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
 		together-audit together-failure together-clos together-cost together-shared; do \
 		$(BIN)/weftline reproduce $$experiment || exit 1; done
 
+wheel: $(VENV)/.base ## one wheel in dist/ for Python 3.11 or later on any Linux since 2014 (zig links it)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.16,<2'
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --zig --compatibility manylinux2014 --out dist
+
 clean: ## remove everything that was built
-	rm -rf target $(VENV) site out
+	rm -rf target $(VENV) site out dist
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "weftline needs Python 3.11 or newer"'

@@ -163,7 +163,7 @@ class Engine:
     def table(self, directory, name):
         return f"{name} of {directory}"
 
-    def check(self, text, file, base_dir, sets, seed) -> str:
+    def check(self, text, file, base_dir, sets, seed, controllers=None) -> str:
         self.resolve(text, file, base_dir, sets, seed)
         return json.dumps(
             {
@@ -190,7 +190,10 @@ class Engine:
             }
         )
 
-    def network(self, text, file, base_dir, sets, seed) -> str:
+    def look(self, text, file, base_dir, sets, seed, most_flows, controllers=None) -> str:
+        return json.dumps(json.loads(self.check(text, file, base_dir, sets, seed))["estimate"])
+
+    def network(self, text, file, base_dir, sets, seed, controllers=None) -> str:
         nodes = [{"name": f"host{i}", "kind": "host", "tier": 0} for i in range(3)]
         nodes.append({"name": "s0", "kind": "switch", "tier": 1})
         rate = {"rate_bps": 10**11, "delay_ns": 1000.0}

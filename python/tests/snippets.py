@@ -1,9 +1,9 @@
 """The blocks of the documentation's pages, and what each page takes as there already.
 
-Blocks of a page work in order in one folder. A TOML block that names its file (a first line ``# mine.toml``,
-or ``save this as `mine.toml` `` before it) is written. Commands of console blocks are given, Python is run in
-one namespace, SQL is asked of the sweep before it. Pages are shortened by small scenarios, not by leaving
-things out; what is left out stands in `NOT_RUN`, with the reason.
+Blocks of a page work in order in one folder. A block of TOML or Python that names its file (a first line
+``# mine.toml``, or ``save this as `mine.toml` `` before it) is written. Commands of console blocks are given,
+Python is run in one namespace, SQL is asked of the sweep before it. Pages are shortened by small scenarios,
+not by leaving things out; what is left out stands in `NOT_RUN`, with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ NOT_RUN = {
     r"^bench(?! mine\.toml)": "minutes; test_bench.py has the options",
     r"^view": "stays until it is stopped; test_view.py asks it",
     r"--on ray": "starts a cluster; test_ray.py does",
-    r"aimd|drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
+    r"kind=aimd|explain aimd|out/aimd": "there once the page's own changes are built: test_walks.py",
+    r"drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
     r"--help": "ends the process",
 }
 """Weftline's commands that are parsed only, by what they look like, and why."""
@@ -40,6 +41,7 @@ OTHERS = {
     "cargo": "the tests and examples that it names are looked for",
     "git": "needs a network",
     "pip": "needs a network",
+    "python3": "makes an environment to install into",
     "sbatch": "needs Slurm",
     "tshark": "not everywhere; test_packets.py has it read captures",
     "valgrind": "minutes, and not everywhere",
@@ -59,11 +61,12 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The file that a TOML block is to be saved as, if it says so."""
-        said = re.match(r"# (\S+\.toml)\n", self.text) or re.search(
-            r"(?:as|[Ww]rite) `(\S+\.toml)`", self.before
+        """The file that a block of TOML or Python is to be saved as, if it says so."""
+        ending = {"toml": "toml", "python": "py"}.get(self.language, "-")
+        said = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
+            rf"(?:as|[Ww]rite) `(\S+\.{ending})`", self.before
         )
-        return said[1] if said and self.language == "toml" else None
+        return said[1] if said else None
 
     @property
     def kind(self) -> str:
@@ -184,6 +187,9 @@ def prepare(name: str) -> None:
         scenario = start.template("leaf-spine").files["leaf-spine.toml"].replace('"2ms"', '"100us"')
         Path("mine.toml").write_text(scenario)
         assert main(["run", "mine.toml", "--out", "out/mine", "--quiet"]) == 0
+    if name == "docs/sweeps.md":
+        page = blocks(ROOT / "docs" / "adding-a-controller.md")
+        Path("aimd.py").write_text(next(block.text for block in page if block.file == "aimd.py"))
     if name == "docs/threads.md":
         Path("benches").mkdir()
         large = (ROOT / "benches" / "fat320-hpcc.toml").read_text("utf-8")

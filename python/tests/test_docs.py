@@ -192,6 +192,8 @@ def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
         if block.language == "toml":
             _try_toml(block, capsys)
         elif block.language == "python":
+            if block.file:
+                Path(block.file).write_text(block.text)
             exec(compile("\n" * block.line + block.text, name_of(page), "exec"), names)
         elif block.language == "sql":
             _give(["query", "out/sweeps/which", block.text], capsys)

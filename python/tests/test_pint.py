@@ -249,7 +249,12 @@ def test_accuracy_is_tried_on_the_paths_of_a_topology(here, capsys):
 
 def test_a_layout_says_how_many_stages_are_needed(here, capsys):
     assert "8 of 12 stages" in told(capsys, "pint", "layout", "queries.toml").out
-    layout = json.loads(told(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json").out)
+    assert (
+        "load does not fit" in told(capsys, "pint", "layout", "queries.toml", "--stages", "4", status=1).out
+    )
+    layout = json.loads(
+        told(capsys, "pint", "layout", "queries.toml", "--stages", "4", "--json", status=1).out
+    )
     assert layout["needed"] == 8 and layout["misfits"] == ["load"]
 
 

@@ -195,7 +195,8 @@ def test_a_file_counts_by_what_is_in_it(engine, tmp_path):
         (tmp_path / folder).mkdir(exist_ok=True)
         trace = tmp_path / folder / "flows.csv"
         trace.write_text(text)
-        return store.content_key(f'[[workload]]\nkind = "trace"\nfile = "{trace}"\n', ".")
+        resolved = f'[[workload]]\nkind = "trace"\nfile = "{trace}"\n'
+        return store.content_key(resolved, scenarios.Scenario(text=resolved, file="s.toml", base_dir="."))
 
     assert key("a", "one") == key("b", "one") != key("a", "two")
 

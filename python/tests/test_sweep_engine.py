@@ -232,7 +232,8 @@ def wanted_time(seen, done):
                     seen[thread.native_id] = int(ran) + int(waited)
 
 
-def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, capsys):
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, capsys, quiet):
     (tmp_path / "fabric.toml").write_text(FABRIC)
     (tmp_path / "sweep.toml").write_text('scenario = "fabric.toml"\nseeds = 3\n')
     command = ["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "s")]
@@ -243,9 +244,11 @@ def test_a_table_that_is_damaged_inside_is_put_aside_and_run_again(tmp_path, cap
     data[100:-8] = bytes(byte ^ 0x5A for byte in data[100:-8])
     harmed.write_bytes(data)
     capsys.readouterr()
-    assert main(command) == 1
+    assert main(["report", str(tmp_path / "s"), "--out", str(tmp_path / "page.html")]) == 2
+    assert "`weftline sweep` moves damaged results aside" in capsys.readouterr().err
+    assert main(command + quiet) == 1
     said = capsys.readouterr()
-    assert "slowdown, p99" in said.out and "damaged results are now in" in said.err
+    assert ("slowdown, p99" in said.out) != bool(quiet) and "damaged results are now in" in said.err
     assert main(command) == 0
     assert (tmp_path / "s/points.csv").read_bytes() == before
 

@@ -131,8 +131,31 @@ def names() -> Json: ...
 def schema() -> Json: ...
 def explain(name: str) -> Json: ...
 def workloads() -> Json: ...
-def check(text: str, file: str, base_dir: Path, sets: Sets, seed: int | None) -> Json: ...
-def network(text: str, file: str, base_dir: Path, sets: Sets, seed: int | None) -> Json: ...
+def check(
+    text: str,
+    file: str,
+    base_dir: Path,
+    sets: Sets,
+    seed: int | None,
+    controllers: Mapping[str, type] | None = None,
+) -> Json: ...
+def look(
+    text: str,
+    file: str,
+    base_dir: Path,
+    sets: Sets,
+    seed: int | None,
+    most_flows: int,
+    controllers: Mapping[str, type] | None = None,
+) -> Json: ...
+def network(
+    text: str,
+    file: str,
+    base_dir: Path,
+    sets: Sets,
+    seed: int | None,
+    controllers: Mapping[str, type] | None = None,
+) -> Json: ...
 def resolve(
     text: str,
     file: str,

@@ -13,6 +13,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ def run(
     memory: str | None = None,
     out: str | os.PathLike | None = None,
     force: bool = False,
-    controllers: Mapping[str, type] | None = None,
+    controllers: Mapping[str, type | str] | None = None,
     progress: Callable[[dict], None] | None = None,
 ) -> Run:
     """Run a scenario and return its results.
@@ -60,8 +61,8 @@ def run(
     force : bool
         Replace the results that `out` already holds.
     controllers : dict of name to class, optional
-        Congestion controllers in Python, which the scenario names as ``python:NAME``; see
-        `weftline.Controller`.
+        Congestion controllers in Python, which the scenario names as ``python:NAME``: classes (see
+        `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``.
     progress : callable, optional
         Called about ten times a second with a dict: ``now_ns``, ``until_ns`` (or None), ``flows_done``,
         ``flows``, ``packet_hops``, ``hops_per_second``, ``seconds``. Without it, a notebook shows a line
@@ -75,11 +76,14 @@ def run(
         If the run could not be completed; what was computed stays in the folder.
     """
     source = scenarios.load(scenario)
+    if controllers:
+        from weftline.controllers import of
+
+        source = replace(source, controllers=of(controllers))
     changes = scenarios.settings(set)
     if out is None:
-        # Results do not tell which Python code a controller had, so those of an earlier one are replaced.
-        force = force or bool(controllers)
-        out, force = default_folder(source, changes, seed=seed, force=force, controllers=controllers)
+        # The folder's name does not tell which Python code a controller had: an earlier one's is replaced.
+        out, force = default_folder(source, changes, seed=seed, force=force or bool(controllers))
     from weftline.figures import notebook
 
     with notebook.progress(Path(out).name, progress) as show:
@@ -92,7 +96,6 @@ def run(
             out=out,
             force=force,
             progress=show,
-            controllers=controllers,
         )
 
 
@@ -106,7 +109,6 @@ def start(
     force: bool,
     memory: str | None = None,
     progress: Callable[[dict], None] | None = None,
-    controllers: Mapping[str, type] | None = None,
 ) -> Run:
     """Run a loaded scenario into a given folder."""
     _native.run(
@@ -119,22 +121,36 @@ def start(
         force,
         threads,
         progress,
-        dict(controllers) if controllers else None,
+        classes(source),
         memory,
     )
     return Run.open(out)
 
 
-def resolve(
-    source: scenarios.Scenario,
-    changes: list[tuple[str, str]],
-    *,
-    seed: int | None,
-    controllers: Mapping[str, type] | None = None,
-) -> str:
+def classes(source: scenarios.Scenario) -> dict[str, Callable] | None:
+    """Return the controllers in Python of a scenario as the engine takes them, None for none."""
+    return {name: law.make for name, law in source.controllers.items()} or None
+
+
+def resolve(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None) -> str:
     """Return the scenario with every default written out, as TOML."""
-    known = dict(controllers) if controllers else None
-    return _native.resolve(source.text, source.file, source.base_dir, changes, seed, known)
+    return _native.resolve(source.text, source.file, source.base_dir, changes, seed, classes(source))
+
+
+def check(source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None) -> dict:
+    """Return everything that follows from a scenario."""
+    return json.loads(
+        _native.check(source.text, source.file, source.base_dir, changes, seed, classes(source))
+    )
+
+
+def look(
+    source: scenarios.Scenario, changes: list[tuple[str, str]], *, seed: int | None, most_flows: int
+) -> dict:
+    """Return the estimate of `check` by the first flows alone, which takes less time where there are many."""
+    return json.loads(
+        _native.look(source.text, source.file, source.base_dir, changes, seed, most_flows, classes(source))
+    )
 
 
 def content_hash(resolved: str) -> str:
@@ -148,10 +164,9 @@ def default_folder(
     *,
     seed: int | None,
     force: bool,
-    controllers: Mapping[str, type] | None = None,
 ) -> tuple[Path, bool]:
     """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may."""
-    resolved = resolve(source, changes, seed=seed, controllers=controllers)
+    resolved = resolve(source, changes, seed=seed)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
     folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
     return folder, force or (folder.exists() and status_of(folder) != "done")

@@ -10,10 +10,14 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weftline.errors import InputError
+
+if TYPE_CHECKING:
+    from weftline.controllers import Laws
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
@@ -27,6 +31,8 @@ class Scenario:
     """Name for error messages."""
     base_dir: str
     """Directory that relative file names in the scenario refer to."""
+    controllers: Laws = field(default_factory=dict, compare=False)
+    """Controllers in Python that it may name."""
 
 
 def load(scenario: str | os.PathLike | Mapping) -> Scenario:

@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use runs::run;
     #[pymodule_export]
-    use scenarios::{check, explain, names, network, resolve, schema};
+    use scenarios::{check, explain, look, names, network, resolve, schema};
     #[pymodule_export]
     use tables::{
         Table, backlog, completion, deadlines, distribution, queues, series, shares, slowdown, table,

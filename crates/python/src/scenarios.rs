@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
@@ -48,6 +49,7 @@ pub fn seed(value: Option<Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
 
 /// Everything that follows from a scenario, as JSON.
 #[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
 pub fn check(
     py: Python<'_>,
     text: String,
@@ -55,10 +57,12 @@ pub fn check(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
     py.detach(|| {
-        source.load(Vec::new(), |scenario| {
+        source.load(external, |scenario| {
             let execution = Execution { threads: scenario.threads, ..Execution::default() };
             let plan = Plan::of(&scenario.config().map_err(input)?, execution);
             let mut facts = scenario.check_on(plan.threads);
@@ -68,6 +72,24 @@ pub fn check(
             Ok(facts.to_string())
         })
     })
+}
+
+/// What a run is expected to cost, by its first `most_flows` flows: the `estimate` of [`check`], sooner.
+#[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, most_flows, controllers=None))]
+pub fn look(
+    py: Python<'_>,
+    text: String,
+    file: String,
+    base_dir: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<Bound<'_, PyAny>>,
+    most_flows: u64,
+    controllers: Option<Bound<'_, PyDict>>,
+) -> PyResult<String> {
+    let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
+    py.detach(|| source.load(external, move |scenario| Ok(scenario.look(most_flows).to_string())))
 }
 
 /// The scenario with every value in force, as TOML.
@@ -80,7 +102,7 @@ pub fn resolve(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
-    controllers: Option<Bound<'_, pyo3::types::PyDict>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
     let (external, _) = crate::controllers::external(controllers)?;
@@ -90,6 +112,7 @@ pub fn resolve(
 /// The network of a scenario as JSON: `nodes`, each with `name`, `kind` and `tier` (0 for hosts); `links`, each with the
 /// places of its ends in `nodes`, the names of their ports, `rate_bps` and `delay_ns`.
 #[pyfunction]
+#[pyo3(signature = (text, file, base_dir, sets, seed, controllers=None))]
 pub fn network(
     py: Python<'_>,
     text: String,
@@ -97,10 +120,12 @@ pub fn network(
     base_dir: PathBuf,
     sets: Vec<(String, String)>,
     seed: Option<Bound<'_, PyAny>>,
+    controllers: Option<Bound<'_, PyDict>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: self::seed(seed)? };
+    let (external, _) = crate::controllers::external(controllers)?;
     py.detach(|| {
-        source.load(Vec::new(), |scenario| {
+        source.load(external, |scenario| {
             Ok(network_of(&scenario.config().map_err(input)?.topology).to_string())
         })
     })

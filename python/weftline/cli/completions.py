@@ -165,7 +165,12 @@ _weftline() {{
 {cases}
   esac
 }}
-compdef _weftline weftline
+# From a folder of $fpath zsh runs this file at the first Tab, and that Tab wants an answer too.
+if [[ $funcstack[1] == _weftline ]]; then
+  _weftline "$@"
+else
+  compdef _weftline weftline
+fi
 """
 
 

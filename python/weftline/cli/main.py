@@ -235,6 +235,13 @@ def _scenario_options(command: argparse.ArgumentParser) -> None:
         help="replace a value, such as workload.0.load=0.7",
     )
     command.add_argument("--seed", type=_seed, metavar="N", help="seed of every random stream")
+    command.add_argument(
+        "--controller",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.py:CLASS",
+        help="a congestion controller in Python, which the scenario names as python:NAME",
+    )
 
 
 def _output_options(command: argparse.ArgumentParser) -> None:
@@ -328,13 +335,14 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from weftline import runs, scenarios, terminal
+    from weftline import runs, terminal
     from weftline.measures import comparison
 
-    source = scenarios.load(options.scenario)
-    changes = [scenarios.parse_set(argument) for argument in options.set]
+    source, changes = _source(options)
     out, force = options.out, options.force
     if out is None:
+        # The folder's name does not tell which Python code a controller had: an earlier one's is replaced.
+        force = force or bool(options.controller)
         out, force = runs.default_folder(source, changes, seed=options.seed, force=force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
@@ -397,17 +405,28 @@ def _memory_limit_text(run) -> str:
     )
 
 
-def _check(options: argparse.Namespace) -> int:
-    import json
-
-    from weftline import _native, runs, scenarios
+def _source(options: argparse.Namespace):
+    """Return the scenario that the command line names, with its controllers in Python, and the changes."""
+    from weftline import scenarios
 
     source = scenarios.load(options.scenario)
-    changes = [scenarios.parse_set(argument) for argument in options.set]
+    if options.controller:
+        from dataclasses import replace
+
+        from weftline import controllers
+
+        source = replace(source, controllers=controllers.parse(options.controller))
+    return source, [scenarios.parse_set(argument) for argument in options.set]
+
+
+def _check(options: argparse.Namespace) -> int:
+    from weftline import runs
+
+    source, changes = _source(options)
     if options.resolved:
         print(runs.resolve(source, changes, seed=options.seed), end="")
         return DONE
-    found = json.loads(_native.check(source.text, source.file, source.base_dir, changes, options.seed))
+    found = runs.check(source, changes, seed=options.seed)
     if options.json:
         _print_json(found)
     else:
@@ -500,9 +519,20 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from weftline.errors import InputError
     from weftline.report import of_runs
 
-    print(of_runs.of_folders(options.folders, options.out, title=options.title, question=options.question))
+    try:
+        page = of_runs.of_folders(
+            options.folders, options.out, title=options.title, question=options.question
+        )
+    except InputError as error:
+        if not any(os.path.join(folder, "points", "") in str(error) for folder in options.folders):
+            raise
+        raise InputError(
+            f"{error}; `weftline sweep` moves damaged results aside and runs them again"
+        ) from None
+    print(page)
     return DONE
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-DONE, WRONG_INPUT = 0, 2
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
 SHOWN = 20
 """Flows and events that `decode` prints."""
 
@@ -67,7 +67,11 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
     accuracy.add_argument("--shortest", action="store_true", help="it knows that paths are shortest paths")
     accuracy.add_argument("--json", action="store_true", help="print JSON")
 
-    layout = command("layout", _layout, "say which pipeline stage of a switch each query needs")
+    layout = command(
+        "layout",
+        _layout,
+        "say which pipeline stage of a switch each query needs; status 1 if one does not fit",
+    )
     _plan_argument(layout)
     layout.add_argument(
         "--stages", type=_count, default=12, metavar="N", help="stages there are (default 12)"
@@ -408,11 +412,12 @@ def _layout(options: argparse.Namespace) -> int:
     from weftline import pint
 
     plan = pint.Plan.open(options.plan)
+    facts = plan.layout_facts(stages=options.stages)
     if options.json:
-        _print_json(plan.layout_facts(stages=options.stages))
+        _print_json(facts)
     else:
         print(plan.layout(stages=options.stages).rstrip())
-    return DONE
+    return FAILED if facts["misfits"] else DONE
 
 
 def _vectors(options: argparse.Namespace) -> int:

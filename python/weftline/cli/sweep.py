@@ -54,19 +54,14 @@ def _end(
     """Show what there is; return the exit status."""
     if whole:
         try:
-            _show(result, options)
+            _show_and_write(result, outcome, options)
         except (InputError, RunFailed):
             moved = runner.put_damaged_aside(result)
             if not moved:
                 raise
             outcome.remarks += moved
             outcome.stopped = outcome.stopped or "some results were damaged and are not in the tables"
-            result = SweepResult.open(plan.path)
-            _show(result, options)
-        try:
-            tables.write(result)
-        except OSError as error:
-            outcome.stopped = outcome.stopped or executor.said(error, Store(plan.path))
+            _show_and_write(SweepResult.open(plan.path), outcome, options)
     others = {entry.version for entry in Store(plan.path).entries()} - {_native.version()}
     if others:
         outcome.remarks.append(
@@ -84,9 +79,18 @@ def _end(
     elif outcome.interrupted:
         print(f"interrupted; {going_on}", file=sys.stderr)
     if not (options.quiet or options.json):
-        done = "" if not whole else ", tables in points.csv and table.csv"
+        done = ", tables in points.csv and table.csv" if whole and result.cells else ""
         print(f"store: {plan.path}{done}")
     return 1 if outcome.failed or outcome.stopped or outcome.interrupted else 0
+
+
+def _show_and_write(result: SweepResult, outcome: Outcome, options: argparse.Namespace) -> None:
+    """Show the tables and write them into the store; a damaged run is found while they are made."""
+    _show(result, options)
+    try:
+        tables.write(result)
+    except OSError as error:
+        outcome.stopped = outcome.stopped or executor.said(error, Store(result.path))
 
 
 def _show(result: SweepResult, options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weftline import _native, quantities
+from weftline import _native, controllers, quantities
 from weftline.errors import InputError, RunFailed
 from weftline.measures.lines import Line
 from weftline.runs import Run
@@ -69,7 +69,9 @@ def network(run: Run) -> dict | None:
     """
     path = run.out / "scenario.toml"
     try:
-        return json.loads(_native.network(path.read_text("utf-8"), str(path), str(run.out), [], None))
+        text = path.read_text("utf-8")
+        laws = controllers.stand_ins(text)
+        return json.loads(_native.network(text, str(path), str(run.out), [], None, laws))
     except (InputError, RunFailed, OSError, ValueError):
         return None
 

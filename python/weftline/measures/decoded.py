@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, pint
+from weftline import _native, controllers, pint
 from weftline.errors import InputError
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def _reports(run: Run, plan: pint.Plan, known: str, folder: Path) -> Iterator[di
 def _switches(run: Run) -> list[int]:
     """Return the node numbers of a run's switches, which follow its hosts."""
     text = (run.out / "scenario.toml").read_text("utf-8")
-    checked = json.loads(_native.check(text, "scenario.toml", str(run.out), [], None))["topology"]
+    laws = controllers.stand_ins(text)
+    checked = json.loads(_native.check(text, "scenario.toml", str(run.out), [], None, laws))["topology"]
     try:
         return list(range(checked["hosts"], checked["hosts"] + checked["switches"]))
     except (KeyError, TypeError):

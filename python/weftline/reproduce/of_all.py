@@ -9,6 +9,7 @@ is tried again by the next call, and does not keep the rest from running.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -37,6 +38,8 @@ FORMAT = 1
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
 """So long experiments are looked at for the estimate, before they are run."""
+LOOK_FLOWS = 50_000
+"""So many flows of a point are looked at; they tell its time within a few per cent."""
 _OTHERS = ("duration", "seconds", "rows", "hosts", "only")
 """Options that are about one experiment."""
 
@@ -160,12 +163,16 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
             continue
         line.show(f"looking at {one.experiment.name}, {number + 1} of {len(waiting)}", at_once=True)
         try:
-            points, tried = _points(one)
-            points = [point for point in points if state_of(point.folder) != "finished"]
-            alike = Counter(point.settings for point in points)
-            one_of_each = {point.settings: point for point in points}
-            left.seconds += sum(n * executor.cost_of(one_of_each[what]).seconds for what, n in alike.items())
-            left.runs += len(points)
+            due, tried = _due(one)
+            alike: Counter = Counter()
+            for point, runs in due:
+                alike[point.settings] += runs
+            one_of_each = {point.settings: point for point, _ in due}
+            left.seconds += sum(
+                runs * executor.cost_of(one_of_each[what], most_flows=LOOK_FLOWS).seconds
+                for what, runs in alike.items()
+            )
+            left.runs += alike.total()
             left.trials += tried
         except (InputError, RunFailed):
             continue  # it fails when it is run, and is recorded then
@@ -173,18 +180,26 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
     return left
 
 
-def _points(one: Task) -> tuple[list[Point], int]:
-    """The runs of an experiment, and how many trials are not tried yet."""
+def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
+    """The unfinished points of an experiment, each with how many runs it stands for, and how many trials.
+
+    Where nothing was run yet a point of one seed stands for those of the others.
+    """
     from weftline.reproduce import reproduction
 
     if one.experiment.measures_cost:
         return [], 0
     if not one.experiment.tries:
-        plan = reproduction.plan_points(one.experiment, one.size, one.out)
-        return list({p.folder: p for _, _, _, found in plan for p in found}.values()), 0
+        size, seeds = one.size, 1
+        if not (one.out / "points").exists():
+            size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
+        plan = reproduction.plan_points(one.experiment, size, one.out)
+        due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
+        return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
     panels = trials.plan(one.experiment, one.size, one.out)
     points = {p.file: p for panel in panels for p in panel.points if trials.kept(p) is None}.values()
-    return list({p.recorded.folder: p.recorded for p in points if p.recorded}.values()), len(points)
+    recorded = {p.recorded.folder: p.recorded for p in points if p.recorded}.values()
+    return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points)
 
 
 def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import threading
@@ -22,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import _native, quantities, runs
+from weftline import quantities, runs
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps.store import Point, Store, state_of
 from weftline.terminal import share_done
@@ -60,13 +59,13 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def cost_of(point: Point) -> Cost:
-    """Return what a point is expected to need."""
-    found = json.loads(
-        _native.check(
-            point.source.text, point.source.file, point.source.base_dir, list(point.settings), point.seed
-        )
-    )["estimate"]
+def cost_of(point: Point, *, most_flows: int | None = None) -> Cost:
+    """Return what a point is expected to need, where `most_flows` is given by its first flows alone."""
+    changes = list(point.settings)
+    if most_flows is None:
+        found = runs.check(point.source, changes, seed=point.seed)["estimate"]
+    else:
+        found = runs.look(point.source, changes, seed=point.seed, most_flows=most_flows)
     memory = found["memory_bytes"] - found.get("memory", {}).get("program_bytes", 0)
     return Cost(seconds=float(found["seconds"]), memory_bytes=max(0.0, float(memory)))
 

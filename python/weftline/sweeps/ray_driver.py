@@ -132,7 +132,8 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, *, thread
                 files[digest] = ray.put(data)
             else:
                 number, specs, memory = rest
-                needed = {digest for spec in specs for digest in spec["files"].values()}
+                named = [*(spec["files"] for spec in specs), *(spec["controllers"] for spec in specs)]
+                needed = {digest for digests in named for digest in digests.values()}
                 held = {digest: files[digest] for digest in needed}
                 within = task.options(memory=min(memory, _largest(ray))) if memory else task
                 running[within.remote(specs, held, ray.get)] = number

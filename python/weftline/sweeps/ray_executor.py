@@ -18,11 +18,13 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
 from weftline import _native, runs
+from weftline.controllers import Law
 from weftline.errors import InputError
 from weftline.sweeps import executor, store
 from weftline.sweeps.executor import Cost, Outcome, Progress
@@ -84,6 +86,23 @@ def run(
         ours.close()
         _end(child)
     return outcome
+
+
+@cache
+def _law_as_bytes(law: Law) -> tuple[str, bytes]:
+    """Return a controller in Python with all the user's code that it needs, which workers do not have."""
+    from ray import cloudpickle
+
+    for module in law.modules.values():
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        data = cloudpickle.dumps(law.make)
+    except Exception as error:
+        raise InputError(f'--on ray: controller "{law.name}" cannot be sent to a worker: {error}') from None
+    finally:
+        for module in law.modules.values():
+            cloudpickle.unregister_pickle_by_value(module)
+    return hashlib.sha256(data).hexdigest(), data
 
 
 def _check_installed() -> None:
@@ -254,6 +273,11 @@ class _Work:
             if digest not in self._sent:
                 self._sent.add(digest)
                 files[digest] = data
+        laws = {name: _law_as_bytes(law) for name, law in point.source.controllers.items()}
+        for digest, data in laws.values():
+            if digest not in self._sent:
+                self._sent.add(digest)
+                files[digest] = data
         spec = {
             "key": point.key,
             "text": text,
@@ -261,6 +285,7 @@ class _Work:
             "base_dir": point.source.base_dir,
             "threads": self._threads,
             "files": names,
+            "controllers": {name: digest for name, (digest, _) in laws.items()},
         }
         return spec, files
 

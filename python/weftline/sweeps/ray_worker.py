@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, runs, scenarios
+from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 
 
@@ -22,9 +23,10 @@ def run_group(
     ----------
     specs : sequence of dict
         Of each point ``key``, ``text`` (the resolved scenario), ``file`` (its name in messages),
-        ``base_dir``, ``threads`` and ``files``: the digests of the files it names, by name.
+        ``base_dir``, ``threads``, ``files``: the digests of the files it names, by name, and ``controllers``:
+        those of its controllers in Python.
     files : mapping of digest to bytes
-        What is in these files, or what `fetch` makes it of.
+        What is in these files, controllers pickled, or what `fetch` makes it of.
 
     Returns
     -------
@@ -41,7 +43,8 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="weftline-"))
     try:
         text, moved = _with_files(spec, files, folder)
-        source = scenarios.Scenario(text=text, file=spec["file"], base_dir=spec["base_dir"])
+        laws = {name: _law(name, files[digest]) for name, digest in spec["controllers"].items()}
+        source = scenarios.Scenario(text=text, file=spec["file"], base_dir=spec["base_dir"], controllers=laws)
         run = runs.start(source, [], seed=None, threads=spec["threads"], out=folder / "out", force=True)
         if run.summary.get("status") == "memory-limit":
             return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began)
@@ -60,6 +63,18 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
         return _failed(spec, f"weftline broke, which is its own fault: {error}", began)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _law(name: str, data: bytes) -> Law:
+    from ray import cloudpickle
+
+    try:
+        return Law(name, cloudpickle.loads(data))
+    except Exception as error:
+        raise InputError(
+            f'controller "{name}" cannot be had on this node (workers need the same Python, and the packages '
+            f"that it imports): {type(error).__name__}: {error}"
+        ) from None
 
 
 def _failed(spec: Mapping[str, Any], why: str, began: float) -> dict[str, Any]:

@@ -185,6 +185,9 @@ def write_description(plan: Plan) -> None:
         "seeds": list(sweep.seeds),
         "axes": [{"name": a.name, "variants": list(a.variants), "numbers": a.numbers} for a in sweep.axes],
         "report": asdict(sweep.report),
+        "controllers": {
+            n: {"from": c.origin, "sha256": c.digest} for n, c in sweep.source.controllers.items()
+        },
         "points": [{"key": p.key, "seed": p.seed, "choice": dict(p.choice)} for p in plan.points],
     }
     store.write_whole(plan.path / FILE, json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -200,6 +203,7 @@ def sweep(
     over: Mapping[str, Sequence | Mapping[str, Mapping]] | None = None,
     *,
     set: Mapping[str, object] | None = None,
+    controllers: Mapping[str, type | str] | None = None,
     seeds: int | Sequence[int] | str | None = None,
     zip: Sequence[Sequence[str]] = (),
     report: Mapping[str, object] | None = None,
@@ -216,13 +220,17 @@ def sweep(
     Parameters
     ----------
     scenario : path or dict
-        A scenario, or the file of a sweep, which says all that `over`, `set`, `seeds`, `zip`, `report` and
-        `name` say here.
+        A scenario, or the file of a sweep, which says all that `over`, `set`, `controllers`, `seeds`, `zip`,
+        `report` and `name` say here.
     over : mapping, optional
         The axes: ``{"workload.0.load": [0.3, 0.5]}``, or with named variants
         ``{"scheme": {"HPCC": {"transport.controller.kind": "hpcc"}, ...}}``.
     set : mapping, optional
         Settings of every point, by dotted path.
+    controllers : dict of name to class, optional
+        Congestion controllers in Python, which axes and the scenario name as ``python:NAME``: classes (see
+        `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``. A point runs anew when their code, or
+        anything that it refers to, is another.
     seeds : int or sequence of int or str, optional
         How many runs of each combination (seeds 1 to n), or which seeds. One without it.
     zip : sequence of sequences of str
@@ -262,7 +270,14 @@ def sweep(
     """
     if on not in ("local", "ray"):
         raise InputError(f'on: expected "local" or "ray", found {on!r}')
-    given = {"set": set, "seeds": seeds, "zip": list(zip), "report": report, "name": name}
+    given = {
+        "set": set,
+        "controllers": controllers,
+        "seeds": seeds,
+        "zip": list(zip),
+        "report": report,
+        "name": name,
+    }
     asked = _sweep_of(scenario, over, {key: value for key, value in given.items() if value})
     planned = plan(asked, Path(out) if out is not None else default_folder(asked))
     with _shown(progress) as show:

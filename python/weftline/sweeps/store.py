@@ -6,11 +6,11 @@
     index.jsonl         a line for each finished run, so that thousands are listed without opening each
     parts/              runs under way: KEY.lock, held by who runs the point, and their folders
 
-KEY is the hash of the resolved scenario, of the files that it names, and of weftline's version: what was run
-is never run again, and two sweeps that share a point share its results. A run's folder is written below
-`parts` and moved to its place when it is complete, so `points` holds whole results whatever happens; a
-process that is killed loses the points that it was at. The index can be lost too: it is made anew from the
-folders.
+KEY is the hash of the resolved scenario, of the files and the code in Python that it names, and of weftline's
+version: what was run is never run again, and two sweeps that share a point share its results. A run's folder
+is written below `parts` and moved to its place when it is complete, so `points` holds whole results whatever
+happens; a process that is killed loses the points that it was at. The index can be lost too: it is made anew
+from the folders.
 
 Several processes, on several machines, may work on one store. Each holds a lock (flock) on the point that
 it runs, which the system takes back when the process ends, however it ends. Where a file system has no
@@ -91,18 +91,23 @@ def point(
     """
     settings = tuple(scenarios.settings(changes))
     resolved = runs.resolve(source, list(settings), seed=seed)
-    folder = root / "points" / content_key(resolved, source.base_dir)
+    folder = root / "points" / content_key(resolved, source)
     return Point(
         name=name, source=source, settings=settings, seed=seed, folder=folder, place=place, choice=choice
     )
 
 
-def content_key(resolved: str, base_dir: str) -> str:
-    """Return the key of a resolved scenario: files count by what is in them, not by where they are."""
-    for path in named_files(resolved, base_dir):
-        digest = hashlib.sha256((Path(base_dir) / path).read_bytes()).hexdigest()
+def content_key(resolved: str, source: scenarios.Scenario) -> str:
+    """Return the key of a resolved scenario; files and code in Python count by their content."""
+    laws: list = []
+    if source.controllers:
+        from weftline import controllers
+
+        laws = controllers.named_in(tomllib.loads(resolved), source.controllers)
+    for path in named_files(resolved, source.base_dir):
+        digest = hashlib.sha256((Path(source.base_dir) / path).read_bytes()).hexdigest()
         resolved = resolved.replace(scenarios.value_to_toml(path), f'"sha256 {digest}"')
-    return runs.content_hash(resolved)
+    return runs.content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
 
 
 def named_files(resolved: str, base_dir: str) -> list[str]:

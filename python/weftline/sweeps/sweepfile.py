@@ -5,6 +5,7 @@
     seeds                   a number of runs (5: seeds 1 to 5), a list, or text such as "1-5,9"
     zip                     lists of axes that advance together: [["leaves", "spines"]]
     [set]                   settings of every point: "path" = value
+    [controllers]           controllers in Python, which scenarios name as python:NAME: NAME = "FILE.py:CLASS"
     [[axis]]                name, and one of
                               key = "path", values = [...]
                               key = "path", range = { from, to, step } or { from, to, points, scale = "log" }
@@ -24,7 +25,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from weftline.sweeps.axes import read as axes_of
 MOST_POINTS = 200_000
 MOST_SEEDS = 10_000
 _KEYS = {
-    "sweep": "name question scenario seeds zip set axis report",
+    "sweep": "name question scenario seeds zip set controllers axis report",
     "report": "metrics rows along against group sizes interval warmup drain answer",
     "sizes": "least most",
 }
@@ -163,7 +164,7 @@ def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
         name=name,
         question=question.strip(),
         file=file,
-        source=_scenario(data, base_dir, where),
+        source=_with_controllers(data, base_dir, where),
         settings=settings,
         axes=list(axes.values()),
         zipped=zipped,
@@ -182,12 +183,12 @@ def read(data: Mapping, *, file: str, base_dir: Path, text: str = "") -> Sweep:
 
 def parse_seeds(value: object, what: str) -> list[int]:
     """Return the seeds of a number of runs, a list, or text such as ``"1-5,9"``."""
-    expected = 'expected a number of runs from 1, a list of seeds, or text such as "1-5"'
+    expected = f'expected a number of runs from 1 to {MOST_SEEDS}, a list of seeds, or text such as "1-5"'
     if isinstance(value, bool):
         raise InputError(f"{what}: {expected}, found {value!r}")
     if isinstance(value, int):
         if not 1 <= value <= MOST_SEEDS:
-            raise InputError(f"{what}: {expected} to {MOST_SEEDS}, found {value}")
+            raise InputError(f"{what}: {expected}, found {value}")
         return list(range(1, value + 1))
     if isinstance(value, list | tuple | range):
         if not value or not all(
@@ -205,6 +206,18 @@ def _typed(value: Any, kind: type, key: str, where: Where) -> Any:
         expected = "text" if kind is str else "a table"
         raise InputError(f"{where(key)}: {key}: expected {expected}, found {value!r}")
     return value
+
+
+def _with_controllers(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario:
+    source = _scenario(data, base_dir, where)
+    if not data.get("controllers"):
+        return source
+    from weftline import controllers
+
+    try:
+        return replace(source, controllers=controllers.of(data["controllers"], base_dir))
+    except InputError as error:
+        raise InputError(f"{where('', 'controllers')}: {error}") from None
 
 
 def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario:

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Scenario;
 use super::estimate::Estimate;
 use super::network::Network;
+use super::replay::MOST_FLOWS;
 use super::section::Section;
 use crate::config::{
     BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, MptcpConfig, PfabricConfig,
@@ -23,7 +24,7 @@ use crate::workload::TrafficSize;
 /// Everything that can be said before the run on so many threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size, threads);
+    let estimate = Estimate::of(scenario, &size, threads, MOST_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
     let until_ns = match scenario.until {
@@ -420,7 +421,7 @@ fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
     (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 
-fn estimate_facts(estimate: &Estimate) -> Value {
+pub fn estimate_facts(estimate: &Estimate) -> Value {
     let Estimate { replay, seconds, seconds_on_threads, memory } = estimate;
     json!({
         "packet_hops": replay.packet_hops.round(),

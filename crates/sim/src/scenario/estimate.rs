@@ -114,9 +114,9 @@ impl Memory {
 }
 
 impl Estimate {
-    /// Plays the flows of a scenario through; `size` is what they come to, `threads` share the run.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize) -> Estimate {
-        let replay = Replay::of(scenario, size);
+    /// Plays the flows of a scenario through, `most_flows` of them; `size` is what all come to, `threads` share the run.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize, most_flows: u64) -> Estimate {
+        let replay = Replay::of(scenario, size, most_flows);
         let memory = memory(scenario, &replay);
         let seconds = seconds(scenario, &replay);
         let extra_threads = threads.saturating_sub(1) as f64;

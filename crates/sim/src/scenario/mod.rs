@@ -161,7 +161,17 @@ impl Scenario {
 
     /// How long the run will take and how much memory it will hold.
     pub fn estimate(&self) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up(), self.threads.max(1))
+        self.estimate_from(replay::MOST_FLOWS)
+    }
+
+    /// The same from the first flows alone: sooner, and as good where the others are like them.
+    pub fn estimate_from(&self, most_flows: u64) -> Estimate {
+        Estimate::of(self, &self.traffic.size_up(), self.threads.max(1), most_flows)
+    }
+
+    /// The estimate from the first flows as `check` prints it.
+    pub fn look(&self, most_flows: u64) -> serde_json::Value {
+        check::estimate_facts(&self.estimate_from(most_flows))
     }
 }
 

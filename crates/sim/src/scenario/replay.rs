@@ -22,8 +22,8 @@ use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, TrafficSize};
 
-/// Flows that are played; the rest is taken to be like them.
-const MOST_FLOWS: u64 = 2_000_000;
+/// Flows that are played if nothing else is said; the rest is taken to be like them.
+pub const MOST_FLOWS: u64 = 2_000_000;
 
 /// What a run's flows come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,15 +47,20 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Plays the traffic of a scenario; `size` is what it comes to.
-    pub fn of(scenario: &Scenario, size: &TrafficSize) -> Replay {
+    /// Plays the first flows of a scenario's traffic; `size` is what all of it comes to.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, most_flows: u64) -> Replay {
         let mut player = Player::new(scenario);
-        let mut played = player.play(scenario);
+        let mut played = player.play(scenario, most_flows);
         if player.bytes > 0 && !player.stopped_by_time {
-            let rest = (size.bytes as f64 / player.bytes as f64).max(1.0);
-            played.flows = played.flows.max(size.flows);
-            played.packet_hops *= rest;
-            played.end = played.end.max(size.last_start);
+            let (share, end) = match scenario.until {
+                Until::At(stop) if stop < size.last_start => {
+                    (stop.as_seconds() / size.last_start.as_seconds(), stop)
+                }
+                _ => (1.0, size.last_start),
+            };
+            played.flows = played.flows.max((size.flows as f64 * share) as u64);
+            played.packet_hops *= (size.bytes as f64 * share / player.bytes as f64).max(1.0);
+            played.end = played.end.max(end);
         }
         played
     }
@@ -148,12 +153,12 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn play(&mut self, scenario: &Scenario) -> Replay {
+    fn play(&mut self, scenario: &Scenario, most_flows: u64) -> Replay {
         let stop = match scenario.until {
             Until::At(time) => time,
             Until::FlowsDone { .. } => Time::MAX,
         };
-        let mut announced = Merged::new(&scenario.traffic).take(MOST_FLOWS as usize).peekable();
+        let mut announced = Merged::new(&scenario.traffic).take(most_flows as usize).peekable();
         loop {
             let arrives = announced.peek().map(|arrival| arrival.spec.start);
             let starts = self.ready.first_key_value().map(|(key, _)| key.0);

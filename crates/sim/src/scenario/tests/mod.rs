@@ -216,8 +216,9 @@ fn a_controller_from_outside_is_found_by_name() {
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [
-            "--set transport.controller.kind=python:still: controller \"still\" is written in Python: run this scenario \
-          with weftline.run(..., controllers={\"still\": ...})"
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python, and where was not \
+             said: --controller still=FILE.py:CLASS, still = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
+             controllers={\"still\": ...} in Python"
         ]
     );
 }
@@ -239,6 +240,21 @@ fn an_estimate_grows_with_the_network_the_load_and_the_length() {
     assert!(larger.memory.network > first.memory.network && larger.memory.peak() > first.memory.peak());
     let two = estimate(&[("run.threads", "2")]);
     assert!(two.seconds == first.seconds && two.seconds_on_threads < 0.7 * first.seconds);
+}
+
+#[test]
+fn the_first_flows_tell_about_what_a_run_costs() {
+    let loaded =
+        |change: &[(&str, &str)]| load_with(EXAMPLE, change).unwrap_or_else(|error| panic!("{error}"));
+    for change in [("workload.0.duration", "20ms"), ("workload.0.load", "0.8"), ("run.until", "8ms")] {
+        let scenario = loaded(&[("workload.0.duration", "16ms"), change]);
+        let (all, some) = (scenario.estimate(), scenario.estimate_from(1000));
+        assert!(all.replay.flows > 1500, "{}", all.replay.flows);
+        let off = some.seconds / all.seconds - 1.0;
+        assert!(off.abs() < 0.15, "{change:?}: {some:?}, {all:?}");
+    }
+    let whole = loaded(&[]);
+    assert_eq!(whole.estimate_from(1_000_000), whole.estimate());
 }
 
 #[test]

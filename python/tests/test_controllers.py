@@ -1,0 +1,265 @@
+"""Controllers in Python: named in sweeps and on the command line, told apart by code, the same on Ray."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from texts import FABRIC
+
+import weftline
+from weftline import _native
+from weftline.cli.main import main
+from weftline.code_digest import Reader
+from weftline.controllers import Law, from_file, of
+from weftline.errors import InputError
+
+needs_engine = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None and not os.environ.get("CI"),
+    reason="Ray is not installed: pip install 'weftline[ray]'",
+)
+
+LAWS = '''
+"""Two laws."""
+import weftline
+from steps import step
+
+class Halve(weftline.Controller):
+    """Halves on a mark."""
+
+    def on_ack(self, ack):
+        # The transport keeps the rate within its range.
+        self.rate_bps = self.rate_bps / 2 if ack.marked else self.rate_bps + step()
+
+
+class Still(weftline.Controller):
+    def on_ack(self, ack):
+        pass
+'''
+STEPS = "def step():\n    return 50e6\n"
+SWEEP = """
+scenario = "fabric.toml"
+seeds = 2
+[controllers]
+halve = "laws.py:Halve"
+[[axis]]
+name = "scheme"
+key = "transport.controller.kind"
+values = ["python:halve", "dctcp"]
+"""
+
+
+class Halve(weftline.Controller):
+    def on_ack(self, ack):
+        self.rate_bps = self.rate_bps / 2 if ack.marked else self.rate_bps + 50e6
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {"fabric.toml": FABRIC, "laws.py": LAWS, "steps.py": STEPS, "which.toml": SWEEP}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    yield tmp_path
+    sys.modules.pop("steps", None)
+
+
+def digest_of(text: str, name: str = "law") -> str:
+    around: dict = {"weftline": weftline, "__name__": "__main__"}
+    exec(compile(text, "law.py", "exec", dont_inherit=True), around)
+    return Reader().digest(around[name])
+
+
+def test_code_counts_and_comments_and_layout_do_not():
+    first = digest_of("def law(x):\n    return x + 1")
+    assert first == digest_of("# A law.\ndef law(x):\n\n    return (x  +  1)   # one more")
+    assert first != digest_of("def law(x):\n    return x + 2")
+    assert first != digest_of("def law(x):\n    return x - 1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "STEP = {}\ndef law(x):\n    return x + STEP",
+        "def law(x, step={}):\n    return x + step",
+        "def make(step):\n    def law(x):\n        return x + step\n    return law\nlaw = make({})",
+        "class law:\n    step = {}",
+        "class base:\n    def step(self):\n        return {}\nclass law(base):\n    pass",
+        "def step():\n    return {}\ndef law():\n    return [step() for _ in range(2)]",
+        "import functools\ndef add(a, b):\n    return a + b\nlaw = functools.partial(add, {})",
+        "import functools\n@functools.cache\ndef law():\n    return {}",
+        "class S:\n    def __init__(self, s):\n        self.s = s\ns = S({})\ndef law():\n    return s",
+        "import dataclasses\n@dataclasses.dataclass\nclass law:\n    step: int = {}",
+        "steps = set()\nsteps.add({})\ndef law():\n    return steps",
+        "steps = []\nlaw = steps.append\nsteps.append({})",
+    ],
+)
+def test_what_code_refers_to_counts(text):
+    assert digest_of(text.format(1)) == digest_of(text.format(1)) != digest_of(text.format(2))
+
+
+def test_the_digest_is_the_same_in_every_process(folder):
+    ask = "import sys; sys.path.insert(0, '.'); import laws; from weftline.code_digest import Reader; "
+    ask += "print(Reader().digest(laws.Halve))"
+    # The second reads laws.py from the bytecode that the first left, with strings hashed in another way.
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in (1, 2)
+    }
+    assert found == {Reader().digest(from_file("laws.py:Halve", folder, "halve")) + "\n"}
+
+
+def test_what_has_no_content_that_can_be_told_is_refused_by_name():
+    lock = threading.Lock()
+
+    class Locked(Halve):
+        def on_ack(self, ack):
+            with lock:
+                super().on_ack(ack)
+
+    with pytest.raises(InputError, match=r'controller "locked" depends on .* lock'):
+        _ = Law("locked", Locked).digest
+
+
+def test_what_refers_to_itself_has_a_digest():
+    @dataclasses.dataclass
+    class Chain:
+        next: object = None
+
+    chain = Chain()
+    chain.next = chain
+    assert Reader().digest(functools.partial(Halve, chain)) == Reader().digest(
+        functools.partial(Halve, chain)
+    )
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("laws.py:Halv", 'no class "Halv": did you mean "Halve"?'),
+        ("law.py:Halve", "law.py: cannot be read: No such file"),
+        ("laws.py", 'expected "FILE.py:CLASS", found "laws.py"'),
+        ("laws:Halve", 'expected "FILE.py:CLASS"'),
+        ("broken.py:Halve", "broken.py:2: "),
+        ("raises.py:Halve", "raises.py:2: ZeroDivisionError: division by zero"),
+        ("raises.py:", 'expected "FILE.py:CLASS"'),
+        ("plain.py:Plain", "has no method on_ack"),
+        (7, "expected a class with on_ack"),
+    ],
+)
+def test_a_controller_that_cannot_be_had_is_named_with_its_place(folder, given, said):
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n")
+    (folder / "raises.py").write_text("x = 1\ny = 1 / 0\n")
+    (folder / "plain.py").write_text("class Plain:\n    pass\n")
+    with pytest.raises(InputError) as refused:
+        of({"halve": given}, folder)
+    assert said in str(refused.value) and "halve" in str(refused.value)
+
+
+def test_the_file_of_a_sweep_says_where_its_controllers_are_missing(engine, folder):
+    (folder / "which.toml").write_text(SWEEP.replace("laws.py:Halve", "laws.py:Half"))
+    with pytest.raises(InputError, match=r"which.toml:4: controllers: halve: .* did you mean"):
+        weftline.sweep(folder / "which.toml", out=folder / "store")
+
+
+@needs_engine
+def test_a_sweep_takes_a_controller_from_a_file_and_runs_it_anew_when_its_code_changes(folder, capsys):
+    command = ["sweep", str(folder / "which.toml"), "--out", str(folder / "store"), "--json"]
+    assert main(command) == 0
+    first = json.loads(capsys.readouterr().out)
+    keys = {(row["scheme"], row["seed"]): row["run"] for row in first["runs"]}
+    assert len(set(keys.values())) == 4
+
+    (folder / "laws.py").write_text(LAWS.replace("# The transport", "# As ever, the transport"))
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == first["runs"], "a comment is no other law"
+
+    sys.modules.pop("steps", None)
+    (folder / "laws.py").write_text(LAWS + "\n# so that it is read again\n")
+    (folder / "steps.py").write_text(STEPS.replace("50e6", "5e6"))
+    assert main(command) == 0
+    second = json.loads(capsys.readouterr().out)
+    again = {(row["scheme"], row["seed"]): row["run"] for row in second["runs"]}
+    changed = {place for place in keys if keys[place] != again[place]}
+    assert changed == {("python:halve", 1), ("python:halve", 2)}
+
+
+@needs_engine
+def test_a_sweep_from_python_takes_classes_and_gives_the_results_of_run(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    kind = "transport.controller.kind"
+    found = weftline.sweep(
+        "fabric.toml", {kind: ["python:halve", "dctcp"]}, controllers={"halve": Halve}, out="store"
+    )
+    alone = weftline.run("fabric.toml", controllers={"halve": Halve}, set={kind: "python:halve"}, seed=1)
+    assert found.runs[0].summary["fingerprint"] == alone.summary["fingerprint"]
+    about = json.loads((folder / "store" / "sweep.json").read_text())
+    assert about["controllers"]["halve"]["sha256"] == Law("halve", Halve).digest
+
+
+@needs_engine
+def test_a_controller_that_raises_fails_its_points_alone(folder):
+    class Broken(weftline.Controller):
+        def on_ack(self, ack):
+            raise RuntimeError("no idea")
+
+    found = weftline.sweep(
+        folder / "fabric.toml",
+        {"transport.controller.kind": ["python:broken", "dctcp"]},
+        controllers={"broken": Broken},
+        out=folder / "store",
+    )
+    assert len(found.rows) == 1 and len(found.failed) == 1
+    assert "no idea" in found.failed[0][2]
+
+
+@needs_engine
+def test_the_command_line_runs_and_checks_a_controller_from_a_file(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    chosen = ["--controller", "halve=laws.py:Halve", "--set", "transport.controller.kind=python:halve"]
+    assert main(["check", "fabric.toml", "--json", *chosen]) == 0
+    assert json.loads(capsys.readouterr().out)["estimate"]["seconds"] > 0
+    assert main(["run", "fabric.toml", "--out", "out", "--quiet", *chosen]) == 0
+    assert main(["run", "fabric.toml", *chosen[2:]]) == 2
+    assert "--controller halve=FILE.py:CLASS" in capsys.readouterr().err
+    assert main(["run", "fabric.toml", "--controller", "halve", *chosen[2:]]) == 2
+    assert "expected NAME=FILE.py:CLASS" in capsys.readouterr().err
+
+
+@needs_engine
+def test_the_page_of_a_run_with_a_controller_in_python_shows_the_network(folder):
+    from weftline.figures import network_view
+
+    run = weftline.run(
+        folder / "fabric.toml",
+        controllers={"halve": Halve},
+        set={"transport.controller.kind": "python:halve"},
+        out=folder / "run",
+    )
+    assert network_view.network(run)["nodes"]
+
+
+@needs_engine
+@needs_ray
+def test_on_ray_a_controller_in_python_has_the_same_results(folder):
+    for on in ("local", "ray"):
+        weftline.sweep(folder / "which.toml", out=folder / on, on=on, jobs=2)
+    local, ray = (
+        {run.out.name: run.summary["fingerprint"] for run in weftline.load(folder / on).runs}
+        for on in ("local", "ray")
+    )
+    assert len(local) == 4 and local == ray
