@@ -289,7 +289,9 @@ impl Connection {
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
         if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
-            return at.map_or(Next::Nothing, Next::At);
+            // ns-3.35 looks right after the application has written, in an event of its own.
+            let after = if self.like_ns3 { Time(1) } else { Time::ZERO };
+            return at.map_or(Next::Nothing, |at| Next::At(at.saturating_add(after)));
         }
         let payload = written.min(whole);
         let usable = self.receivable.saturating_sub(next);
