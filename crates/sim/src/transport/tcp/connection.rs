@@ -213,8 +213,8 @@ impl Connection {
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
-        if self.timeouts > 0 {
-            // RFC 5681 §3.1: a SYN was lost.
+        if self.timeouts > 0 && !self.like_ns3 {
+            // RFC 5681 §3.1: a SYN was lost. ns-3.35 begins with the whole window.
             self.window.cwnd = self.window.mss;
         }
         self.timeouts = 0;
