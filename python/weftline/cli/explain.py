@@ -33,7 +33,7 @@ def entry(name: str) -> dict:
 
 
 def transports(entry: dict, name: str) -> str:
-    """Return the transports that a controller called `name` serves, with its name where that is another there."""
+    """Return the transports that a controller called `name` serves, with its name there if it is another."""
     served = entry.get("transports", {})
     return ", ".join(t if there == name else f"{t} as {there}" for t, there in served.items())
 
