@@ -88,6 +88,14 @@ impl Alarm {
             Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
         }
     }
+
+    /// The same, of what has not happened yet: what was found to be overdue (a reordering timer that a timeout came before, when the NIC
+    /// took its time to send again) goes off at once. An event in the past would never come.
+    #[inline]
+    pub fn next_from(&self, now: Time) -> Time {
+        let next = self.next();
+        if next < now { Time(now.0 + 1) } else { next }
+    }
 }
 
 pub struct Connection {
