@@ -257,6 +257,7 @@ NATIVE = (
     "series",
     "table",
     "check",
+    "look",
     "network",
     "schema",
     "names",

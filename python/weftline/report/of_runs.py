@@ -91,9 +91,10 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
     if finished:
         title = "Slowdown of all flows"
         drawn.append(of_flows.cumulative(title, finished, caption="Flows that finished."))
-    for line in [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]:
-        name = f", {line.label}" if len(lines) > 1 else ""
-        drawn.append(over_time.queue_heat(f"Queues by port and time{name}", line.runs[0]))
+    queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
+    title = "Queues by port and time"
+    named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
+    drawn += over_time.queue_heats(named)
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
     if shared:
         drawn.append(over_time.fairness("Fairness over time", shared))
@@ -102,11 +103,6 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
         known = of_paths.paths_known("Paths that PINT knows", traced)
         drawn += [known] if known.tables else []
     return [Section(title="A closer look", figures=drawn)] if drawn else []
-
-
-def _ever_queued(run: Run) -> bool:
-    means = run.over_time("queue_bytes", max_points=1)
-    return any(value > 0 for points in means.values() for _, value in points)
 
 
 def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
@@ -120,6 +116,11 @@ def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Secti
         else 'Colours and a slider over time come with measure.utilisation = { ports = "*" }.'
     )
     return [Section(title="The network over time", text=text, networks=[view])]
+
+
+def _ever_queued(run: Run) -> bool:
+    means = run.over_time("queue_bytes", max_points=1)
+    return any(value > 0 for points in means.values() for _, value in points)
 
 
 def rerun_section(lines: Sequence[Line]) -> Section:
