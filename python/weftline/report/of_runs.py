@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import network_view, of_flows, of_paths, over_time, specs
 from weftline.measures import comparison
@@ -125,9 +126,11 @@ def _ever_queued(run: Run) -> bool:
 
 def rerun_section(lines: Sequence[Line]) -> Section:
     """Return how to have the same runs again, with their resolved scenarios."""
+    laws = dict.fromkeys(name for line in lines for name in stand_ins(_resolved(line.runs[0])))
+    where = "".join(f" --controller {name}=FILE.py:CLASS" for name in laws)
     said = (
         "Save a resolved scenario as scenario.toml; the same version of weftline then gives the same bits, "
-        "which the fingerprint shows:\n\nweftline run scenario.toml"
+        f"which the fingerprint shows:\n\nweftline run scenario.toml{where}"
     )
     documents = []
     for line in lines:
