@@ -204,7 +204,17 @@ class Engine:
         return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema"})
 
     def names(self) -> str:
-        return json.dumps({"controllers": [{"name": "hpcc", "help": "control from per-hop telemetry"}]})
+        law = {
+            "name": "dctcp",
+            "help": "shares of marks",
+            "transports": {"rdma": "tcp.dctcp", "tcp": "dctcp"},
+        }
+        return json.dumps(
+            {
+                "controllers": [{"name": "hpcc", "help": "control from per-hop telemetry"}],
+                "tcp-controllers": [law],
+            }
+        )
 
     def explain(self, name) -> str:
         if name != "hpcc":
@@ -257,6 +267,7 @@ NATIVE = (
     "series",
     "table",
     "check",
+    "look",
     "network",
     "schema",
     "names",

@@ -156,6 +156,9 @@ def test_list_names_controllers_and_experiments(engine, capsys):
     assert "hpcc  control from per-hop telemetry" in capsys.readouterr().out
     assert main(["list", "experiments"]) == 0
     assert "hpcc-fct" in capsys.readouterr().out
+    assert main(["list", "tcp-controllers"]) == 0
+    listed = capsys.readouterr().out
+    assert "dctcp  shares of marks [rdma as tcp.dctcp, tcp]" in listed
     assert main(["list", "controler"]) == 2
     assert 'did you mean "controllers"?' in capsys.readouterr().err
 

@@ -247,6 +247,23 @@ def test_a_dry_run_says_what_is_left_and_runs_nothing(book, engine, capsys):
     assert engine.runs == [] and not Path("out/ledger/ledger.json").exists()
 
 
+def test_a_dry_run_plans_one_seed_where_nothing_was_run_and_counts_all(book, engine, monkeypatch, capsys):
+    from weftline.reproduce import reproduction
+
+    planned = []
+    plan = reproduction.plan_points
+
+    def counted(*given, **more):
+        found = plan(*given, **more)
+        planned.append(sum(len(points) for *_, points in found))
+        return found
+
+    monkeypatch.setattr(reproduction, "plan_points", counted)
+    command = ["reproduce", "--all", "--dry-run", "--seeds", "1-5", "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == 5 * sum(planned)
+
+
 def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):
     from weftline.reproduce import of_all
 

@@ -398,3 +398,25 @@ def test_a_parquet_trace_of_other_tools_is_replayed(tmp_path):
     parquet.write_table(pyarrow.table(columns), tmp_path / "trace.parquet")
     with pytest.raises(native.InputError, match=r"trace.parquet.*row 1.*99"):
         run("b")
+
+
+def test_list_and_explain_say_which_transports_a_controller_serves(capsys):
+    from weftline.cli.main import main
+
+    assert main(["list", "tcp-controllers"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line.endswith("[mptcp]")] == ["balia", "lia", "olia"]
+    assert [line.split()[0] for line in lines if "rdma as" in line] == ["dctcp"]
+    assert main(["explain", "tcp.dctcp"]) == 0
+    assert "Transports: mptcp, rdma as tcp.dctcp, tcp" in capsys.readouterr().out
+
+
+def test_window_controllers_run_over_rdma_alike_on_any_number_of_threads(tmp_path):
+    def run(kind, threads):
+        text = STAR.replace('"hpcc"', f'"{kind}"')
+        out = str(tmp_path / f"{kind}-{threads}")
+        return json.loads(native.run(text, "star.toml", ".", [], None, out, False, threads))
+
+    for kind in ("tcp.dctcp", "bbr3"):
+        one, two = run(kind, 1), run(kind, 2)
+        assert one["fingerprint"] == two["fingerprint"] and one["flows_done"] == one["flows"]

@@ -23,6 +23,7 @@ struct Group {
     count: u32,
     leaf_delay: String,
     app_rate: String,
+    start: f64,
 }
 
 struct Row {
@@ -37,13 +38,22 @@ fn table() -> Option<Vec<Value>> {
     serde_json::from_str(&text).ok()
 }
 
-/// The queue at the bottleneck.
+/// Other experiments of theirs, by name.
+fn others() -> Option<Value> {
+    let text = std::fs::read_to_string(reference()?.join("cebinae/other_experiments.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The queue at the bottleneck. Cebinae may be followed by its thresholds, in hundredths.
 fn queue(config: &Value, discipline: &str, hosts: u32) -> String {
     let text = |key: &str| config[key].as_str().unwrap_or_default().to_string();
     let nic = text("switch_netdev_size").trim_end_matches('p').parse::<u32>().unwrap_or(100);
     let buffer = text("switch_total_bufsize");
     let packets = buffer.trim_end_matches('p');
-    let number = |key: &str| config[key].as_f64().unwrap();
+    let all =
+        discipline.strip_prefix("cebinae-").map(|hundredths| hundredths.parse::<f64>().unwrap() / 100.0);
+    // There is no slack of 0.
+    let number = |key: &str| all.unwrap_or_else(|| config[key].as_f64().unwrap()).max(1e-9);
     match discipline {
         "fifo" => format!("{{ kind = \"fifo\", packets = {packets}, nic_packets = {nic} }}"),
         "fq" => format!(
@@ -60,7 +70,7 @@ fn queue(config: &Value, discipline: &str, hosts: u32) -> String {
             number("tau"),
             number("delta_port"),
             number("delta_flow"),
-            if config["pool"] == 1 { "pool" } else { "halves" },
+            if config["pool"] == 1 { "pool" } else { "split" },
         ),
     }
 }
@@ -75,6 +85,7 @@ fn row(entry: &Value, discipline: &str) -> Row {
             count: config[format!("num_cca{group}")].as_u64().unwrap() as u32,
             leaf_delay: text(&format!("leaf_delay{group}")),
             app_rate: text(&format!("app_bw{group}")),
+            start: config[format!("app_seconds_start{group}")].as_f64().unwrap_or(1.0),
         })
         .collect();
     let hosts: u32 = groups.iter().map(|group| group.count).sum();
@@ -98,11 +109,13 @@ queue = {}
 [transport]
 kind = "tcp"
 profile = "ns3-3.35"
+ack_every = {}
 "#,
         text("leaf_bw0"),
         text("bottleneck_bw"),
         text("bottleneck_delay"),
         queue(config, discipline, hosts),
+        config["delackcount"],
     );
     let mut first = 0;
     let mut workloads = String::new();
@@ -119,7 +132,11 @@ profile = "ns3-3.35"
         }
         let flows: Vec<String> = (first..first + group.count)
             .map(|host| {
-                format!("{{ src = {host}, dst = {}, size = \"100GB\", start = \"1s\" }}", host + hosts)
+                format!(
+                    "{{ src = {host}, dst = {}, size = \"100GB\", start = \"{}s\" }}",
+                    host + hosts,
+                    group.start
+                )
             })
             .collect();
         write!(
@@ -312,9 +329,9 @@ fn stored_series_second_by_second() {
 /// Rows in which every flow's goodput over 100 s is the authors', to the byte: FIFO, FQ, Cebinae. Their number of row 8 under Cebinae is
 /// of an older configuration; the stored series is of this one.
 const EQUAL_ROWS: [(&str, &[usize]); 3] = [
-    ("fifo", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21]),
+    ("fifo", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23]),
     ("fq", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]),
-    ("cebinae", &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22]),
+    ("cebinae", &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]),
 ];
 
 /// Writes a run's series to a directory, if one is asked for.
@@ -324,6 +341,34 @@ fn write_out(series: &[Vec<f64>], number: usize, discipline: &str) {
     let text: Vec<String> = series.iter().map(line).collect();
     std::fs::write(Path::new(&directory).join(format!("{number}_{discipline}.txt")), text.join("\n"))
         .unwrap();
+}
+
+/// Other dumbbells of theirs: other delays, buffers, thresholds, starts, delayed acknowledgements.
+const OTHERS: [(&str, &[&str]); 1] = [("case1", &["fifo", "fq", "cebinae"])];
+
+#[test]
+#[ignore = "a run of 100 s for each: part of make validate"]
+fn other_experiments_flow_by_flow() {
+    let Some(others) = others() else { return };
+    let names: Vec<&str> = OTHERS.iter().map(|(name, _)| *name).collect();
+    for name in asked("OTHERS", &names.join(",")) {
+        let equal = OTHERS.iter().find(|(other, _)| *other == name).map_or(&[][..], |(_, equal)| equal);
+        for discipline in others[&name]["results"].as_object().unwrap().keys() {
+            let row = row(&others[&name], discipline);
+            let series = goodput(&row, 100);
+            let rates = whole_run(&series);
+            let same = rates.iter().zip(&row.goodput).filter(|(a, b)| (*a - *b).abs() < 1.0).count();
+            println!(
+                "{name} {discipline}: JFI {:.3} ({:.3}), groups {:.2?} ({:.2?}), {same} of {} flows equal",
+                jain(&rates),
+                jain(&row.goodput),
+                means(&row, &rates),
+                means(&row, &row.goodput),
+                rates.len(),
+            );
+            assert!(!equal.contains(&discipline.as_str()) || same == rates.len(), "{name} {discipline}");
+        }
+    }
 }
 
 #[test]

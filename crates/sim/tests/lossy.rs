@@ -142,7 +142,7 @@ fn rdma_keys(draw: &mut Draw) -> String {
 fn tcp_keys(draw: &mut Draw) -> String {
     // Short, as they double with every timeout in a row; patient, as long as that takes.
     let mut text = format!(
-        ", profile = \"{}\", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 30",
+        ", profile = \"{}\", rto_min = \"{}\", rto_syn = \"{}\", rto_max = \"20ms\", retries = 1000, syn_retries = 1000",
         draw.of(&["rfc", "rfc", "ns3-3.35"]),
         draw.of(&["300us", "2ms"]),
         draw.of(&["300us", "5ms"])

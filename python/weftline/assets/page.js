@@ -32,6 +32,13 @@
     return fit;
   };
 
+  // On dark paper bright is much, as dark is on light paper.
+  const turned = (node) => {
+    for (const channel of Object.values(node?.encoding || {}))
+      if (channel.scale?.scheme === "yelloworangebrown") channel.scale.reverse = true;
+    for (const inner of [node?.spec, ...(node?.concat || []), ...(node?.layer || [])]) if (inner) turned(inner);
+  };
+
   const look = (isDark) => {
     const ink = isDark ? "#e6e8eb" : "#1c1e21", rule = isDark ? "#30353c" : "#e4e6ea";
     const axis = isDark ? "#767f8a" : "#8a9199";
@@ -49,6 +56,7 @@
   const drawn = new Map();
   const draw = (isDark, room) => Promise.all(places.map((place) => {
     const spec = fitted(specs[Number(place.dataset.figure)], room || place.parentElement.clientWidth);
+    if (isDark) turned(spec);
     const options = { actions: false, renderer: "svg", config: look(isDark), tooltip: { theme: isDark ? "dark" : "light" } };
     return vegaEmbed(place, spec, options)
       .then((result) => { drawn.get(place)?.finalize(); drawn.set(place, result); })

@@ -61,6 +61,8 @@ def _explain(options: argparse.Namespace) -> int:
     for key in ("text", "equations", "source", "validation"):
         if entry.get(key) and not (key == "text" and entry["text"] in entry["title"]):
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
+    if serves := explain.transports(entry, entry["name"].removeprefix("tcp.")):
+        print(f"\nTransports: {serves}")
     if entry.get("parameters"):
         rows = []
         for p in entry["parameters"]:

@@ -32,6 +32,12 @@ def entry(name: str) -> dict:
     return {"name": wanted, "title": title, "text": text, "source": "weftline's definition", "parameters": []}
 
 
+def transports(entry: dict, name: str) -> str:
+    """Return the transports that a controller called `name` serves, with its name there if it is another."""
+    served = entry.get("transports", {})
+    return ", ".join(t if there == name else f"{t} as {there}" for t, there in served.items())
+
+
 def names() -> list[str]:
     """Return every name that can be explained: schemes, keys by path and by their end, metrics, columns."""
     schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]

@@ -486,6 +486,7 @@ def _list(options: argparse.Namespace) -> int:
     import json
 
     from weftline import _native
+    from weftline.cli import explain
     from weftline.errors import InputError, nearest
     from weftline.reproduce import experiments
 
@@ -508,7 +509,8 @@ def _list(options: argparse.Namespace) -> int:
         if len(shown) > 1:
             print(f"{kind}:")
         for entry in names.get(kind, []):
-            print(f"  {entry['name']:<{width}}  {entry['help']}")
+            serves = explain.transports(entry, entry["name"])
+            print(f"  {entry['name']:<{width}}  {entry['help']}{f' [{serves}]' if serves else ''}")
     return DONE
 
 

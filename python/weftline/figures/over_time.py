@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, rows_of, time_unit, unit_of_lines
@@ -16,13 +16,31 @@ MOST_PORTS, MOST_SPANS = 32, 160
 """Rows and columns of a heat map: more would be thinner than what a page resolves."""
 
 
+def queue_heats(runs: Sequence[tuple[str, Run]]) -> list[Figure]:
+    """Return the heat map of the queues of several runs, with their titles; all colour a length alike."""
+    series = [run.over_time("queue_bytes", max_points=0) for _, run in runs]
+    most = max((value for found in series for points in found.values() for _, value in points), default=0)
+    return [_heat(title, found, most=most) for (title, _), found in zip(runs, series, strict=True)]
+
+
 def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: str = "") -> Figure:
     """Return a heat map: a row for each port, a column for each span of time, coloured by the longest queue.
 
     Ports without any are left out; of many, those with the longest queues are shown. `metric` may be any
     series of ports, such as ``drops``.
     """
-    series = run.over_time(metric, max_points=0)
+    return _heat(title, run.over_time(metric, max_points=0), metric=metric, caption=caption)
+
+
+def _heat(
+    title: str,
+    series: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    metric: str = "queue_bytes",
+    caption: str = "",
+    most: float = 0,
+) -> Figure:
+    """Return the heat map of the series of ports; `most`, or what is most in them, has the darkest colour."""
     busy = {port: points for port, points in series.items() if any(value > 0 for _, value in points)}
     worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MOST_PORTS]
     shown = sorted(worst, key=_natural)
@@ -35,12 +53,13 @@ def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: st
         for port in shown
         for start, value in _longest(busy[port], length, factor)
     ]
+    domain = {"domainMax": _short(most * factor)} if most else {}
     colour = {
         "field": "y",
         "type": "quantitative",
         "title": name,
         # Darker is more, all the way: the order survives print in grey.
-        "scale": {"scheme": "yelloworangebrown", "type": "sqrt", "zero": True},
+        "scale": {"scheme": "yelloworangebrown", "type": "sqrt", "zero": True} | domain,
         "legend": {"orient": "top", "gradientLength": 220, "format": ",~r"},
     }
     time = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
@@ -62,7 +81,8 @@ def queue_heat(title: str, run: Run, *, metric: str = "queue_bytes", caption: st
         if len(busy) > len(shown)
         else ""
     )
-    idle = f" {len(series) - len(busy)} ports never had one." if len(series) > len(busy) else ""
+    without = len(series) - len(busy)
+    idle = f" {without} port{'s' if without > 1 else ''} never had one." if without else ""
     span = f"A span of {quantities.time_text(length)} shows its longest sample."
     note = f"{caption} {span}{left_out}{idle}".strip()
     return Figure(title=title, spec=spec, caption=note)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import network_view, of_flows, of_paths, over_time, specs
 from weftline.measures import comparison
@@ -91,9 +92,10 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
     if finished:
         title = "Slowdown of all flows"
         drawn.append(of_flows.cumulative(title, finished, caption="Flows that finished."))
-    for line in [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]:
-        name = f", {line.label}" if len(lines) > 1 else ""
-        drawn.append(over_time.queue_heat(f"Queues by port and time{name}", line.runs[0]))
+    queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
+    title = "Queues by port and time"
+    named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
+    drawn += over_time.queue_heats(named)
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
     if shared:
         drawn.append(over_time.fairness("Fairness over time", shared))
@@ -102,11 +104,6 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
         known = of_paths.paths_known("Paths that PINT knows", traced)
         drawn += [known] if known.tables else []
     return [Section(title="A closer look", figures=drawn)] if drawn else []
-
-
-def _ever_queued(run: Run) -> bool:
-    means = run.over_time("queue_bytes", max_points=1)
-    return any(value > 0 for points in means.values() for _, value in points)
 
 
 def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
@@ -122,11 +119,18 @@ def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Secti
     return [Section(title="The network over time", text=text, networks=[view])]
 
 
+def _ever_queued(run: Run) -> bool:
+    means = run.over_time("queue_bytes", max_points=1)
+    return any(value > 0 for points in means.values() for _, value in points)
+
+
 def rerun_section(lines: Sequence[Line]) -> Section:
     """Return how to have the same runs again, with their resolved scenarios."""
+    laws = dict.fromkeys(name for line in lines for name in stand_ins(_resolved(line.runs[0])))
+    where = "".join(f" --controller {name}=FILE.py:CLASS" for name in laws)
     said = (
         "Save a resolved scenario as scenario.toml; the same version of weftline then gives the same bits, "
-        "which the fingerprint shows:\n\nweftline run scenario.toml"
+        f"which the fingerprint shows:\n\nweftline run scenario.toml{where}"
     )
     documents = []
     for line in lines:

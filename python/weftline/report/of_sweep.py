@@ -40,10 +40,7 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
         ),
         lead=Lead(question=question or result.question or words.question(lines), answer=answer(result)),
         sections=[
-            Section(
-                title="The scenario",
-                text="\n\n".join(words.scenario(lines[:1], network_view.network(lines[0].runs[0]))),
-            ),
+            Section(title="The scenario", text="\n\n".join(_scenario(result, lines[0]))),
             Section(title="Answer in numbers", text=_notes(result), tables=result.tables()),
             Section(title="Curves", figures=curves(result)),
             *of_runs.further_sections(lines, heats=False),
@@ -51,6 +48,15 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
         ],
     )
     return page.save(path, text)
+
+
+def _scenario(result: SweepResult, first: Line) -> list[str]:
+    """Return the scenario of the first combination in words, and what the others have else."""
+    said = words.scenario([first], network_view.network(first.runs[0]))
+    varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
+    if varied:
+        said.append(f"This is {first.label}; the others differ in {words.listed(varied)}.")
+    return said
 
 
 def answer(result: SweepResult) -> list[str]:

@@ -174,7 +174,7 @@ def _lead(lead: Lead | None) -> str:
 
 def _section(section: Section, numbers: dict[int, int]) -> str:
     parts = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
-    parts += [f"<p>{escape(paragraph)}</p>" for paragraph in section.text.split("\n\n") if paragraph.strip()]
+    parts += [_paragraph(text) for text in section.text.split("\n\n") if text.strip()]
     parts += [table_html(table) for table in section.tables]
     for figure in section.figures:
         tables = "".join(table_html(table) for table in figure.tables)
@@ -191,6 +191,11 @@ def _section(section: Section, numbers: dict[int, int]) -> str:
     for title, text in section.documents:
         parts.append(f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>")
     return "<section>" + "\n".join(parts) + "</section>"
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph; one that is a command stands as such."""
+    return f"<pre>{escape(text)}</pre>" if text.startswith("weftline ") else f"<p>{escape(text)}</p>"
 
 
 def table_html(table: Table) -> str:

@@ -7,7 +7,8 @@
 //! There are three agendas, with the same outcome. *Windows*: time advances by the shortest link delay, and in each window
 //! every node works off its events at one go; nothing that it sends can reach another node before the next window. *Calendar*:
 //! the same for links so short that nodes have few events in a window; or one event after the other through all nodes, for networks
-//! in which one link is too short for any windows, and as the oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion, for the compat mode.
+//! in which one link is too short for any windows, and as the oracle of the tests. *Insertion*: one event after the other too, ties broken by order of insertion,
+//! for the compat modes.
 
 mod calendar;
 mod due;
@@ -58,6 +59,8 @@ pub const PORT_BITS: u32 = 28;
 /// Bits of a wake-up's serial number.
 pub const SERIAL_BITS: u32 = 24;
 const LOW: u64 = 0xffff_ffff;
+/// Numbers of what comes behind all that was inserted for the same time.
+const BEHIND: u64 = 1 << 63;
 
 /// An [`Action`] and its time, as one number: the time, then the rank, what orders events of that rank, and what else
 /// belongs to it.
@@ -112,6 +115,14 @@ impl Event {
             }
         };
         Event(u128::from(time.0) << 64 | u128::from(order))
+    }
+
+    /// The wake-up of a NIC between two nanoseconds, put off to the second.
+    #[inline]
+    fn put_off(self) -> Option<Event> {
+        let (ns, time) = (Time::from_ns(1).0, self.time().0);
+        let between = self.order() >> 60 == rank::WAKE && time % ns != 0;
+        between.then(|| Event(u128::from(time.next_multiple_of(ns)) << 64 | u128::from(self.order())))
     }
 
     #[inline]
@@ -225,7 +236,8 @@ pub enum AgendaKind {
     ShortWindows(Time),
     /// One event after the other.
     Calendar,
-    Insertion,
+    /// With `whole_ns`, NICs that would wake up between two nanoseconds do so at the second, behind all else, in order of their ports.
+    Insertion { whole_ns: bool },
 }
 
 // What is large in it is touched with every event: it does not lie elsewhere.
@@ -234,7 +246,7 @@ pub enum AgendaKind {
 pub enum Agenda {
     Windows(Windows),
     Calendar(Calendar),
-    Insertion { queue: EventQueue<Inserted>, inserted: u64 },
+    Insertion { queue: EventQueue<Inserted>, inserted: u64, whole_ns: bool },
 }
 
 impl Agenda {
@@ -249,7 +261,9 @@ impl Agenda {
                 Agenda::Calendar(Calendar::by_node(length, hosts, nodes - hosts))
             }
             AgendaKind::Calendar => Agenda::Calendar(Calendar::by_time(Time(slot.0 * 32))),
-            AgendaKind::Insertion => Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0 },
+            AgendaKind::Insertion { whole_ns } => {
+                Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0, whole_ns }
+            }
         }
     }
 
@@ -259,9 +273,14 @@ impl Agenda {
         match self {
             Agenda::Windows(windows) => windows.push(node, event),
             Agenda::Calendar(calendar) => calendar.push(node, event),
-            Agenda::Insertion { queue, inserted } => {
+            Agenda::Insertion { queue, inserted, whole_ns } => {
                 *inserted += 1;
-                queue.push(Inserted { time: event.time(), number: *inserted, event });
+                let put_off = if *whole_ns { event.put_off() } else { None };
+                let (number, event) = match put_off {
+                    Some(event) => (BEHIND | u64::from(event.port()), event),
+                    None => (*inserted, event),
+                };
+                queue.push(Inserted { time: event.time(), number, event });
             }
         }
     }

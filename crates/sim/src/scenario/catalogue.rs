@@ -237,19 +237,55 @@ pub fn names() -> Value {
     })
 }
 
-/// Says of each controller which transports it serves, and under which name there: `{"rdma": "hpcc"}`. `laws`: these steer a window.
+/// Says of each controller which transports it serves.
 fn with_transports(mut controllers: Value, laws: bool) -> Value {
     for entry in controllers.as_array_mut().into_iter().flatten() {
-        let mut served = Map::new();
-        for (transport, _) in transport::TRANSPORTS {
-            let offered = transport::controllers_of(transport);
-            let found =
-                offered.iter().find(|offered| offered.is_law == laws && entry["name"] == offered.listed);
-            if let Some(found) = found {
-                served.insert(transport.to_string(), json!(found.name));
-            }
-        }
-        entry["transports"] = Value::Object(served);
+        let served = served_by(entry["name"].as_str().unwrap_or_default(), laws);
+        entry["transports"] = served;
     }
     controllers
+}
+
+/// The transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: it is one of those that steer a window.
+pub fn served_by(controller: &str, law: bool) -> Value {
+    let mut served = Map::new();
+    for (transport, _) in transport::TRANSPORTS {
+        let offered = transport::controllers_of(transport);
+        let found = offered.iter().find(|offered| offered.is_law == law && offered.listed == controller);
+        if let Some(found) = found {
+            served.insert(transport.to_string(), json!(found.name));
+        }
+    }
+    Value::Object(served)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_controller_says_which_transports_take_it_and_they_do() {
+        let names = names();
+        let serves = |list: &str, name: &str| {
+            let all = names[list].as_array().unwrap();
+            all.iter().find(|entry| entry["name"] == name).unwrap()["transports"].clone()
+        };
+        assert_eq!(serves("controllers", "hpcc"), json!({ "rdma": "hpcc" }));
+        assert_eq!(serves("controllers", "dctcp"), json!({ "rdma": "dctcp" }));
+        let everywhere = json!({ "rdma": "tcp.dctcp", "tcp": "dctcp", "mptcp": "dctcp" });
+        assert_eq!(serves("tcp-controllers", "dctcp"), everywhere);
+        assert_eq!(serves("tcp-controllers", "lia"), json!({ "mptcp": "lia" }));
+        for list in ["controllers", "tcp-controllers"] {
+            for entry in names[list].as_array().unwrap() {
+                for (transport, name) in entry["transports"].as_object().unwrap() {
+                    let said = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
+                    let table = crate::scenario::document::parse(&said, "s.toml").unwrap();
+                    let mut root = Section::root(&table, "s.toml");
+                    let mut section = root.child("a");
+                    let read = transport::read(&mut section, &transport_context());
+                    assert!(read.is_some() && section.is_clean(), "{said}");
+                }
+            }
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
+use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, served_by, type_in_words};
 use super::metrics::METRICS;
 use super::{origins, switch, telemetry, transport};
 use crate::congestion::{self, SchemeDoc};
@@ -17,7 +17,8 @@ const PUBLISHED: &str =
 const QUEUE: &str = "switch.queue";
 
 /// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
-/// A parameter that is one of a few names has them in `choices: [{name, help}]`.
+/// A parameter that is one of a few names has them in `choices: [{name, help}]`. A controller has `transports` that it serves, each with its
+/// name there.
 ///
 /// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
 /// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
@@ -87,6 +88,10 @@ fn scheme(name: &str) -> Option<Value> {
     let source = doc.map(|doc| doc.source).or_else(|| origin.map(|o| o.source).filter(|s| !s.is_empty()));
     let source = source.unwrap_or_else(published);
     let mut found = entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default());
+    let of_tcp = scheme.section == TCP_CONTROLLER;
+    if of_tcp || scheme.section == "transport.controller" {
+        found["transports"] = served_by(scheme.name, of_tcp);
+    }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);
     }

@@ -165,8 +165,9 @@ impl Scenario {
     }
 
     /// The same from the first flows alone: sooner, and as good where the others are like them.
+    /// What sources cannot tell of the others is counted.
     pub fn estimate_from(&self, most_flows: u64) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up(), self.threads.max(1), most_flows)
+        Estimate::of(self, &self.traffic.size_up_from(most_flows), self.threads.max(1), most_flows)
     }
 
     /// The estimate from the first flows as `check` prints it.

@@ -223,10 +223,26 @@ impl Traffic {
     /// Counts the flows and their bytes, on copies of the sources. Flows are counted in the order of their sources
     /// one after the other, so an incomplete count is of the first sources only.
     pub fn size_up(&self) -> TrafficSize {
+        self.size_up_from(u64::MAX)
+    }
+
+    /// The same, but after so many flows of a source it is asked what is to come, where it can tell.
+    pub fn size_up_from(&self, most_drawn: u64) -> TrafficSize {
         let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
         for source in &self.sources {
             let mut source = source.clone_box();
-            while let Some(flow) = source.next() {
+            let mut left = most_drawn;
+            loop {
+                if left == 0
+                    && let Some(rest) = source.rest()
+                {
+                    size.flows = size.flows.saturating_add(rest.flows);
+                    size.bytes = size.bytes.saturating_add(rest.bytes);
+                    size.last_start = size.last_start.max(rest.last_start);
+                    break;
+                }
+                left = left.saturating_sub(1);
+                let Some(flow) = source.next() else { break };
                 if size.flows == Traffic::MOST_COUNTED {
                     size.complete = false;
                     return size;

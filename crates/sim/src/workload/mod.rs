@@ -80,6 +80,10 @@ pub trait FlowSource: Send {
     fn jobs(&self) -> Vec<(u32, u32)> {
         Vec::new()
     }
+    /// What is still to come, where it can be told without drawing it; flows and bytes are those expected.
+    fn rest(&self) -> Option<TrafficSize> {
+        None
+    }
     /// No deadline of its flows is sooner than this many ideal completion times after the start.
     fn least_deadline(&self) -> f64 {
         0.0

@@ -12,7 +12,7 @@ use super::hosts::derangement;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec};
+use super::{FlowSource, FlowSpec, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -214,6 +214,22 @@ impl FlowSource for Poisson {
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
     }
+
+    /// Of each sender the flow that is due, and one a mean gap from then to the end.
+    fn rest(&self) -> Option<TrafficSize> {
+        let (mut flows, mut per_ps) = (0.0, 0.0);
+        for Reverse((start, sender)) in &self.next {
+            let often = 1.0 / self.senders[*sender as usize].mean_gap;
+            flows += 1.0 + self.end.saturating_sub(*start).0 as f64 * often;
+            per_ps += often;
+        }
+        let limited = flows > self.left as f64;
+        let flows = flows.min(self.left as f64);
+        let begin = self.next.peek().map_or(Time::ZERO, |Reverse((start, _))| *start);
+        let last_start = if limited { begin.saturating_add(Time((flows / per_ps) as u64)) } else { self.end };
+        let bytes = (flows * self.sizes.mean()) as u64;
+        Some(TrafficSize { flows: flows as u64, bytes, last_start, complete: true })
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +252,35 @@ mod tests {
             let load = bytes as f64 * 8.0 / (32.0 * 100e9 * 0.5);
             assert!((load / 0.3 - 1.0).abs() < 0.01, "{counts}: {load}");
         }
+    }
+
+    #[test]
+    fn what_is_to_come_is_told_about_as_it_is_drawn() {
+        let until = [("duration", text("40ms"))];
+        let counted = [("count", Value::Integer(30_000))];
+        let both = [("duration", text("40ms")), ("count", Value::Integer(5_000))];
+        for limits in [&until[..], &counted, &both] {
+            let keys = [&[("size", text("100KB")), ("load", Value::Number(0.3))], limits].concat();
+            let mut source = source("poisson", 32, &keys);
+            for _ in 0..1000 {
+                source.next();
+            }
+            let told = source.rest().unwrap();
+            let drawn = drain(&*source);
+            let bytes: u64 = drawn.iter().map(|flow| flow.size).sum();
+            let last = drawn.last().unwrap().start.as_ns();
+            for (told, drawn) in [
+                (told.flows as f64, drawn.len() as f64),
+                (told.bytes as f64, bytes as f64),
+                (told.last_start.as_ns(), last),
+            ] {
+                assert!((told / drawn - 1.0).abs() < 0.05, "{limits:?}: {told} for {drawn}");
+            }
+        }
+        let mut few = source("poisson", 8, &[("count", Value::Integer(3)), ("duration", text("1s"))]);
+        assert_eq!(few.rest().unwrap().flows, 3);
+        while few.next().is_some() {}
+        assert_eq!(few.rest().unwrap().flows, 0);
     }
 
     #[test]

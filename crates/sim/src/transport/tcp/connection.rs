@@ -89,6 +89,14 @@ impl Alarm {
             Early::Reordering(at) | Early::Probe(at) => at.min(self.deadline),
         }
     }
+
+    /// The same, of what has not happened yet: what was found to be overdue (a reordering timer that a timeout came before, when the NIC
+    /// took its time to send again) goes off at once. An event in the past would never come.
+    #[inline]
+    pub fn next_from(&self, now: Time) -> Time {
+        let next = self.next();
+        if next < now { Time(now.0 + 1) } else { next }
+    }
 }
 
 pub struct Connection {
@@ -224,8 +232,8 @@ impl Connection {
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
-        if self.timeouts > 0 {
-            // RFC 5681 §3.1: a SYN was lost.
+        if self.timeouts > 0 && !self.like_ns3 {
+            // RFC 5681 §3.1: a SYN was lost. ns-3.35 begins with the whole window.
             self.window.cwnd = self.window.mss;
         }
         self.timeouts = 0;
@@ -306,7 +314,9 @@ impl Connection {
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
         if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
-            return at.map_or(Next::Nothing, Next::At);
+            // ns-3.35 looks right after the application has written, in an event of its own.
+            let after = if self.like_ns3 { Time(1) } else { Time::ZERO };
+            return at.map_or(Next::Nothing, |at| Next::At(at.saturating_add(after)));
         }
         let payload = written.min(whole);
         let usable = self.receivable.saturating_sub(next);

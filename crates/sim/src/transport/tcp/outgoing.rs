@@ -129,7 +129,7 @@ impl Outgoing {
     pub fn set_alarm(&mut self, slot: u32, cx: &mut HostContext) {
         let token = slot * self.tokens;
         let alarm = &mut self[slot].alarm;
-        let next = alarm.next();
+        let next = alarm.next_from(cx.net.now);
         if next < alarm.event {
             alarm.event = next;
             cx.set_timer(next, token);

@@ -182,3 +182,14 @@ fn a_receiver_reports_what_has_come_twice_in_the_first_block_once() {
     assert_eq!((take(4), take(6), take(8)), ((0, 0, 2), (0, 0, 3), (0, 0, 3)));
     assert_eq!(take(0), (0, 1, 3), "three blocks at the most");
 }
+
+#[test]
+fn a_timer_that_is_overdue_when_it_is_looked_at_goes_off_at_once() {
+    // A timeout came before the reordering timer, and the NIC sent again only when that one had passed.
+    let mut connection = connection(10_000, &config("newreno", Profile::Rfc));
+    connection.alarm.deadline = Time(900);
+    connection.alarm.early = Early::Reordering(Time(500));
+    assert_eq!([400, 500, 600].map(|now| connection.alarm.next_from(Time(now))), [500, 500, 601].map(Time));
+    connection.alarm.early = Early::None;
+    assert_eq!(connection.alarm.next_from(Time(600)), Time(900));
+}
