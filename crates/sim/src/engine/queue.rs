@@ -47,6 +47,9 @@ pub struct EventQueue<E> {
 }
 
 impl<E: Timed> EventQueue<E> {
+    /// What comes that many slots ahead, or later, waits in the heap.
+    pub const SLOTS: u64 = (NEAR * COARSE) as u64;
+
     /// A queue whose slots are about `slot_width` wide; best where a slot holds a few events.
     pub fn new(slot_width: Time) -> EventQueue<E> {
         EventQueue {

@@ -236,8 +236,9 @@ pub enum AgendaKind {
     ShortWindows(Time),
     /// One event after the other.
     Calendar,
-    /// With `whole_ns`, NICs that would wake up between two nanoseconds do so at the second, behind all else, in order of their ports.
-    Insertion { whole_ns: bool },
+    /// `longest`: the delay of the longest link. With `whole_ns`, NICs that would wake up between two nanoseconds do so at the second,
+    /// behind all else, in order of their ports.
+    Insertion { longest: Time, whole_ns: bool },
 }
 
 // What is large in it is touched with every event: it does not lie elsewhere.
@@ -261,7 +262,9 @@ impl Agenda {
                 Agenda::Calendar(Calendar::by_node(length, hosts, nodes - hosts))
             }
             AgendaKind::Calendar => Agenda::Calendar(Calendar::by_time(Time(slot.0 * 32))),
-            AgendaKind::Insertion { whole_ns } => {
+            AgendaKind::Insertion { longest, whole_ns } => {
+                // What is on its way over a long link is not to wait in the heap.
+                let slot = slot.max(Time(longest.0.saturating_mul(2) / EventQueue::<Inserted>::SLOTS));
                 Agenda::Insertion { queue: EventQueue::new(slot), inserted: 0, whole_ns }
             }
         }

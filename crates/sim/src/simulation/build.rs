@@ -437,7 +437,9 @@ impl Builder<'_> {
     /// How the region orders its work.
     fn agenda(&self, number: u16) -> AgendaKind {
         if self.config.compat == Compat::HpccNs3 || self.config.ns3_time {
-            return AgendaKind::Insertion { whole_ns: self.config.ns3_time };
+            let delays = self.config.topology.links.iter().map(|link| link.delay);
+            let longest = delays.max().unwrap_or(Time::ZERO);
+            return AgendaKind::Insertion { longest, whole_ns: self.config.ns3_time };
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
