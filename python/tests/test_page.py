@@ -217,7 +217,8 @@ def test_on_dark_paper_the_longest_queue_is_the_brightest(browser, written):
         browser.open(written, dark=dark)
         said = browser.evaluate(
             "[...document.querySelectorAll('.plot linearGradient')]"
-            ".map(g => [g.firstElementChild, g.lastElementChild].map(stop => stop.getAttribute('stop-color'))).find(ends => ends.some(c => c !== ends[0]))"
+            ".map(g => [g.firstElementChild, g.lastElementChild].map(s => s.getAttribute('stop-color')))"
+            ".find(ends => ends.some(c => c !== ends[0]))"
         )
         ends = [tuple(map(int, re.findall(r"\d+", colour))) for colour in said]
         least, most = (0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in ends)
