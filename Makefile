@@ -90,5 +90,6 @@ $(VENV)/.docs: $(VENV)/.base
 	touch $@
 
 $(NATIVE): $(VENV)/.base $(RUST_SOURCES)
+	@echo "building the engine without a word: a few minutes the first time, one or two after a change of it"
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	touch $@

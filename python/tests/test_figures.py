@@ -146,6 +146,19 @@ def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
     assert all(row["y"] > 0 and row["x"] < row["to"] for row in rows)
 
 
+def test_heat_maps_side_by_side_have_one_scale():
+    class Measured:
+        def __init__(self, longest):
+            self.longest = longest
+
+        def over_time(self, metric, max_points):
+            return {"p0": [[1000.0, 0.0], [2000.0, self.longest]], "p1": [[1000.0, 0.0]]}
+
+    drawn = over_time.queue_heats([("low", Measured(5e3)), ("high", Measured(80e3))])
+    assert [figure.spec["encoding"]["color"]["scale"]["domainMax"] for figure in drawn] == [80, 80]
+    assert "1 port never had one." in drawn[0].caption
+
+
 def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
     class Measured:
         def __init__(self, series):

@@ -211,6 +211,20 @@ def test_the_colours_of_links_lie_in_one_order_of_lightness(browser, written):
         assert len(grey) == 5 and grey == sorted(grey, reverse=not dark)
 
 
+def test_on_dark_paper_the_longest_queue_is_the_brightest(browser, written):
+    """The legend of a heat map begins dark and ends bright there, and the other way round on white."""
+    for dark in (False, True):
+        browser.open(written, dark=dark)
+        said = browser.evaluate(
+            "[...document.querySelectorAll('.plot linearGradient')]"
+            ".map(g => [g.firstElementChild, g.lastElementChild].map(s => s.getAttribute('stop-color')))"
+            ".find(ends => ends.some(c => c !== ends[0]))"
+        )
+        ends = [tuple(map(int, re.findall(r"\d+", colour))) for colour in said]
+        least, most = (0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in ends)
+        assert (most > least) == dark, said
+
+
 def test_thousands_of_points_stay_small_and_quick(browser, tmp_path):
     points = [(f"line {i % 8}", float(i), float((i * 7919) % 1000)) for i in range(8000)]
     figure = trend("many", [f"line {i}" for i in range(8)], points, [], axes=("x", "y"))

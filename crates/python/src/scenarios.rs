@@ -78,6 +78,7 @@ pub fn check(
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 #[pyfunction]
 #[pyo3(signature = (text, file, base_dir, sets, seed, most_flows, controllers=None))]
+#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn look(
     py: Python<'_>,
     text: String,

@@ -58,6 +58,8 @@ impl TcpConfig {
 pub struct AckConfig {
     /// After so many segments in order.
     pub every: u32,
+    /// The first segment of all is answered at once (ns-3.35).
+    pub first_at_once: bool,
     /// At the latest so long after one.
     pub delay: Time,
     /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero: it is.

@@ -547,4 +547,20 @@ mod tests {
             assert_eq!(calendar, run(AgendaKind::ShortWindows(Time(length))), "{length}");
         }
     }
+
+    #[test]
+    fn by_insertion_nics_that_wake_between_two_nanoseconds_do_so_at_the_second_behind_all_else() {
+        let order = |whole_ns: bool| {
+            let mut agenda = Agenda::new(AgendaKind::Insertion { whole_ns }, (2, 2), 10);
+            let wake = |port| Event::new(Time(1001), Action::Wake { port, serial: 0, transport: 0 });
+            agenda.push(0, wake(5));
+            agenda.push(0, wake(3));
+            agenda.push(0, Event::of_arrival(Time(2000), 9, 1));
+            let next =
+                |agenda: &mut Agenda| agenda.next(Time::MAX).map(|event| (event.time().0, event.port()));
+            [0; 3].map(|_| next(&mut agenda).unwrap())
+        };
+        assert_eq!(order(true), [(2000, 9), (2000, 3), (2000, 5)]);
+        assert_eq!(order(false), [(1001, 5), (1001, 3), (2000, 9)]);
+    }
 }

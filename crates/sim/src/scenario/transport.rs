@@ -247,7 +247,7 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
         if name.starts_with("python:") {
             table.get("kind");
             let message = format!(
-                "controller \"{bare}\" is written in Python, and where was not said: --controller {bare}=FILE.py:CLASS, \
+                "controller \"{bare}\" is written in Python; say where: --controller {bare}=FILE.py:CLASS, \
                  {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or controllers={{\"{bare}\": ...}} in Python"
             );
             table.complain("kind", message);

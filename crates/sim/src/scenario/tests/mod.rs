@@ -216,8 +216,8 @@ fn a_controller_from_outside_is_found_by_name() {
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [
-            "--set transport.controller.kind=python:still: controller \"still\" is written in Python, and where was not \
-             said: --controller still=FILE.py:CLASS, still = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
+            "--set transport.controller.kind=python:still: controller \"still\" is written in Python; say where: \
+             --controller still=FILE.py:CLASS, still = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
              controllers={\"still\": ...} in Python"
         ]
     );

@@ -93,7 +93,7 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
     if recovery.reactions == Reactions::Ns3 {
-        ack.stamp_clock = rtt.clock;
+        (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
     let rto = timeouts(p, profile);
     let ecn = echo(p, &controller);
@@ -209,7 +209,7 @@ fn acknowledgements(p: &mut Parameters, profile: Profile) -> AckConfig {
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
     let help = "blocks beyond holes that a receiver remembers to tell of, the newest; 0: all (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
-    AckConfig { every, delay, stamp_clock: Time::ZERO, remembers, duplicates }
+    AckConfig { every, first_at_once: false, delay, stamp_clock: Time::ZERO, remembers, duplicates }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {

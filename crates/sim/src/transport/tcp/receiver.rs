@@ -190,7 +190,8 @@ impl Receiver {
             self.join();
             self.told.retain(|block| block.1 > self.expected);
         }
-        let now = filled || self.is_complete() || self.unanswered >= config.every;
+        let first = segment.first == 0 && config.first_at_once;
+        let now = filled || first || self.is_complete() || self.unanswered >= config.every;
         if now { Reply::Now } else { Reply::Later }
     }
 

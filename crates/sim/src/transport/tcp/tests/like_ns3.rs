@@ -4,6 +4,7 @@ use super::*;
 use crate::config::Reactions;
 use crate::congestion::window::State;
 use crate::transport::rdma::nic::Nic;
+use crate::transport::tcp::connection::Next;
 use crate::transport::tcp::scoreboard::Scoreboard;
 use crate::units::Rate;
 
@@ -217,4 +218,46 @@ fn the_timeout_runs_on_while_a_pacer_holds_back_what_was_written() {
     assert_eq!(deadline(11 * MSS), (ms(1040), ms(1040)));
     // Nothing is left.
     assert_eq!(deadline(10 * MSS).0, Time::MAX);
+}
+
+#[test]
+fn the_first_segment_is_answered_at_once_also_where_acknowledgements_are_delayed() {
+    let mut config = config("newreno", Profile::Ns3_35);
+    config.ack.every = 2;
+    let mut receiver = Receiver::new(EcnEcho::Off);
+    let mut take = |segment: u64| {
+        let sending = Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false };
+        let reply = receiver.take(&incoming(&sending, ms(10 + segment), u64::MAX), &config.ack);
+        (reply == Reply::Now).then(|| receiver.answer().expected / MSS)
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(&mut take), [Some(1), None, Some(3), None, Some(5)]);
+}
+
+#[test]
+fn a_lost_syn_leaves_the_first_window_whole() {
+    let begun = |profile| {
+        let config = config("newreno", profile);
+        let mut c =
+            Connection::new(0, &FlowSpec { size: 1 << 40, ..FlowSpec::default() }, &config, 5, Time::ZERO);
+        c.timeouts = 1;
+        c.establish(ms(3000), u64::from(whole_window(&config)), ms(3020), &config);
+        c.window.cwnd / u64::from(config.mss)
+    };
+    assert_eq!((begun(Profile::Ns3_35), begun(Profile::Rfc)), (10, 1));
+}
+
+#[test]
+fn what_an_application_writes_is_looked_at_right_after() {
+    let at = |profile| {
+        let mut config = config("newreno", profile);
+        config.application.rate = Some(Rate::from_mbps(1));
+        config.application.message = config.mss;
+        let mut c = connection(u64::MAX / 4, &config);
+        // Messages come every mss * 8 us; the handshake took 20 ms.
+        c.outbox.clear();
+        while c.take(ms(20), &config).is_some() {}
+        let Next::At(at) = c.next(ms(20), &config) else { panic!("nothing to wait for") };
+        at.0 - u64::from(config.mss) * 8_000_000 * (at.0 / (u64::from(config.mss) * 8_000_000))
+    };
+    assert_eq!((at(Profile::Ns3_35), at(Profile::Rfc)), (1, 0));
 }
