@@ -75,7 +75,6 @@ pub fn check(
 }
 
 /// What a run is expected to cost, by its first `most_flows` flows: the `estimate` of [`check`], sooner.
-#[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 #[pyfunction]
 #[pyo3(signature = (text, file, base_dir, sets, seed, most_flows, controllers=None))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
