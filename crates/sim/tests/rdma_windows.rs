@@ -123,6 +123,21 @@ fn two_flows_of_any_law_share_a_link_that_marks() {
 }
 
 #[test]
+fn without_marks_pauses_hold_the_laws_that_fill_buffers_and_the_others_leave_them_empty() {
+    let paused = |law: &str| {
+        let controller = format!("{{ kind = \"{law}\" }}");
+        let sets = [("transport.controller", controller.as_str()), ("switch.ecn", "{ enabled = false }")];
+        let flows = vec![flow(0, 2, 40_000_000, Time::ZERO), flow(1, 3, 40_000_000, Time::ZERO)];
+        let (kept, outcome) = run(config_of(SHARED, &sets, flows));
+        assert!(kept.flows.iter().all(|flow| flow.packets_retransmitted == 0), "{law}");
+        sum_of(&outcome, |port| port.pauses)
+    };
+    for (law, pauses) in [("newreno", true), ("bic", true), ("vegas", false), ("bbr", false)] {
+        assert_eq!(paused(law) > 0, pauses, "{law}");
+    }
+}
+
+#[test]
 fn every_law_comes_through_losses_under_either_recovery() {
     for recovery in ["go-back-n", "selective-repeat"] {
         for law in LAWS {
