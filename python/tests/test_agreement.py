@@ -114,7 +114,11 @@ def test_order_is_checked_against_the_published_groups():
 
 def test_rows_are_variants_of_the_axis_row_whatever_the_size():
     experiment = experiments.load("cebinae-table")
-    assert choices.chosen_rows(experiment, "1-3,12") == ["1", "2", "3", "12"]
+    rows = choices.chosen_rows(experiment, "1-3,12")
+    assert rows == ["1", "2", "3", "12"]
+    only = {"row": rows, "discipline": ["FQ"]}
+    said = choices.chosen_size(experiment, duration="100s", only=only).says
+    assert said == "Chosen part: row 1 to 3, 12, discipline FQ, 100 s of arrivals, seed 1"
     assert choices.chosen_variants(experiment, ["row=24-25"]) == {"row": ["24", "25"]}
     jain = experiment.figures[0]
     assert experiment.variants(jain, "row", full=False)[-1] == "10"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weftline import quantities
@@ -28,8 +28,11 @@ def chosen_size(
     duration: str | None = None,
     hosts: int | None = None,
     seeds: Sequence[int] | None = None,
+    only: Mapping[str, list[str]] | None = None,
 ) -> Size:
     """Return the settings of the small or the full size, with what the user chose instead.
+
+    `only`: the variants by axis that are left of it, for what is said.
 
     Raises
     ------
@@ -53,7 +56,8 @@ def chosen_size(
                 f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
             )
         settings.update(dict.fromkeys(experiment.duration_keys, duration))
-    said = [size["says"]] if size.get("says") else []
+    said = [size["says"]] if size.get("says") and not only else []
+    said += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
     if hosts is not None:
         said.append(f"{hosts} hosts")
     if duration is not None:
@@ -61,6 +65,7 @@ def chosen_size(
     seeds = list(seeds or size.get("seeds", [1]))
     said.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds")
     label = "Full size" if full else "Small size"
+    label = f"Chosen part{' of the full size' if full else ''}" if only else label
     return Size(full=full, says=f"{label}: {', '.join(said)}", settings=settings, seeds=seeds)
 
 
@@ -110,6 +115,15 @@ def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, l
             raise InputError(f"--only {text}: {what}: {known}")
         chosen.setdefault(axis, []).append(found[0])
     return chosen
+
+
+def _spans(names: Sequence[str]) -> str:
+    """Names one by one, but "1 to 25" for numbers that follow each other."""
+    spans: list[list[str]] = []
+    for name in names:
+        follows = spans and name.isdecimal() and spans[-1][-1] == str(int(name) - 1)
+        spans[-1].append(name) if follows else spans.append([name])
+    return ", ".join(f"{span[0]} to {span[-1]}" if len(span) > 1 else span[0] for span in spans)
 
 
 def chosen_rows(experiment: Experiment, text: str) -> list[str]:

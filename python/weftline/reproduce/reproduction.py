@@ -49,17 +49,18 @@ def command(options: argparse.Namespace) -> int:
         return of_all.command(options)
     of_all.refuse_its_options(options)
     experiment = experiments.load(options.experiment)
+    only = chosen_variants(experiment, options.only or [])
+    if options.rows:
+        only["row"] = chosen_rows(experiment, options.rows)
     size = chosen_size(
         experiment,
         full=options.full,
         duration=chosen_duration(options.duration, options.seconds),
         hosts=options.hosts,
         seeds=parse_seeds(options.seeds) if options.seeds else None,
+        only=only,
     )
     out = Path(options.out) if options.out else Path("out") / experiment.out
-    only = chosen_variants(experiment, options.only or [])
-    if options.rows:
-        only["row"] = chosen_rows(experiment, options.rows)
     found = carry_out(experiment, size, out, only, options)
     return 1 if found is None else findings.show(found, options, out / "report.html")
 
