@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from weftline import scenarios
 from weftline.controller import Controller
 from weftline.errors import InputError, nearest
 
@@ -118,19 +119,8 @@ def stand_ins(text: str) -> dict[str, type]:
 
 def named_in(resolved: object, laws: Laws) -> list[Law]:
     """Return those that a parsed scenario names as a ``kind``, in order of names."""
-    kinds: set[str] = set()
-
-    def look(key: str, value: object) -> None:
-        if isinstance(value, dict):
-            for inner, below in value.items():
-                look(inner, below)
-        elif isinstance(value, list):
-            for below in value:
-                look(key, below)
-        elif key == "kind" and isinstance(value, str):
-            kinds.add(value.removeprefix("python:"))
-
-    look("", resolved)
+    texts = scenarios.texts_in(resolved)
+    kinds = {text.removeprefix("python:") for key, text in texts if key == "kind"}
     return [laws[name] for name in sorted(laws) if name in kinds]
 
 

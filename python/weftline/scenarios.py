@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,3 +134,15 @@ def _key(key: object) -> str:
 def _quoted(text: str) -> str:
     # TOML's basic strings take JSON's escapes; DEL is what JSON leaves bare and TOML does not.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def texts_in(value: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in a parsed scenario, with the key that it stands under; in a list, the list's."""
+    if isinstance(value, Mapping):
+        for inner, below in value.items():
+            yield from texts_in(below, inner)
+    elif isinstance(value, list):
+        for below in value:
+            yield from texts_in(below, key)
+    elif isinstance(value, str):
+        yield key, value

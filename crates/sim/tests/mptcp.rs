@@ -9,30 +9,6 @@ use weftline_sim::topology::Link;
 use weftline_sim::units::{Rate, Time};
 use weftline_sim::workload::FlowSpec;
 
-/// Two leaves and four spines; hosts at 1 Gb/s and 1 ms, 100 Mb/s and 1 ms by each spine. Data have 1050 B, all else 50 B and
-/// what an option of the set-up adds.
-const FOUR_PATHS: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 4
-hosts_per_leaf = 4
-host_link = { rate = "1Gbps", delay = "1ms" }
-fabric_link = { rate = "100Mbps", delay = "1ms" }
-
-[transport]
-kind = "mptcp"
-mss = "1000B"
-header = "50B"
-ack_header = "50B"
-syn_header = "50B"
-controller = { kind = "newreno" }
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
 fn four_paths(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
     let scenario = load(FOUR_PATHS, sets).unwrap_or_else(|error| panic!("{error}"));
     let mut config = Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") };

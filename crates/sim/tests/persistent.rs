@@ -9,54 +9,6 @@ use weftline_sim::measure::{Entity, FlowRecord};
 use weftline_sim::units::Time;
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
 
-/// A dumbbell with hosts at 1 Gb/s and 1 ms, 100 Mb/s and 8 ms between them: data of 1050 B, all else 50 B.
-const DUMBBELL: &str = r#"
-[topology]
-kind = "dumbbell"
-left = 4
-right = 4
-host_link = { rate = "1Gbps", delay = "1ms" }
-bottleneck_link = { rate = "100Mbps", delay = "8ms" }
-
-[transport]
-kind = "tcp"
-mss = "1000B"
-header = "50B"
-ack_header = "50B"
-syn_header = "50B"
-ack_every = 1
-rto_min = "200ms"
-controller = { kind = "newreno" }
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
-/// Two leaves and four spines; hosts at 1 Gb/s and 1 ms, 100 Mb/s and 1 ms by each spine.
-const FOUR_PATHS: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 4
-hosts_per_leaf = 4
-host_link = { rate = "1Gbps", delay = "1ms" }
-fabric_link = { rate = "100Mbps", delay = "1ms" }
-
-[transport]
-kind = "mptcp"
-mss = "1000B"
-header = "50B"
-ack_header = "50B"
-syn_header = "50B"
-rto_min = "200ms"
-controller = { kind = "newreno" }
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
 /// Flows over one connection, each of which waits for the one before it: (bytes, from when on). The connection may stay open.
 fn chain(src: u32, dst: u32, persistent: bool, flows: &[(u64, Time)]) -> Chain {
     let flow = |(order, &(size, start)): (usize, &(u64, Time))| FlowSpec {

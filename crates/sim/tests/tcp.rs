@@ -7,29 +7,6 @@ use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
-/// A dumbbell with hosts at 1 Gb/s and 1 ms, 100 Mb/s and 8 ms between them: data of 1050 B, all else 50 B.
-const DUMBBELL: &str = r#"
-[topology]
-kind = "dumbbell"
-left = 4
-right = 4
-host_link = { rate = "1Gbps", delay = "1ms" }
-bottleneck_link = { rate = "100Mbps", delay = "8ms" }
-
-[transport]
-kind = "tcp"
-mss = "1000B"
-header = "50B"
-ack_header = "50B"
-syn_header = "50B"
-ack_every = 1
-controller = { kind = "newreno" }
-
-[[workload]]
-kind = "permutation"
-size = "1KB"
-"#;
-
 fn dumbbell(sets: &[(&str, &str)], flows: Vec<FlowSpec>) -> Config {
     let scenario = load(DUMBBELL, sets).unwrap_or_else(|error| panic!("{error}"));
     let mut config = Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") };

@@ -421,6 +421,7 @@ def _source(options: argparse.Namespace):
 
 def _check(options: argparse.Namespace) -> int:
     from weftline import runs
+    from weftline.cli import facts
 
     source, changes = _source(options)
     if options.resolved:
@@ -430,56 +431,8 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(found)
     else:
-        _print_facts(_for_reading(found))
+        facts.show(facts.of_check(found))
     return DONE
-
-
-def _for_reading(found: dict) -> dict:
-    """Return what `check` found with words for what is not a number, estimate and warnings at the end."""
-    run = dict(found.get("run", {}))
-    if run.get("until_ns", 0) is None:
-        del run["until_ns"]
-        run["until"] = "flows-done"
-    if run.get("memory_limit_bytes", 0) is None:
-        del run["memory_limit_bytes"]
-        run["memory limit"] = "none"
-    last = {}
-    if "estimate" in found:
-        last["estimate"] = _estimate_texts(found["estimate"], run.get("threads", 1))
-    if "warnings" in found:
-        last["warnings"] = found["warnings"]
-    first = {key: value for key, value in found.items() if key not in last}
-    return {**first, **({"run": run} if run else {}), **last}
-
-
-def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
-    """Return the estimate of a run as a person reads it: to two figures, as more would promise too much."""
-    from weftline.quantities import bytes_text, count_text, seconds_text, time_text
-
-    time = f"about {seconds_text(_two_figures(estimate['seconds']))} on one core"
-    if threads > 1:
-        time += f", {seconds_text(_two_figures(estimate['seconds_on_threads']))} on {threads}"
-    kept = estimate.get("connections", 0)
-    open_connections = f"; {count_text(kept)} connections stay open" if kept else ""
-    parts = {key.removesuffix("_bytes"): value for key, value in estimate["memory"].items()}
-    # The summary is made when packets and flows are gone.
-    in_run, after = ("packets", "flows"), ("summary",)
-    lesser = min((in_run, after), key=lambda names: sum(parts.get(name, 0) for name in names))
-    parts = {name: size for name, size in parts.items() if size >= 1_000_000 and name not in lesser}
-    largest = sorted(parts.items(), key=lambda part: -part[1])
-    of_it = ", ".join(f"{name} {bytes_text(value, figures=2)}" for name, value in largest)
-    return {
-        "packet hops": count_text(estimate["packet_hops"]),
-        "ends at": f"about {time_text(estimate['end_ns'], figures=2)} of simulated time",
-        "in flight": f"at most about {count_text(_two_figures(estimate['flows_in_flight']))} flows and "
-        f"{count_text(_two_figures(estimate['packets_in_flight']))} packets" + open_connections,
-        "time": time,
-        "memory": f"about {bytes_text(estimate['memory_bytes'], figures=2)} ({of_it})",
-    }
-
-
-def _two_figures(value: float) -> float:
-    return float(f"{value:.2g}")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -575,53 +528,6 @@ def _print_json(value: object) -> None:
     import json
 
     print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _print_facts(facts: dict, indent: int = 0) -> None:
-    """Print nested facts, one a line, names aligned within a group."""
-    plain = {key: value for key, value in facts.items() if not _is_group(value)}
-    width = max((len(_fact(key, None)[0]) for key in plain), default=0)
-    for key, value in facts.items():
-        name, text = _fact(key, value)
-        if not _is_group(value):
-            print(" " * indent + f"{name:<{width}}  {text}")
-            continue
-        print(" " * indent + f"{name}:")
-        if isinstance(value, dict):
-            _print_facts(value, indent + 2)
-        else:
-            for entry in value:
-                print(" " * (indent + 2) + ", ".join(" ".join(_fact(k, v)) for k, v in entry.items()))
-
-
-def _is_group(value: object) -> bool:
-    listed = isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
-    return listed or isinstance(value, dict)
-
-
-def _fact(key: str, value: object) -> tuple[str, str]:
-    """Return a fact's name and its text; the unit at the end of a name moves to the number."""
-    from weftline import quantities
-
-    units = {"ns": quantities.time_text, "bps": quantities.rate_text, "bytes": quantities.bytes_text}
-    name, _, unit = key.rpartition("_")
-    if unit in units and not isinstance(value, str | bool | list | dict):
-        return (name or key).replace("_", " "), units[unit](value, figures=5)
-    return key.replace("_", " "), _plain(value)
-
-
-def _plain(value: object) -> str:
-    from weftline import quantities
-
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) or (isinstance(value, float) and abs(value) >= 1000):
-        return f"{value:,.0f}"
-    if isinstance(value, float):
-        return quantities.digits(value)
-    if isinstance(value, list):
-        return ", ".join(_plain(v) for v in value) or "none"
-    return "–" if value is None else str(value)
 
 
 if __name__ == "__main__":

@@ -113,20 +113,11 @@ def content_key(resolved: str, source: scenarios.Scenario) -> str:
 def named_files(resolved: str, base_dir: str) -> list[str]:
     """Return the files that a resolved scenario names, as it writes them: traces, sizes, topologies, ..."""
     found: dict[str, None] = {}
-
-    def look(key: str, value: object) -> None:
-        if isinstance(value, dict):
-            for inner, below in value.items():
-                look(inner, below)
-        elif isinstance(value, list):
-            for below in value:
-                look(key, below)
-        elif key in _FILE_KEYS and isinstance(value, str):
+    for key, text in scenarios.texts_in(tomllib.loads(resolved)):
+        if key in _FILE_KEYS:
             with contextlib.suppress(OSError, ValueError):
-                if (Path(base_dir) / value).is_file():
-                    found[value] = None
-
-    look("", tomllib.loads(resolved))
+                if (Path(base_dir) / text).is_file():
+                    found[text] = None
     return list(found)
 
 

@@ -6,7 +6,7 @@ pub mod recorder;
 pub use balance::{Balance, RegionWork};
 
 use crate::units::{Bytes, Time};
-use crate::workload::FlowId;
+use crate::workload::{FlowId, FlowSpec};
 use std::ops::Range;
 
 /// A flow that ended, or that had not ended when the run did (`finish` none).
@@ -25,6 +25,26 @@ pub struct FlowRecord {
     pub group: u16,
     pub transport: u16,
     pub deadline: Option<Time>,
+}
+
+impl FlowRecord {
+    /// Of a flow that has not ended, and of which nothing was sent.
+    pub fn of(flow: FlowId, spec: &FlowSpec, src: u32, start: Time, ideal: Time) -> FlowRecord {
+        FlowRecord {
+            flow,
+            src,
+            dst: spec.dst,
+            size: spec.size,
+            start,
+            finish: None,
+            ideal,
+            packets_sent: 0,
+            packets_retransmitted: 0,
+            group: spec.group,
+            transport: spec.transport,
+            deadline: spec.deadline,
+        }
+    }
 }
 
 /// What a series row is about; turned into a name (`leaf0.p3`, `flow12`, group name) when it is written.

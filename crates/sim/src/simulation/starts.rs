@@ -97,20 +97,7 @@ impl Starts {
         unstarted.sort_unstable_by_key(|arrival| arrival.id);
         for arrival in unstarted {
             let spec = arrival.spec;
-            recorder.flow(FlowRecord {
-                flow: arrival.id,
-                src: spec.src,
-                dst: spec.dst,
-                size: spec.size,
-                start: spec.start,
-                finish: None,
-                ideal: Time::ZERO,
-                packets_sent: 0,
-                packets_retransmitted: 0,
-                group: spec.group,
-                transport: spec.transport,
-                deadline: spec.deadline,
-            });
+            recorder.flow(FlowRecord::of(arrival.id, &spec, spec.src, spec.start, Time::ZERO));
         }
     }
 }

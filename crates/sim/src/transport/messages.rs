@@ -32,18 +32,10 @@ impl Message {
 
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
         FlowRecord {
-            flow: self.flow,
-            src,
-            dst: self.spec.dst,
-            size: self.spec.size,
-            start: self.start,
             finish,
-            ideal: self.ideal,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
-            group: self.spec.group,
-            transport: self.spec.transport,
-            deadline: self.spec.deadline,
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }
 }

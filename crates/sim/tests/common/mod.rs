@@ -19,6 +19,53 @@ use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
 
+/// A dumbbell with hosts at 1 Gb/s and 1 ms, 100 Mb/s and 8 ms between them: data of 1050 B, all else 50 B.
+pub const DUMBBELL: &str = r#"
+[topology]
+kind = "dumbbell"
+left = 4
+right = 4
+host_link = { rate = "1Gbps", delay = "1ms" }
+bottleneck_link = { rate = "100Mbps", delay = "8ms" }
+
+[transport]
+kind = "tcp"
+mss = "1000B"
+header = "50B"
+ack_header = "50B"
+syn_header = "50B"
+ack_every = 1
+controller = { kind = "newreno" }
+
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
+/// Two leaves and four spines; hosts at 1 Gb/s and 1 ms, 100 Mb/s and 1 ms by each spine. Data have 1050 B, all else 50 B and
+/// what an option of the set-up adds.
+pub const FOUR_PATHS: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 4
+hosts_per_leaf = 4
+host_link = { rate = "1Gbps", delay = "1ms" }
+fabric_link = { rate = "100Mbps", delay = "1ms" }
+
+[transport]
+kind = "mptcp"
+mss = "1000B"
+header = "50B"
+ack_header = "50B"
+syn_header = "50B"
+controller = { kind = "newreno" }
+
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
 /// Keeps everything that a run records.
 #[derive(Default)]
 pub struct Kept {

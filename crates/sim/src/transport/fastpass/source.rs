@@ -98,18 +98,10 @@ impl SourceFlow {
     /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
         FlowRecord {
-            flow: self.flow,
-            src,
-            dst: self.spec.dst,
-            size: self.spec.size,
-            start: self.start,
             finish,
-            ideal: self.ideal,
             packets_sent: self.sent,
             packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
-            group: self.spec.group,
-            transport: self.spec.transport,
-            deadline: self.spec.deadline,
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }
 }

@@ -289,18 +289,10 @@ impl Sender {
         let sent: u64 = alive().map(|tcp| tcp.packets_sent).sum();
         let again: u64 = alive().map(|tcp| tcp.packets_retransmitted).sum();
         FlowRecord {
-            flow: self.flow,
-            src,
-            dst: self.spec.dst,
-            size: self.spec.size,
-            start: self.start,
             finish,
-            ideal: self.ideal,
             packets_sent: self.packets_sent + sent,
             packets_retransmitted: self.packets_retransmitted + again + self.copies,
-            group: self.spec.group,
-            transport: self.spec.transport,
-            deadline: self.spec.deadline,
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }
 }
