@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test test-rust test-python loom check instructions bench guided fuzz tables docs validate clean
+.PHONY: help demo wheel test test-rust test-python trials loom check instructions bench guided fuzz tables docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ test-rust: ## tests of the Rust crates
 
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
 	$(BIN)/python -m pytest -q
+
+trials: $(NATIVE) $(VENV)/.dev ## the cases of trials/ at their full length: each once gave a wrong or misleading answer
+	WEFTLINE_TRIALS=1 $(BIN)/python -m pytest -q python/tests/trials
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
 	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::crew
