@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from weftline import _native, quantities
@@ -119,7 +120,11 @@ def as_json(result: SweepResult) -> dict:
         "store": str(result.path),
         "interval": result.report.interval,
         "answer": [
-            {**dict(cell.choice), "answer": result.verdict(cell)}
+            {
+                **dict(cell.choice),
+                "answer": (judged := result.judgement(cell)).answer,
+                "reasons": [asdict(reason) for reason in judged.reasons],
+            }
             for cell in result.cells
             if result.report.bound
         ],

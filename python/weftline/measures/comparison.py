@@ -12,9 +12,10 @@ from pathlib import Path
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
-from weftline.measures import stats
+from weftline.measures import evidence, separations, stats
+from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
-from weftline.measures.metrics import METRICS, metric
+from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -61,18 +62,11 @@ class Comparison:
 
     def difference(self, name: str, line: Line) -> stats.Difference | None:
         """Return a metric of a line minus that of `base`: by seed if both carried the same flows."""
-        ours, theirs = (
-            {_seed(run): v for run, v in zip(one.runs, one.values(name), strict=True)}
-            for one in (line, self.base)
-        )
-        distinct = len(ours) == len(line.runs) and len(theirs) == len(self.base.runs)
-        return stats.difference(ours, theirs, paired=distinct and self.same_flows(line))
+        return separations.difference(line, self.base, separations.of_metric(name).values)
 
-    def same_flows(self, line: Line) -> bool:
-        """Return whether a line and `base` are offered the same flows under the same seed."""
-        from weftline.sweeps.result import traffic_of
-
-        return traffic_of(line.runs[0]) == traffic_of(self.base.runs[0])
+    def separation(self, name: str, line: Line) -> Separation:
+        """Return whether a line's metric is lower or higher than that of `base`, or not separated and why."""
+        return separations.of_metric(name).between(line, self.base, paired=False)
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
@@ -80,7 +74,7 @@ class Comparison:
 
     def differences(self) -> Table | None:
         """Return what each line differs by from `base`, None if there is no other."""
-        from weftline.sweeps.tables import difference_text
+        from weftline.sweeps.tables import difference_text, differences_note
 
         others = [line for line in self.lines if line is not self.base]
         if not others:
@@ -88,16 +82,22 @@ class Comparison:
         names = [name for name in COMPARED if name != "drops" or _positive(self.base.metric(name))]
         found = {line.label: {name: self.difference(name, line) for name in names} for line in others}
         names = [name for name in names if any(of[name] for of in found.values())]
-        rows = [
-            [label, *(difference_text(of[name], metric(name).text) for name in names)]
-            for label, of in found.items()
-        ]
+        notes = Footnotes()
+
+        def text(line: Line, name: str) -> str:
+            said = difference_text(
+                found[line.label][name], metric(name).text, self.separation(name, line), notes
+            )
+            return said + _beside([line, self.base], name)
+
+        rows = [[line.label, *(text(line, name) for name in names)] for line in others]
+        apart = [one for of in found.values() for name in names if (one := of[name])]
         paired = {one.paired for of in found.values() for name in names if (one := of[name])}
         how = {
             frozenset({True}): "seed by seed on the same flows",
             frozenset({False}): "as of independent runs: flows or seeds are not the same",
         }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
-        note = f"Differences are taken {how}; * zero is not in the 95 % interval."
+        note = differences_note(how, notes, intervals=any(one.estimate.low is not None for one in apart))
         return Table([f"minus {self.base.label}", *(metric(n).title for n in names)], rows, note=note)
 
     def as_json(self) -> dict:
@@ -109,6 +109,8 @@ class Comparison:
                     "low": found.estimate.low,
                     "high": found.estimate.high,
                     "paired": found.paired,
+                    "separated": (separation := self.separation(name, line)).word,
+                    "reasons": evidence.said(separation.reasons),
                 }
                 for name in COMPARED
                 if (found := self.difference(name, line))
@@ -126,10 +128,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return "".join(found.html() for found in (self.table(), self.differences()) if found)
-
-
-def _seed(run: Run) -> int:
-    return int(run.summary.get("seed") or 0)
 
 
 def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Comparison:
@@ -200,13 +198,15 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
         overall = line.overall()
         for row, percentile in enumerate(PERCENTILES):
             cells = [line.label if row == 0 else "", percentile]
-            cells += [_cell(decades[line.label].get(d, {}).get(percentile)) for d in shown]
-            cells.append(_cell(overall[percentile]))
+            cells += [_cell(line, decades[line.label].get(d, {}).get(percentile), d) for d in shown]
+            cells.append(_cell(line, overall[percentile]))
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
     result.note = "Columns: flows up to that size. hops/s: packets sent on any link, per CPU second."
     if any(len(line.runs) > 1 for line in lines):
         result.note += " ±: half of the 95 % interval over the seeds."
+    few = separations.few_flows(lines, shown)
+    result.note += f" Too few flows for that percentile: {few}." if few else ""
     return result
 
 
@@ -281,8 +281,20 @@ def facts_table(run: Run) -> Table:
     return Table([run.name, ""], [list(row) for row in facts(run)], left=2)
 
 
-def _cell(mean: Mean | None) -> str:
-    return mean.text(quantities.digits) if mean else "–"
+def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
+    """A mean over finished flows: with how many runs have it, if fewer, and how many flows did not finish."""
+    if mean is None:
+        return "–"
+    flows = Flows(group=line.group) if decade is None else separations.flows_of(decade, line.group)
+    left = evidence.unfinished(line.runs, flows)
+    count = len(line.runs) if mean.count is None else mean.count
+    return mean.text(quantities.digits) + evidence.beside(runs=count, asked=len(line.runs), left=left)
+
+
+def _beside(lines: Sequence[Line], name: str) -> str:
+    """What stands beside a difference of these lines: how many flows did not finish, where that matters."""
+    counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
+    return evidence.beside(left=sum(counts)) if evidence.of_finished_flows(name) else ""
 
 
 def _positive(mean: Mean | None) -> bool:

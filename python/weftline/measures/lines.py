@@ -23,12 +23,14 @@ class Mean:
 
     value: float
     interval: float | None = None
+    count: int | None = None
+    """How many runs have the value, where that is known."""
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Mean | None:
         """Return the mean of what is there, None if nothing is."""
         found = stats.estimate(values)
-        return None if found is None else cls(found.mean, found.half)
+        return None if found is None else cls(found.mean, found.half, found.count)
 
     @property
     def low(self) -> float:

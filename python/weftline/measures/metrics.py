@@ -257,6 +257,12 @@ METRICS: dict[str, Metric] = {
     "speed": _count("hops/s", read.total("packet_hops_per_cpu_second")),
 }
 
+HIGHEST = frozenset(
+    "goodput goodput_total goodput_98_99 throughput_98_99 jain jain_98_99 jain_ideal fairness deadlines_met speed"
+    " sent_share received_share audit_known audit_right".split()
+)
+"""Metrics of which more is wanted: among schemes the highest is looked for, of all others the lowest."""
+
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.

@@ -32,6 +32,12 @@ WHOLE = object()
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
 MOST_LOOKED_AT = 20
+GROWING = (
+    "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
+)
+BEGINNING = (
+    "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
+)
 _NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slowdown", "group")
 
 
@@ -98,14 +104,19 @@ def flows_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(_chosen(_flows(run), flows, Window.of(run, warmup, drain)))
 
 
-def _chosen(of: dict[str, list], flows: Flows, window: Window) -> list[int]:
-    """Return the rows of the finished flows that count."""
+def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
+    """Return how many flows of a window did not finish."""
+    return len(_chosen(_flows(run), flows, Window.of(run, warmup, drain), finished=False))
+
+
+def _chosen(of: dict[str, list], flows: Flows, window: Window, *, finished: bool = True) -> list[int]:
+    """Return the rows of the finished flows that count, or of the unfinished ones."""
     most = math.inf if flows.most is None else flows.most
     return [
         n
         for n, start in enumerate(of["start_ns"])
         if window.first_ns <= start <= window.last_ns
-        and of["fct_ns"][n] is not None
+        and (of["fct_ns"][n] is not None) == finished
         and flows.least <= of["size_bytes"][n] <= most
         and flows.group in (None, of["group"][n])
     ]
@@ -153,11 +164,9 @@ def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     if not quarters:
         return ""
     if _grows([(q[2], q[3]) for q in quarters]):
-        return (
-            "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
-        )
+        return GROWING
     if not warmup and _grows([(q[0], (q[2] + q[3]) / 2) for q in quarters]):
-        return "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
+        return BEGINNING
     return ""
 
 

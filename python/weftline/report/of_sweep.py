@@ -8,8 +8,9 @@ from pathlib import Path
 from weftline.errors import InputError
 from weftline.figures import network_view, of_load
 from weftline.figures.specs import Figure
+from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean
-from weftline.measures.metrics import metric
+from weftline.measures.metrics import HIGHEST, metric
 from weftline.report import of_runs, page, words
 from weftline.report.page import Lead, Section
 from weftline.sweeps import tables
@@ -60,31 +61,58 @@ def _scenario(result: SweepResult, first: Line) -> list[str]:
 
 
 def answer(result: SweepResult) -> list[str]:
-    """Return what the sweep answers: who keeps its bound where, or the order by its first metric."""
-    said = []
-    if result.report.bound:
-        verdicts = {
-            verdict: [c for c in result.cells if result.verdict(c) == verdict]
-            for verdict in ("yes", "no", "open")
-        }
-        words_of = {
-            "yes": "Kept",
-            "no": "Not kept",
-            "open": "Open (the interval, or a single seed, allows both)",
-        }
-        said = [
-            f"{words_of[verdict]}: {'; '.join(map(_label, cells))}."
-            for verdict, cells in verdicts.items()
-            if cells
-        ]
-    else:
-        name = result.metrics[0]
-        told = [(found.mean, _label(c)) for c in result.cells if (found := result.estimate(name, c))]
-        order = ", ".join(f"{label} {metric(name).text(mean)}" for mean, label in sorted(told)[:MOST_LINES])
-        said.append(f"{metric(name).title}, from the least: {order}.")
+    """Return what the sweep answers: who keeps its bound where, or who is first by its first metric."""
+    said = _kept(result) if result.report.bound else _ranked(result)
     if result.failed or result.missing:
         said.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
     return said
+
+
+def _kept(result: SweepResult) -> list[str]:
+    """Return which combinations keep the bound, which do not, and why the others are open."""
+    judged = [(cell, result.judgement(cell)) for cell in result.cells]
+    said = []
+    for answer, word in (("yes", "Kept"), ("no", "Not kept"), ("open", "Open")):
+        cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
+        said += [f"{word}: {'; '.join(cells)}."] if cells else []
+    reasons = [reason for _, verdict in judged for reason in verdict.reasons]
+    return [*said, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
+
+
+def _ranked(result: SweepResult) -> list[str]:
+    """Return who has the lowest (or highest) first metric at each place of the axes that are not compared.
+
+    Only there do schemes carry the same flows; one is named where it is separated from all others.
+    """
+    name = result.metrics[0]
+    places: dict[str, list[Cell]] = {}
+    for cell in result.cells:
+        places.setdefault(_label(cell, without=result.rows_axis), []).append(cell)
+    alone = len(places) == 1
+    return [_first(result, name, "" if alone else place, cells) for place, cells in places.items()][
+        :MOST_LINES
+    ]
+
+
+def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) -> str:
+    """Return one place's values of a metric, and who is first if one is."""
+    found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
+    estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
+    means = {label: Mean(one.mean, one.half) for label, one in estimates.items() if one}
+    first, why = evidence.leader(
+        list(found),
+        {label: mean.value for label, mean in means.items()},
+        lambda a, b: result.separation(name, found[a], found[b]),
+        highest=name in HIGHEST,
+    )
+    texts = {
+        label: f"{label} {mean.text(metric(name).text)}".strip()
+        + evidence.beside(
+            left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0
+        )
+        for label, mean in means.items()
+    }
+    return words.standing(metric(name).title, place, texts, first, why, highest=name in HIGHEST)
 
 
 def curves(result: SweepResult) -> list[Figure]:

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from weftline import quantities
+from weftline.measures import evidence, separations
 from weftline.measures.lines import Line
+from weftline.measures.metrics import Flows
 from weftline.runs import Run
 
+MOST_APART = 3
+"""Sentences on what is not separated; of more flow sizes only their names are given."""
 _SIZES = {
     "websearch": "web search",
     "fb-hadoop": "Facebook's Hadoop",
@@ -23,7 +27,7 @@ def question(lines: Sequence[Line]) -> str:
     """Return what these runs ask, as one question."""
     scenario = lines[0].runs[0].scenario
     if len(lines) > 1:
-        return f"Which of {listed([line.label for line in lines])} serves {_flows_in_short(scenario)} best?"
+        return f"How do {listed([line.label for line in lines])} serve {_flows_in_short(scenario)}?"
     return f"How does {lines[0].label} serve {_flows_in_short(scenario)}?"
 
 
@@ -32,41 +36,94 @@ def answer(lines: Sequence[Line]) -> list[str]:
     finished = [line for line in lines if line.has_flows]
     if not finished:
         return _without_flows(lines)
-    said = _ranking(finished) if len(finished) > 1 else [_alone(finished[0])]
+    said = standings(finished) if len(finished) > 1 else [_alone(finished[0])]
     said += [_costs(line, named=len(lines) > 1) for line in lines]
     lost = [line.label for line in lines if not line.has_flows]
     if lost:
         said.append(f"No flow of {listed(lost)} finished.")
+    left = [f"{evidence.unfinished_text(n, line.runs)} of {line.label}" for line, n in _left(finished)]
+    if left:
+        said.append(f"{'; '.join(left)}: slowdowns are those of finished flows, which flatters who left most.")
     return [sentence for sentence in said if sentence]
+
+
+def _left(lines: Sequence[Line]) -> list[tuple[Line, int]]:
+    """Return the lines of several that left flows unfinished, with how many."""
+    counts = [(line, evidence.unfinished(line.runs, Flows(group=line.group))) for line in lines]
+    return [(line, count) for line, count in counts if count and len(lines) > 1]
 
 
 def _alone(line: Line) -> str:
     overall = line.overall()
     p50, p99 = (overall[p].text(quantities.digits) for p in ("p50", "p99"))
-    share = _finished_text(line)
     return (
-        f"Half of the flows take at most {p50} times as long as on an empty network, "
-        f"99 of 100 at most {p99} times. {share}"
+        f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
+        f"99 of 100 at most {p99} times. {_finished_text(line)}"
     )
 
 
-def _ranking(lines: Sequence[Line]) -> list[str]:
-    """Who is first by the tail and by the median, and by how much the intervals let one say so."""
-    by_tail = sorted(lines, key=lambda line: line.overall()["p99"].value)
-    best, second = by_tail[0].overall()["p99"], by_tail[1].overall()["p99"]
-    order = ", ".join(f"{line.label} {line.overall()['p99'].text(quantities.digits)}" for line in by_tail)
-    known = best.interval is not None and second.interval is not None
-    if known and best.value + best.interval >= second.value - second.interval:
-        verdict = f"{by_tail[0].label} and {by_tail[1].label} cannot be told apart by their p99 slowdown"
-    else:
-        verdict = f"{by_tail[0].label}, by its p99 slowdown"
-    seeds = "" if known else " One seed each: give several, to know how far chance goes."
-    said = [f"{verdict}: {order}.{seeds}"]
-    by_median = min(lines, key=lambda line: line.overall()["p50"].value)
-    if by_median.label != by_tail[0].label:
-        text = by_median.overall()["p50"].text(quantities.digits)
-        said.append(f"By the median it is {by_median.label}, with {text}.")
-    return said
+def standings(lines: Sequence[Line]) -> list[str]:
+    """Return who is lowest where one is: by the p99 slowdown of each flow size and of all, by median, by queue.
+
+    A line is named where its paired 95 % interval against each other one leaves out zero and nothing speaks
+    against either (see `weftline.measures.evidence`); of the rest it is said that they are not separated.
+    """
+    found = [standing_of(lines, subject) for subject in separations.subjects(lines)]
+    named = [text for text, first, _ in found if first]
+    rest = [(text, subject) for text, first, subject in found if not first]
+    said = named
+    if len(rest) <= MOST_APART:
+        return said + [text for text, _ in rest]
+    whole = [text for text, subject in rest if subject.whole]
+    sizes = [subject.title for _, subject in rest if not subject.whole]
+    return said + whole + ([f"Not separated either: {'; '.join(sizes)}."] if sizes else [])
+
+
+def standing_of(
+    lines: Sequence[Line], subject: separations.Subject
+) -> tuple[str, str | None, separations.Subject]:
+    """Return the sentence on one subject, and the line that it names first, if any."""
+    means = {line.label: mean for line in lines if (mean := subject.mean(line))}
+    by_label = {line.label: line for line in lines}
+    first, why = evidence.leader(
+        [line.label for line in lines],
+        {label: mean.value for label, mean in means.items()},
+        lambda a, b: subject.between(by_label[a], by_label[b]),
+    )
+    texts = {label: f"{label} {mean.text(subject.write)}" for label, mean in means.items()}
+    return standing(subject.title, "", texts, first, why), first, subject
+
+
+def standing(
+    title: str,
+    place: str,
+    texts: Mapping[str, str],
+    first: str | None,
+    why: Sequence[evidence.Reason],
+    *,
+    highest: bool = False,
+) -> str:
+    """Return one sentence on how some values stand: who is first, or that they are not separated and why.
+
+    Parameters
+    ----------
+    title, place : str
+        What is compared, and where.
+    texts : mapping
+        Name and value of each, by name.
+    first : str or None
+        The one that is separated from all others.
+    why : sequence of Reason
+        Why none is.
+    """
+    where = f"{title[:1].upper()}{title[1:]}{f', {place}' if place else ''}"
+    if len(texts) < 2:
+        return f"{where}: {', '.join(texts.values()) or 'not measured'}."
+    if first is None:
+        return f"{where}: not separated: {', '.join(texts.values())}; {evidence.said(why)}."
+    others = ", ".join(text for name, text in texts.items() if name != first)
+    word = "highest" if highest else "lowest"
+    return f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
 
 
 def _costs(line: Line, *, named: bool) -> str:
@@ -85,7 +142,10 @@ def _costs(line: Line, *, named: bool) -> str:
 def _finished_text(line: Line) -> str:
     summary = line.runs[0].summary
     done, flows = summary.get("flows_done"), summary.get("flows")
-    if len(line.runs) > 1 or done is None or flows is None:
+    if len(line.runs) > 1:
+        left = evidence.unfinished(line.runs, Flows(group=line.group))
+        return f"{evidence.unfinished_text(left, line.runs)}." if left else ""
+    if done is None or flows is None:
         return ""
     return f"All {flows:,} finished." if done == flows else f"{done:,} of {flows:,} flows finished."
 

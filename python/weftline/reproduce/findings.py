@@ -16,7 +16,7 @@ from weftline.report.page import Section
 from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
 from weftline.reproduce.experiments import Experiment
-from weftline.terminal import Table
+from weftline.terminal import Table, wrapped
 
 SENTENCES = "Each line is a sentence of the source as a bound on a number of a figure below."
 
@@ -60,6 +60,10 @@ def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
         for table in all_tables(found):
             print()
             print(table.text())
+        if found.lead:
+            print()
+            for sentence in found.lead.answer:
+                print(wrapped(sentence))
     for name, why in found.failed.items():
         print(f"failed: {name}: {why}", file=sys.stderr)
     written = write_page(found, path)
@@ -86,7 +90,7 @@ def as_json(found: Findings) -> dict:
         "points": found.points,
         "claims": [claims.as_json(verdict) for verdict in found.verdicts],
         "failed": dict(found.failed),
-    }
+    } | ({"answer": list(found.lead.answer)} if found.lead else {})
 
 
 def write_page(found: Findings, path: Path) -> Path:

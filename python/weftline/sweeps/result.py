@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
-from weftline.measures import stats, steady
+from weftline.measures import evidence, stats, steady
+from weftline.measures.evidence import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.runs import Run
 from weftline.sweeps.store import Store
@@ -205,12 +206,12 @@ class SweepResult:
         found = next((other for other in self.cells if dict(other.choice) == wanted), None)
         return found if found is not cell else None
 
-    def difference(self, name: str, cell: Cell) -> stats.Difference | None:
-        """Return a combination's metric minus that of the one it is compared with.
+    def difference(self, name: str, cell: Cell, base: Cell | None = None) -> stats.Difference | None:
+        """Return a combination's metric minus that of `base`, or of the one it is compared with.
 
         Seed by seed where both carried the same flows; None where there is nothing to compare with.
         """
-        base = self.base_of(cell)
+        base = base or self.base_of(cell)
         if base is None:
             return None
         return stats.difference(
@@ -233,19 +234,90 @@ class SweepResult:
     def _traffics(self) -> dict[Choice, object]:
         return {}
 
-    def verdict(self, cell: Cell) -> str:
-        """Return whether a combination keeps the answer's bound: "yes", "no", or "open".
+    @property
+    def asked(self) -> int:
+        """How many runs each combination should have."""
+        return len(self.seeds)
 
-        Yes and no if the whole 95 % interval lies on one side; "open" too if there are fewer than two runs.
+    def unfinished(self, cell: Cell) -> int:
+        """Return how many flows that would count did not finish, in all runs of a combination."""
+        if cell.choice not in self._unfinished:
+            least, most = self.report.size_range
+            flows = Flows(least=least, most=most, group=self.report.group)
+            warmup, drain = self.report.warmup, self.report.drain
+            self._unfinished[cell.choice] = sum(
+                steady.unfinished_in(run, flows, warmup, drain)
+                if (warmup or drain) and evidence.unfinished([run])
+                else evidence.unfinished([run], flows)
+                for run in cell.runs.values()
+            )
+        return self._unfinished[cell.choice]
+
+    @cached_property
+    def _unfinished(self) -> dict[Choice, int]:
+        return {}
+
+    def remark(self, cell: Cell) -> str:
+        """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
+        if cell.choice not in self._remarks:
+            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
+            self._remarks[cell.choice] = steady.remark(runs, warmup=bool(self.report.warmup))
+        return self._remarks[cell.choice]
+
+    @cached_property
+    def _remarks(self) -> dict[Choice, str]:
+        return {}
+
+    def reasons(self, name: str, cell: Cell) -> list[Reason]:
+        """Return what speaks against a verdict on a metric of a combination."""
+        least, most = self.report.size_range
+        return evidence.against(
+            list(cell.runs.values()),
+            name,
+            asked=self.asked,
+            flows=Flows(least=least, most=most, group=self.report.group),
+            counted=self.flows_counted(cell) if metric(name).completion and evidence.needed(name) else None,
+            left=self.unfinished(cell) if evidence.of_finished_flows(name) else 0,
+            known=sum(value is not None for value in self.values(name, cell).values()),
+            remark=self.remark(cell),
+        )
+
+    def judgement(self, cell: Cell) -> Verdict:
+        """Return whether a combination keeps the answer's bound, with the reasons of an open verdict.
+
+        Yes and no if the whole 95 % interval lies on one side and nothing speaks against the number; see
+        `weftline.measures.evidence`.
         """
         bound = self.report.bound
-        found = self.estimate(bound[0], cell) if bound else None
-        if bound is None or found is None or found.low is None or found.high is None:
-            return "open"
-        _, sign, limit = bound
-        if (found.high < limit) if sign == "<" else (found.low > limit):
-            return "yes"
-        return "no" if ((found.low >= limit) if sign == "<" else (found.high <= limit)) else "open"
+        if bound is None:
+            return Verdict("open", (Reason("measured", "the report has no answer"),))
+        name, sign, limit = bound
+        return evidence.judged(self.estimate(name, cell), sign, limit, self.reasons(name, cell))
+
+    def verdict(self, cell: Cell) -> str:
+        """Return whether a combination keeps the answer's bound: "yes", "no", or "open"."""
+        return self.judgement(cell).answer
+
+    def separation(
+        self, name: str, cell: Cell, base: Cell | None = None, *, paired: bool = True
+    ) -> Separation:
+        """Return whether a combination's metric is lower or higher than that of another, or not separated.
+
+        Parameters
+        ----------
+        base : Cell, optional
+            The other one; without it, the one that it is compared with.
+        paired : bool
+            Whether only a difference seed by seed on the same flows can separate them.
+        """
+        base = base or self.base_of(cell)
+        if base is None:
+            return Separation(0, (Reason("measured", "there is nothing to compare with"),))
+        doubts = self.reasons(name, cell) + self.reasons(name, base)
+        if self.same_flows(cell, base):
+            # Both begin empty and carry the same flows: the beginning is no reason against a difference.
+            doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
+        return evidence.separated(self.difference(name, cell, base), doubts, paired=paired)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -270,21 +342,32 @@ class SweepResult:
     def estimates(self) -> list[dict[str, Any]]:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
-        And ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` where it is
-        compared with another combination.
+        ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows that it leaves out.
+        ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` what speaks against a
+        verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
+        ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
+        with another combination.
         """
         found = []
         for cell in self.cells:
             for name in self.metrics:
                 estimate = self.estimate(name, cell)
-                row: dict[str, Any] = {**dict(cell.choice), "metric": name, "runs": len(cell.runs)}
+                row: dict[str, Any] = {**dict(cell.choice), "metric": name}
+                row |= {"runs": estimate.count if estimate else 0, "asked": self.asked}
                 row |= {key: getattr(estimate, key, None) for key in ("mean", "low", "high")}
+                row["unfinished"] = self.unfinished(cell) if evidence.of_finished_flows(name) else None
+                judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
+                row["answer"] = judged.answer if judged else None
+                row["reasons"] = evidence.said(judged.reasons if judged else self.reasons(name, cell))
                 apart = self.difference(name, cell)
                 row["against"] = self.against if apart else None
                 row["difference"] = apart.estimate.mean if apart else None
                 row["difference_low"] = apart.estimate.low if apart else None
                 row["difference_high"] = apart.estimate.high if apart else None
                 row["paired"] = apart.paired if apart else None
+                separation = self.separation(name, cell, paired=False) if apart else None
+                row["separated"] = separation.word if separation else None
+                row["separated_reasons"] = evidence.said(separation.reasons) if separation else None
                 found.append(row)
         return found
 

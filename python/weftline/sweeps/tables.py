@@ -6,7 +6,8 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from weftline.measures import stats, steady
+from weftline.measures import evidence, stats
+from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import metric
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
@@ -30,7 +31,7 @@ def tables(result: SweepResult) -> list[Table]:
         return []
     found = []
     if result.report.bound:
-        found.append(_over(result, f"{result.report.answer}?", result.verdict))
+        found.append(_answer(result))
     if result.report.along:
         found += [_over(result, metric(name).title, _estimate_of(result, name)) for name in result.metrics]
     else:
@@ -39,10 +40,25 @@ def tables(result: SweepResult) -> list[Table]:
     return found
 
 
+def _answer(result: SweepResult) -> Table:
+    """Return the verdict on each combination; below it the reasons of those that are open."""
+    notes = Footnotes()
+
+    def text(cell: Cell) -> str:
+        judged = result.judgement(cell)
+        return judged.answer + notes.mark(judged.reasons)
+
+    table = _over(result, f"{result.report.answer}?", text)
+    table.note = notes.text()
+    return table
+
+
 def _estimate_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
         found = result.estimate(name, cell)
-        return estimate_text(found, metric(name).text)
+        said = estimate_text(found, metric(name).text)
+        left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
+        return said + evidence.beside(runs=found.count if found else 0, asked=result.asked, left=left)
 
     return text
 
@@ -58,38 +74,64 @@ def estimate_text(found: stats.Estimate | None, write: Callable[[float | None], 
     return f"{write(found.mean)} ±{write(found.half)}"
 
 
-def _difference_of(result: SweepResult, name: str) -> Callable[[Cell], str]:
+def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable[[Cell], str]:
     def text(cell: Cell) -> str:
-        if result.base_of(cell) is None:
+        base = result.base_of(cell)
+        if base is None:
             return ""
-        return difference_text(result.difference(name, cell), metric(name).text)
+        found = result.difference(name, cell)
+        text = difference_text(found, metric(name).text, result.separation(name, cell, paired=False), notes)
+        asked = 0 if found is None else result.asked
+        left = result.unfinished(cell) + result.unfinished(base) if evidence.of_finished_flows(name) else 0
+        return text + evidence.beside(runs=found.estimate.count if found else 0, asked=asked, left=left)
 
     return text
 
 
-def difference_text(found: stats.Difference | None, write: Callable[[float | None], str]) -> str:
-    """Return ``"+0.12 ±0.05 (+9 %) *"``; the star where zero is not in the interval."""
+def difference_text(
+    found: stats.Difference | None,
+    write: Callable[[float | None], str],
+    separation: Separation,
+    notes: Footnotes,
+) -> str:
+    """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
+
+    Where the interval leaves out zero and something else speaks against a verdict, the number of that
+    footnote stands in place of the star.
+    """
     if found is None:
         return "–"
     mean = found.estimate.mean
     text = ("+" if mean > 0 else "") + estimate_text(found.estimate, write)
     if found.relative is not None:
         text += f" ({100 * found.relative:+.0f} %)"
-    return text + (" *" if found.estimate.is_apart_from_zero else "")
+    if separation.order:
+        return f"{text} *"
+    return text + (notes.mark(separation.reasons) if found.estimate.is_apart_from_zero else "")
+
+
+def differences_note(how: str, notes: Footnotes, *, intervals: bool) -> str:
+    """Return what stands below a table of differences: what the star means, if there are intervals at all."""
+    if not intervals:
+        return f"Differences are taken {how}. There are no intervals: not separated from chance."
+    said = f"Differences are taken {how}; * separated: zero is not in the 95 % interval."
+    return "\n".join(filter(None, [said, notes.text()]))
 
 
 def _differences(result: SweepResult) -> list[Table]:
     cells = [cell for cell in result.cells if result.base_of(cell) is not None]
     if not cells:
         return []
-    title = f"minus {result.against}"
+    title, notes = f"minus {result.against}", Footnotes()
     if result.report.along:
         found = [
-            _over(result, f"{metric(name).title}, {title}", _difference_of(result, name), only=cells)
+            _over(result, f"{metric(name).title}, {title}", _difference_of(result, name, notes), only=cells)
             for name in result.metrics
         ]
     else:
-        found = [_flat(result, result.metrics, title, _difference_of, only=cells)]
+        found = [
+            _flat(result, result.metrics, title, lambda r, name: _difference_of(r, name, notes), only=cells)
+        ]
     base = {cell.choice: result.base_of(cell) for cell in cells}
     paired = [b is not None and result.same_flows(cell, b) for cell in cells for b in (base[cell.choice],)]
     how = (
@@ -99,7 +141,9 @@ def _differences(result: SweepResult) -> list[Table]:
         if not any(paired)
         else "seed by seed where the flows are the same"
     )
-    found[-1].note = f"Differences are taken {how}; * zero is not in the 95 % interval."
+    apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
+    intervals = any(one is not None and one.estimate.low is not None for one in apart)
+    found[-1].note = differences_note(how, notes, intervals=intervals)
     return found
 
 
@@ -117,8 +161,10 @@ def _over(
         row = rows.setdefault(tuple((name, cell.at(name)) for name in order), {})
         row[cell.at(along.name) if along else ""] = text(cell)
     heads = [f"{along.name} {column}" if along else title for column in columns]
+    empty = "no run" if only is None else ""
     body = [
-        [*(name for _, name in row), *(of.get(column, "") for column in columns)] for row, of in rows.items()
+        [*(name for _, name in row), *(of.get(column, empty) for column in columns)]
+        for row, of in rows.items()
     ]
     return Table([*order, *heads], body, title=title if along else "", left=max(1, len(order)))
 
@@ -143,11 +189,8 @@ def _flat(
 
 def notes(result: SweepResult) -> list[str]:
     """Return what a reader has to know of the numbers: how intervals are found, which flows count."""
-    report, seeds = result.report, len(result.seeds)
-    found = []
-    if seeds > 1:
-        kind = "Student's, over" if report.interval == "t" else "by bootstrap, over"
-        found.append(f"Means over {seeds} seeds; ± is half of the 95 % interval ({kind} the seeds).")
+    report = result.report
+    found = [_runs_text(result)] if result.asked > 1 and result.cells else []
     counted = (
         "All flows count"
         if not (report.warmup or report.drain)
@@ -159,6 +202,21 @@ def notes(result: SweepResult) -> list[str]:
     which = f" (only those {' '.join(parts)})" if parts else ""
     found.append(f"{counted}{which}; percentiles are of each run, then averaged.")
     return found
+
+
+def _runs_text(result: SweepResult) -> str:
+    """Return over how many runs the means are, which may be fewer than were asked for."""
+    counts = [len(cell.runs) for cell in result.cells]
+    least, most = min(counts), max(counts)
+    span = str(least) if least == most else f"{least} to {most}"
+    if least == result.asked:
+        text = f"Means over {span} seeds"
+    else:
+        text = f"Means over {span} of the {result.asked} seeds, named beside each mean that has fewer"
+    if most < 2:
+        return f"{text}; a single run has no interval."
+    kind = "Student's, over" if result.report.interval == "t" else "by bootstrap, over"
+    return f"{text}; ± is half of the 95 % interval ({kind} the seeds)."
 
 
 def _window_text(warmup: str, drain: str) -> str:
@@ -186,33 +244,32 @@ def warnings(result: SweepResult) -> list[str]:
         ):
             hint = f": it needs {_MEASURED_BY[name]} in the scenario" if name in _MEASURED_BY else ""
             found.append(f"{name} was not measured{hint}")
-    for status, said in (("stalled", "stalled with unfinished flows"),):
-        count = sum(run.summary.get("status") == status for run in result.runs)
-        if count:
-            found.append(f"{count} of {len(result.runs)} runs {said}; what they finished is shown")
+    for reason in evidence.of_endings(result.runs):
+        if reason.kind == "runs":
+            found.append(f"{reason.text}; what they finished is shown")
+    left = sum(map(result.unfinished, result.cells))
+    if left and any(map(evidence.of_finished_flows, result.metrics)):
+        text = evidence.unfinished_text(left, result.runs)
+        found.append(f"{text}: numbers of finished flows leave them out, which flatters who left most")
     return found + _few_flows(result) + _unsteady(result)
 
 
 def _few_flows(result: SweepResult) -> list[str]:
     """A percentile of so few flows is one flow: at least two should lie beyond it."""
-    tails = {name: int(name[-2:]) for name in result.metrics if name.endswith(("_p95", "_p99"))}
-    of_flows = {name: tail for name, tail in tails.items() if metric(name).completion}
+    of_flows = [name for name in result.metrics if evidence.needed(name) and metric(name).completion]
     if not of_flows or not result.cells:
         return []
     fewest = min(result.flows_counted(cell) for cell in result.cells)
-    short = [name for name, tail in of_flows.items() if fewest * (100 - tail) < 200]
+    short = [name for name in of_flows if evidence.few_flows(name, fewest)]
     if not short:
         return []
     return [f"{', '.join(short)}: some runs have {fewest} flows that count, too few for that percentile"]
 
 
 def _unsteady(result: SweepResult) -> list[str]:
-    left_out = bool(result.report.warmup)
     remarks: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MOST_LOOKED_AT]]
-        said = steady.remark(runs, warmup=left_out)
-        if said:
+        if said := result.remark(cell):
             remarks.setdefault(said, []).append(cell)
     return [f"{_which(cells, len(result.cells))}: {said}" for said, cells in remarks.items()]
 
@@ -229,16 +286,9 @@ def write(result: SweepResult) -> None:
     head = [*axes, "seed", "run", "status", *result.metrics]
     store.write_whole(result.path / "points.csv", _csv(head, result.rows))
     tail = [
-        "metric",
-        "runs",
-        "mean",
-        "low",
-        "high",
-        "against",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "paired",
+        *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
+        *("against", "difference", "difference_low", "difference_high", "paired"),
+        *("separated", "separated_reasons"),
     ]
     store.write_whole(result.path / "table.csv", _csv([*axes, *tail], result.estimates))
 

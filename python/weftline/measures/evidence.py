@@ -1,0 +1,340 @@
+"""What speaks against a verdict, and the verdict that is left: yes, no, or open with its reasons.
+
+Every verdict that weftline prints is made here, of an estimate with its 95 % interval and of the reasons that
+`against` finds in the runs. A single reason makes a verdict open, whatever the interval says:
+
+    seeds        fewer than two runs: there is no interval
+    runs         a run stalled, was interrupted or is missing
+    unfinished   flows that never finished, where the number is of finished flows only: they flatter it
+    flows        too few flows for the percentile: at least two have to lie beyond it in every run
+    steady       flows under way were still growing, or (of a bound) the empty beginning counts
+    flows differ two schemes did not carry the same flows under the same seeds
+    measured     the number is not there
+    interval     the 95 % interval holds the bound, or zero
+
+A scheme is named before others (lowest, highest) only where the paired interval of its difference from each
+of them leaves out zero, and nothing speaks against either.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from weftline import columns
+from weftline.measures import stats, steady
+from weftline.measures.metrics import METRICS, Flows
+from weftline.runs import Run
+
+KINDS = {
+    "seeds": "one seed",
+    "runs": "runs that did not end, or are missing",
+    "unfinished": "unfinished flows, which the number leaves out",
+    "flows": "too few flows for the percentile",
+    "steady": "no steady state",
+    "flows differ": "not the same flows",
+    "measured": "no value",
+    "interval": "within chance",
+}
+"""What each kind of reason is, in short."""
+BEYOND = 2
+"""So many flows at least have to lie beyond a percentile of a run."""
+MOST_TEXTS = 3
+_ENDINGS = {
+    "stalled": "stalled",
+    "interrupted": "interrupted",
+    "memory-limit": "ended by the memory limit",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing that speaks against a verdict: its kind, one of `KINDS`, and the facts."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``yes`` or ``no``, for which there is no reason to doubt; else ``open``, with all reasons."""
+
+    answer: str
+    reasons: tuple[Reason, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert (self.answer == "open") == bool(self.reasons), self
+        assert self.answer in ("yes", "no", "open"), self
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How two schemes stand: -1 lower, 1 higher, 0 not separated, then with all reasons."""
+
+    order: int
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """``lower``, ``higher`` or ``not separated``."""
+        return {-1: "lower", 1: "higher"}.get(self.order, "not separated")
+
+
+ONE_SEED = Reason("seeds", "there is no interval, and no telling a difference from chance")
+
+
+def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Iterable[Reason] = ()) -> Verdict:
+    """Return whether a number keeps a bound: the one place where an interval becomes a verdict.
+
+    Parameters
+    ----------
+    sign : {"<", ">"}
+        On which side of `limit` the whole 95 % interval has to lie.
+    reasons : iterable of Reason
+        What speaks against a verdict; a single one makes it open.
+    """
+    doubts = list(dict.fromkeys(reasons))
+    answer = "open"
+    if found is None or not math.isfinite(found.mean):
+        doubts.append(Reason("measured", "it was not measured"))
+    elif found.low is None or found.high is None:
+        doubts += [] if any(reason.kind == "seeds" for reason in doubts) else [ONE_SEED]
+    elif (found.high < limit) if sign == "<" else (found.low > limit):
+        answer = "yes"
+    elif (found.low >= limit) if sign == "<" else (found.high <= limit):
+        answer = "no"
+    else:
+        doubts.append(Reason("interval", "the 95 % interval holds the bound"))
+    return Verdict("open", tuple(doubts)) if doubts else Verdict(answer)
+
+
+def separated(
+    found: stats.Difference | None, reasons: Iterable[Reason] = (), *, paired: bool = True
+) -> Separation:
+    """Return how a difference of two schemes leaves them: lower, higher or not separated.
+
+    Parameters
+    ----------
+    reasons : iterable of Reason
+        What speaks against a verdict on either of the two.
+    paired : bool
+        Whether only a difference that was taken seed by seed, on the same flows, can separate them.
+    """
+    doubts = list(reasons)
+    if paired and found is not None and not found.paired:
+        doubts.append(Reason("flows differ", "the flows or the seeds are not the same"))
+    estimate = found.estimate if found else None
+    if judged(estimate, "<", 0.0, doubts).answer == "yes":
+        return Separation(-1)
+    above = judged(estimate, ">", 0.0, doubts)
+    if above.answer == "yes":
+        return Separation(1)
+    of_chance = Reason("interval", "the 95 % interval of the difference holds zero")
+    left = [reason for reason in above.reasons if reason.kind != "interval"]
+    inside = estimate is not None and estimate.low is not None and not estimate.is_apart_from_zero
+    return Separation(0, tuple([*left, of_chance] if inside or not left else left))
+
+
+def leader(
+    names: Sequence[str],
+    values: Mapping[str, float],
+    between: Callable[[str, str], Separation],
+    *,
+    highest: bool = False,
+) -> tuple[str | None, list[Reason]]:
+    """Return the one whose value is separated from that of all others, else None with the reasons.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What is compared; at least two.
+    values : mapping
+        The mean of each.
+    between : callable
+        How the first stands to the second.
+    highest : bool
+        Whether the highest is looked for instead of the lowest.
+    """
+    known = [name for name in names if name in values]
+    if len(known) < 2 or len(known) < len(names):
+        return None, [Reason("measured", "it was not measured for all")]
+    first = (max if highest else min)(known, key=lambda name: values[name])
+    found = [between(first, other) for other in known if other != first]
+    wanted = 1 if highest else -1
+    if all(separation.order == wanted for separation in found):
+        return first, []
+    return None, list(dict.fromkeys(reason for one in found for reason in one.reasons))
+
+
+# What speaks against a verdict, looked for in the runs.
+
+
+def against(
+    runs: Sequence[Run],
+    name: str,
+    *,
+    flows: Flows | None = None,
+    asked: int = 0,
+    counted: int | None = None,
+    left: int | None = None,
+    known: int | None = None,
+    remark: str | None = None,
+) -> list[Reason]:
+    """Return what speaks against a verdict on a metric of runs that differ in the seed alone.
+
+    Parameters
+    ----------
+    flows : Flows, optional
+        Which flows count; all without it.
+    asked : int
+        How many runs there should be; 0: as many as there are.
+    counted : int, optional
+        The fewest finished flows that count in a run; looked up without it.
+    left : int, optional
+        How many flows that would count did not finish, in all runs; looked up without it.
+    known : int, optional
+        How many of the runs have the metric; all without it.
+    remark : str, optional
+        What is wrong with the steadiness of the runs; without it, whether flows under way were growing.
+    """
+    flows = flows or Flows()
+    found = of_endings(runs, asked)
+    if known is not None and known < len(runs):
+        found.append(Reason("measured", f"{known} of {len(runs)} runs have it"))
+    if of_finished_flows(name):
+        left = unfinished(runs, flows) if left is None else left
+        found += [Reason("unfinished", unfinished_text(left, runs))] if left else []
+    if needed(name):
+        counted = min((_counted(run, name, flows) for run in runs), default=0) if counted is None else counted
+        found += few_flows(name, counted)
+    remark = steady.remark(runs, warmup=True) if remark is None else remark
+    return found + ([Reason("steady", remark)] if remark else [])
+
+
+def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
+    """Return what speaks against a verdict in how runs ended and how many there are."""
+    found = []
+    statuses = [str(run.summary.get("status") or "done") for run in runs]
+    for status in dict.fromkeys(status for status in statuses if status != "done"):
+        count, of = statuses.count(status), max(asked, len(runs))
+        found.append(Reason("runs", f"{count} of {of} runs {_ENDINGS.get(status, status)}"))
+    if len(runs) < asked:
+        found.append(Reason("runs", f"{asked - len(runs)} of {asked} runs missing"))
+    return found + ([ONE_SEED] if len(runs) < 2 else [])
+
+
+def of_finished_flows(name: str) -> bool:
+    """Return whether a metric is taken over finished flows only, so that unfinished ones flatter it."""
+    if name.startswith(("request_", "small_p")):
+        return True
+    return name in METRICS and METRICS[name].completion is not None
+
+
+def needed(name: str) -> int:
+    """Return how many flows a run needs for a metric, 0 if it is no percentile of flows."""
+    match = re.search(r"_p(\d\d)$", name)
+    return math.ceil(100 * BEYOND / (100 - int(match[1]))) if match and of_finished_flows(name) else 0
+
+
+def few_flows(name: str, counted: int) -> list[Reason]:
+    """Return the reason that a percentile of so few flows gives, if it does."""
+    if counted >= needed(name):
+        return []
+    percentile = name.rpartition("_")[2]
+    return [
+        Reason("flows", f"{counted:,} flows that count in a run, {needed(name):,} needed for {percentile}")
+    ]
+
+
+def _counted(run: Run, name: str, flows: Flows) -> int:
+    if name.startswith("request_"):
+        return len(run.summary.get("jobs") or [])
+    if name.startswith("small_p"):
+        bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
+        return min(bins, key=lambda row: row["size_bytes"])["count"] if bins else 0
+    return run.completion(least=flows.least, most=flows.most, group=flows.group)["count"]
+
+
+def unfinished(runs: Sequence[Run], flows: Flows | None = None) -> int:
+    """Return how many flows that would count did not finish, in all runs together."""
+    return sum(_unfinished(run, flows or Flows()) for run in runs)
+
+
+def _unfinished(run: Run, flows: Flows) -> int:
+    total, done = run.summary.get("flows"), run.summary.get("flows_done")
+    if total is None or done is None or total <= done:
+        return 0
+    if flows == Flows():
+        return total - done
+    most = math.inf if flows.most is None else flows.most
+    return sum(
+        flows.least <= size <= most and flows.group in (None, group)
+        for size, group in _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    )
+
+
+@lru_cache(maxsize=64)
+def _open_flows(folder: Path, modified: int) -> list[tuple[int, str]]:
+    """Return size and group of each flow that did not finish."""
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("size_bytes", "group", "fct_ns"))
+    rows = zip(of["size_bytes"], of["group"], of["fct_ns"], strict=True)
+    return [(size, group) for size, group, fct in rows if fct is None]
+
+
+def unfinished_text(left: int, runs: Sequence[Run]) -> str:
+    """Return ``"12 of 4,000 flows unfinished"``, of all runs together."""
+    return f"{left:,} of {sum(run.summary.get('flows') or 0 for run in runs):,} flows unfinished"
+
+
+def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
+    """Return what stands beside a mean: of how many runs it is where these are fewer, flows unfinished."""
+    parts = [f"{runs} of {asked} runs"] if runs < asked else []
+    parts += [f"{left:,} unfinished"] if left else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+# How reasons are shown.
+
+
+def said(reasons: Iterable[Reason]) -> str:
+    """Return reasons in one line: those of one kind together, at most `MOST_TEXTS` of each."""
+    texts: dict[str, list[str]] = {}
+    for reason in dict.fromkeys(reasons):
+        texts.setdefault(reason.kind, []).append(reason.text)
+    return "; ".join(_kind_text(kind, found) for kind, found in texts.items())
+
+
+def _kind_text(kind: str, texts: Sequence[str]) -> str:
+    shown = "; ".join(texts[:MOST_TEXTS]) + ("; ..." if len(texts) > MOST_TEXTS else "")
+    return f"{KINDS.get(kind, kind)} ({shown})"
+
+
+@dataclass
+class Footnotes:
+    """The reasons of a table's cells: a number for each kind, and what the numbers mean below it."""
+
+    texts: dict[str, list[str]] = field(default_factory=dict)
+
+    def mark(self, reasons: Iterable[Reason]) -> str:
+        """Return ``" [1, 2]"`` for a cell with these reasons, "" without any."""
+        for reason in reasons:
+            known = self.texts.setdefault(reason.kind, [])
+            if reason.text not in known:
+                known.append(reason.text)
+        kinds = list(self.texts)
+        numbers = sorted({kinds.index(reason.kind) + 1 for reason in reasons})
+        return f" [{', '.join(map(str, numbers))}]" if numbers else ""
+
+    def text(self) -> str:
+        """Return what the numbers mean, a line for each."""
+        return "\n".join(
+            f"[{number}] {_kind_text(kind, texts)}"
+            for number, (kind, texts) in enumerate(self.texts.items(), start=1)
+        )

@@ -1,0 +1,141 @@
+"""What lines are compared by, and whether two of them are separated there.
+
+A `Subject` is one number of a run: the p99 slowdown of the flows up to a size, of all flows, their median, the
+p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on the same
+flows, has a 95 % interval without zero and nothing speaks against either (see `evidence`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weftline import quantities
+from weftline.measures import evidence, stats
+from weftline.measures.evidence import Reason, Separation
+from weftline.measures.lines import PERCENTILES, Line, Mean
+from weftline.measures.metrics import Flows, metric
+from weftline.runs import Run
+
+Values = Mapping[int, float | None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One number that lines are compared by."""
+
+    title: str
+    write: Callable[[float | None], str]
+    values: Callable[[Line], Values]
+    """Of each run of a line, by seed."""
+    reasons: Callable[[Line], list[Reason]]
+    """What speaks against a verdict on it."""
+    whole: bool = True
+    """Whether it is of all flows, not of some sizes."""
+
+    def mean(self, line: Line) -> Mean | None:
+        """Return the mean over a line's runs."""
+        return Mean.of(list(self.values(line).values()))
+
+    def between(self, line: Line, other: Line, *, paired: bool = True) -> Separation:
+        """Return how a line stands to another one; see `evidence.separated`."""
+        doubts = list(dict.fromkeys(self.reasons(line) + self.reasons(other)))
+        return evidence.separated(difference(line, other, self.values), doubts, paired=paired)
+
+
+def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> stats.Difference | None:
+    """Return a number of a line minus that of another: by seed where both carried the same flows."""
+    from weftline.sweeps.result import traffic_of
+
+    ours, theirs = values(line), values(other)
+    distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
+    same = distinct and traffic_of(line.runs[0]) == traffic_of(other.runs[0])
+    return stats.difference(ours, theirs, paired=same)
+
+
+def seed_of(run: Run) -> int:
+    """Return a run's seed."""
+    return int(run.summary.get("seed") or 0)
+
+
+def of_metric(name: str, title: str = "") -> Subject:
+    """Return a metric of `weftline.metrics` as a subject."""
+
+    def values(line: Line) -> Values:
+        return dict(zip(map(seed_of, line.runs), line.values(name), strict=True))
+
+    def reasons(line: Line) -> list[Reason]:
+        known = sum(value is not None for value in line.values(name))
+        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        return evidence.against(line.runs, name, flows=flows, known=known)
+
+    return Subject(title or metric(name).title, metric(name).text, values, reasons)
+
+
+def of_size(decade: int, percentile: str = "p99") -> Subject:
+    """Return a percentile of the slowdown of the flows of one power of ten, the ends as `Line.by_decade` has."""
+    name = f"slowdown_{percentile}"
+
+    def rows(line: Line) -> dict[int, dict]:
+        found = {}
+        for run in line.runs:
+            for row in run.slowdown(scheme="decades", group=line.group)["bins"]:
+                if row["count"] and decade_of(row["size_bytes"]) == decade:
+                    found[seed_of(run)] = row
+        return found
+
+    def values(line: Line) -> Values:
+        of = rows(line)
+        return {seed_of(run): of.get(seed_of(run), {}).get(percentile) for run in line.runs}
+
+    def reasons(line: Line) -> list[Reason]:
+        counts = [row["count"] for row in rows(line).values()]
+        flows = flows_of(decade, line.group)
+        counted = min(counts, default=0) if len(counts) == len(line.runs) else 0
+        return evidence.against(line.runs, name, flows=flows, counted=counted)
+
+    below = quantities.bytes_text(10 ** (decade - 1))
+    title = f"{metric(name).title}, flows over {below} up to {quantities.bytes_text(10**decade)}"
+    return Subject(title, quantities.digits, values, reasons, whole=False)
+
+
+def decade_of(size_bytes: float) -> int:
+    """Return the power of ten that a bin of flow sizes ends at or below."""
+    return math.ceil(math.log10(max(1, size_bytes)))
+
+
+def flows_of(decade: int, group: str | None = None) -> Flows:
+    """Return the flows of one power of ten."""
+    return Flows(least=1 + 10 ** (decade - 1), most=10**decade, group=group)
+
+
+def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
+    """Return for which percentiles of which sizes some run has too few flows, "" if all have enough."""
+    fewest: dict[int, int] = {}
+    for run, group in ((run, line.group) for line in lines for run in line.runs):
+        counts = {
+            decade_of(row["size_bytes"]): row["count"]
+            for row in run.slowdown(scheme="decades", group=group)["bins"]
+        }
+        for decade in decades:
+            fewest[decade] = min(fewest.get(decade, counts.get(decade, 0)), counts.get(decade, 0))
+    said = []
+    for percentile in PERCENTILES:
+        sizes = [d for d in decades if evidence.few_flows(f"slowdown_{percentile}", fewest[d])]
+        if sizes:
+            named = ", ".join(f"≤ {quantities.bytes_text(10**d)} ({fewest[d]:,})" for d in sizes)
+            said.append(f"{percentile} needs {evidence.needed(f'slowdown_{percentile}')} in a run, {named}")
+    return "; ".join(said)
+
+
+def subjects(lines: Sequence[Line]) -> list[Subject]:
+    """Return what lines are compared by on a page, where all have it."""
+    decades = [set(line.by_decade()) for line in lines]
+    sizes = sorted(set.intersection(*decades)) if decades else []
+    found = [of_size(decade) for decade in sizes] if len(sizes) > 1 else []
+    found.append(of_metric("slowdown_p99", "slowdown, p99, all flows"))
+    found.append(of_metric("slowdown_p50", "slowdown, median, all flows"))
+    if all(line.metric("queue_p99") for line in lines):
+        found.append(of_metric("queue_p99"))
+    return found
