@@ -40,13 +40,6 @@ def file(engine, tmp_path, scenario):
     return path
 
 
-@pytest.fixture(autouse=True)
-def no_time(monkeypatch):
-    from weftline.measures import steady
-
-    monkeypatch.setattr(steady, "under_way", lambda run: None)
-
-
 def rows(path):
     with path.open() as lines:
         return list(csv.DictReader(lines))

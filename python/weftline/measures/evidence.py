@@ -270,11 +270,11 @@ def _unfinished(run: Run, flows: Flows) -> int:
         return 0
     if flows == Flows():
         return total - done
+    rows = _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
+    if len(rows) != total - done:
+        return total - done  # without a row for each there is no telling which of them would count
     most = math.inf if flows.most is None else flows.most
-    return sum(
-        flows.least <= size <= most and flows.group in (None, group)
-        for size, group in _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
-    )
+    return sum(flows.least <= size <= most and flows.group in (None, group) for size, group in rows)
 
 
 @lru_cache(maxsize=64)

@@ -120,7 +120,9 @@ def standing(
     if len(texts) < 2:
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     if first is None:
-        return f"{where}: not separated: {', '.join(texts.values())}; {evidence.said(why)}."
+        word = "highest" if highest else "lowest"
+        said = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        return f"{where}: the {word} is not separated from the others: {said}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"
     return f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
