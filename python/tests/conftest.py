@@ -284,7 +284,6 @@ def engine(monkeypatch, tmp_path):
     for name in NATIVE:
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline.cli import bench
-
     from weftline.measures import steady
 
     # The stand-in has no table of flows, so it knows nothing over time.

@@ -16,7 +16,9 @@ from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
 from weftline.measures import comparison, evidence, separations, stats, steady
 from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, said, separated
+from weftline.measures.lines import Line
 from weftline.report import of_sweep, words
+from weftline.reproduce import claims
 from weftline.sweeps import tables
 
 SWEEP = """
@@ -101,9 +103,7 @@ def test_a_first_one_is_named_only_where_it_is_separated_from_all_others():
         def apart(a, b, values=values, paired=paired):
             return stats.difference(values[a], values[b], paired=paired)
 
-        first, why = leader(
-            list("abc"), means, lambda a, b: separated(apart(a, b), reasons), highest=highest
-        )
+        first, why = leader(list("abc"), means, lambda a, b: separated(apart(a, b), reasons), highest=highest)
         assert (first is None) == bool(why)
         if first is None:
             continue
@@ -210,9 +210,7 @@ def test_a_sweep_without_a_bound_ranks_within_a_load_and_only_what_is_separated(
 
 def test_of_metrics_of_which_more_is_wanted_the_highest_is_named(swept, monkeypatch):
     result = disturbed(swept, monkeypatch, set(), random.Random(5))
-    result.report = type(result.report)(
-        **{**vars(result.report), "answer": "", "metrics": ("goodput",)}
-    )
+    result.report = type(result.report)(**{**vars(result.report), "answer": "", "metrics": ("goodput",)})
     result.__dict__.pop("metrics", None)
     assert of_sweep.answer(result)[0].startswith("Goodput of a flow, mean, load 0.3: highest with HPCC")
 
@@ -237,7 +235,9 @@ def test_fewer_runs_than_asked_and_unfinished_flows_stand_beside_each_mean(swept
     assert "no run" in result.tables()[0].text()
 
 
-def test_after_an_interrupt_the_tables_say_how_many_runs_a_mean_has(engine, tmp_path, scenario, capsys, monkeypatch):
+def test_after_an_interrupt_the_tables_say_how_many_runs_a_mean_has(
+    engine, tmp_path, scenario, capsys, monkeypatch
+):
     from weftline.sweeps import executor
 
     path, real = tmp_path / "which.toml", executor.run
@@ -278,14 +278,15 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
     for kinds in [set(), *({kind} for kind in WARNED if kind != "missing")]:
         result = disturbed(swept, monkeypatch, kinds, draw)
         lines = [
-            comparison.Line(label, list(cell.runs.values()))
+            Line(label, list(cell.runs.values()))
             for label, cell in zip(("HPCC", "DCTCP"), (result.cells[0], result.cells[2]), strict=True)
         ]
         compared = comparison.Comparison(lines)
         separation = compared.separation("slowdown_p99", lines[1])
-        assert (separation.order, {r.kind for r in separation.reasons}) == (0 if kinds else 1, kinds and {
-            OF_KIND.get(kind, kind) for kind in kinds
-        })
+        assert (separation.order, {r.kind for r in separation.reasons}) == (
+            0 if kinds else 1,
+            kinds and {OF_KIND.get(kind, kind) for kind in kinds},
+        )
         of = compared.as_json()["differences"]["DCTCP"]["slowdown_p99"]
         assert of["separated"] == separation.word and bool(of["reasons"]) == bool(kinds)
         told = words.standing_of(lines, separations.of_metric("slowdown_p99"))
@@ -298,7 +299,7 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
 def test_a_percentile_needs_two_flows_beyond_it():
     assert [evidence.needed(f"slowdown_{p}") for p in ("p50", "p95", "p99", "mean")] == [4, 40, 200, 0]
     assert evidence.needed("queue_p99") == 0 and evidence.needed("request_p99") == 200
-    assert evidence.few_flows("fct_p99", 199)[0].text == "199 flows that count in a run, 200 needed for p99"
+    assert evidence.few_flows("fct_p99", 199)[0].text == "199 flows that count in a run; p99 needs 200"
     assert not evidence.few_flows("fct_p99", 200)
 
 
@@ -307,3 +308,23 @@ def test_the_stored_table_says_why(swept):
     assert {"answer", "reasons", "separated", "separated_reasons", "asked", "unfinished"} <= set(rows[0])
     assert {row["answer"] for row in rows if row["metric"] == "slowdown_p99"} == {"yes", "no"}
     assert {row["answer"] for row in rows if row["metric"] != "slowdown_p99"} == {""}
+
+
+def test_a_claim_is_open_for_runs_that_did_not_end_and_flows_that_are_left_out(swept, monkeypatch):
+    draw = random.Random(8)
+    claim = {"text": "HPCC keeps the tail short", "kind": "metric", "metric": "slowdown_p99"}
+    claim |= {"line": "HPCC", "against": "DCTCP", "below": 1}
+    for kinds in [set(), {"ended"}, {"unfinished"}, {"flows"}, {"ended", "flows"}]:
+        result = disturbed(swept, monkeypatch, kinds, draw)
+        lines = [
+            Line(label, list(cell.runs.values()))
+            for label, cell in zip(("HPCC", "DCTCP"), (result.cells[0], result.cells[2]), strict=True)
+        ]
+        verdict = claims.check(claim, lines, [])
+        assert {r.kind for r in verdict.reasons} == {OF_KIND.get(kind, kind) for kind in kinds}
+        assert verdict.word == ("OPEN" if kinds else "PASS")
+        assert (verdict.decided is None) == bool(kinds) == ("reasons" in claims.as_json(verdict))
+        table = claims.table([verdict]).text()
+        assert all(KINDS[OF_KIND.get(kind, kind)] in table for kind in kinds)
+    alone = [Line(line.label, line.runs[:1]) for line in lines]
+    assert "one seed; chance is not known" in claims.table([claims.check(claim, alone, [])]).text()

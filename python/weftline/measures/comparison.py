@@ -178,7 +178,18 @@ def ideal_text(lines: Sequence[Line]) -> str:
         str(run.scenario.get("measure", {}).get("ideal", "alone")) for line in lines for run in line.runs
     )
     ideal = "; or ".join(_IDEALS.get(kind, kind) for kind in kinds)
-    return f"Slowdown: completion time over the ideal one, at least 1. Ideal: {ideal}."
+    return f"Slowdown: completion time over the ideal one, at least 1. Ideal: {ideal}.{left_out(lines)}"
+
+
+def left_out(lines: Sequence[Line]) -> str:
+    """Return how many flows of which lines did not finish and are left out, as a sentence to append."""
+    counts = [(line, evidence.unfinished(line.runs, Flows(group=line.group))) for line in lines]
+    said = [f"{evidence.unfinished_text(left, line.runs)} of {_named(line)}" for line, left in counts if left]
+    return f" Left out: {'; '.join(said)}." if said else ""
+
+
+def _named(line: Line) -> str:
+    return f"{line.label}, {line.place}" if line.place else line.label
 
 
 def table(lines: Sequence[Line], *, title: str = "") -> Table:

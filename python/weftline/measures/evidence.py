@@ -245,9 +245,7 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     if counted >= needed(name):
         return []
     percentile = name.rpartition("_")[2]
-    return [
-        Reason("flows", f"{counted:,} flows that count in a run, {needed(name):,} needed for {percentile}")
-    ]
+    return [Reason("flows", f"{counted:,} flows that count in a run; {percentile} needs {needed(name):,}")]
 
 
 def _counted(run: Run, name: str, flows: Flows) -> int:

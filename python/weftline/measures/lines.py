@@ -117,9 +117,16 @@ class Line:
         return [metric(name).value(run, flows) for run in self.runs]
 
     def metric_text(self, name: str) -> str:
-        """Return the same as text."""
+        """Return the same as text, with how many runs have it if fewer, and how many flows it leaves out."""
+        from weftline.measures import evidence
+
         mean = self.metric(name)
-        return mean.text(metric(name).text) if mean else "–"
+        if mean is None:
+            return "–"
+        flows = Flows(least=self.sizes[0], most=self.sizes[1], group=self.group)
+        left = evidence.unfinished(self.runs, flows) if evidence.of_finished_flows(name) else 0
+        count = len(self.runs) if mean.count is None else mean.count
+        return mean.text(metric(name).text) + evidence.beside(runs=count, asked=len(self.runs), left=left)
 
 
 def at_share(points: Sequence[dict], share: float) -> dict:

@@ -258,8 +258,22 @@ METRICS: dict[str, Metric] = {
 }
 
 HIGHEST = frozenset(
-    "goodput goodput_total goodput_98_99 throughput_98_99 jain jain_98_99 jain_ideal fairness deadlines_met speed"
-    " sent_share received_share audit_known audit_right".split()
+    [
+        "goodput",
+        "goodput_total",
+        "goodput_98_99",
+        "throughput_98_99",
+        "jain",
+        "jain_98_99",
+        "jain_ideal",
+        "fairness",
+        "deadlines_met",
+        "speed",
+        "sent_share",
+        "received_share",
+        "audit_known",
+        "audit_right",
+    ]
 )
 """Metrics of which more is wanted: among schemes the highest is looked for, of all others the lowest."""
 

@@ -1,7 +1,7 @@
 """What lines are compared by, and whether two of them are separated there.
 
-A `Subject` is one number of a run: the p99 slowdown of the flows up to a size, of all flows, their median, the
-p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on the same
+A `Subject` is one number of a run: the p99 slowdown of the flows up to a size, that of all flows, their
+median, the p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on the same
 flows, has a 95 % interval without zero and nothing speaks against either (see `evidence`).
 """
 
@@ -31,6 +31,8 @@ class Subject:
     """Of each run of a line, by seed."""
     reasons: Callable[[Line], list[Reason]]
     """What speaks against a verdict on it."""
+    left: Callable[[Line], int]
+    """How many flows it leaves out because they did not finish."""
     whole: bool = True
     """Whether it is of all flows, not of some sizes."""
 
@@ -70,11 +72,15 @@ def of_metric(name: str, title: str = "") -> Subject:
         flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
         return evidence.against(line.runs, name, flows=flows, known=known)
 
-    return Subject(title or metric(name).title, metric(name).text, values, reasons)
+    def left(line: Line) -> int:
+        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        return evidence.unfinished(line.runs, flows) if evidence.of_finished_flows(name) else 0
+
+    return Subject(title or metric(name).title, metric(name).text, values, reasons, left)
 
 
 def of_size(decade: int, percentile: str = "p99") -> Subject:
-    """Return a percentile of the slowdown of the flows of one power of ten, the ends as `Line.by_decade` has."""
+    """Return a percentile of the slowdown of the flows of one power of ten, as `Line.by_decade` has it."""
     name = f"slowdown_{percentile}"
 
     def rows(line: Line) -> dict[int, dict]:
@@ -97,7 +103,11 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
 
     below = quantities.bytes_text(10 ** (decade - 1))
     title = f"{metric(name).title}, flows over {below} up to {quantities.bytes_text(10**decade)}"
-    return Subject(title, quantities.digits, values, reasons, whole=False)
+
+    def left(line: Line) -> int:
+        return evidence.unfinished(line.runs, flows_of(decade, line.group))
+
+    return Subject(title, quantities.digits, values, reasons, left, whole=False)
 
 
 def decade_of(size_bytes: float) -> int:

@@ -32,12 +32,8 @@ WHOLE = object()
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
 MOST_LOOKED_AT = 20
-GROWING = (
-    "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
-)
-BEGINNING = (
-    "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
-)
+GROWING = "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
+BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
 _NEEDED = ("start_ns", "finish_ns", "size_bytes", "fct_ns", "ideal_fct_ns", "slowdown", "group")
 
 

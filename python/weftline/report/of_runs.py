@@ -91,7 +91,8 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
     finished = [line for line in lines if line.has_flows]
     if finished:
         title = "Slowdown of all flows"
-        drawn.append(of_flows.cumulative(title, finished, caption="Flows that finished."))
+        caption = f"Flows that finished.{comparison.left_out(finished)}"
+        drawn.append(of_flows.cumulative(title, finished, caption=caption))
     queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
     title = "Queues by port and time"
     named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]

@@ -98,7 +98,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     """Return one place's values of a metric, and who is first if one is."""
     found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
     estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
-    means = {label: Mean(one.mean, one.half) for label, one in estimates.items() if one}
+    means = {label: Mean(one.mean, one.half, one.count) for label, one in estimates.items() if one}
     first, why = evidence.leader(
         list(found),
         {label: mean.value for label, mean in means.items()},
@@ -108,7 +108,9 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     texts = {
         label: f"{label} {mean.text(metric(name).text)}".strip()
         + evidence.beside(
-            left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0
+            runs=mean.count or 0,
+            asked=result.asked,
+            left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0,
         )
         for label, mean in means.items()
     }
@@ -146,7 +148,19 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
         f"{title} over {along}",
         [point for point in points if point[0] in kept],
         axes=(along, found.axis or found.title),
+        caption=_left_out(result, name),
     )
+
+
+def _left_out(result: SweepResult, name: str) -> str:
+    """Return which means of a figure are of fewer runs, or leave out unfinished flows, for its caption."""
+    said = []
+    for cell in result.cells:
+        estimate = result.estimate(name, cell)
+        left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
+        text = evidence.beside(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
+        said += [f"{_label(cell)}{text}"] if text and estimate else []
+    return f"Fewer runs, or unfinished flows that are left out: {'; '.join(said)}." if said else ""
 
 
 def _drawn(result: SweepResult) -> Sequence[Cell]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from weftline import quantities
-from weftline.measures import evidence, separations
+from weftline.measures import comparison, evidence, separations
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -41,16 +41,9 @@ def answer(lines: Sequence[Line]) -> list[str]:
     lost = [line.label for line in lines if not line.has_flows]
     if lost:
         said.append(f"No flow of {listed(lost)} finished.")
-    left = [f"{evidence.unfinished_text(n, line.runs)} of {line.label}" for line, n in _left(finished)]
-    if left:
-        said.append(f"{'; '.join(left)}: slowdowns are those of finished flows, which flatters who left most.")
+    if len(finished) > 1 and (left := comparison.left_out(finished)):
+        said.append(f"Slowdowns are of finished flows, which flatters who left most unfinished.{left}")
     return [sentence for sentence in said if sentence]
-
-
-def _left(lines: Sequence[Line]) -> list[tuple[Line, int]]:
-    """Return the lines of several that left flows unfinished, with how many."""
-    counts = [(line, evidence.unfinished(line.runs, Flows(group=line.group))) for line in lines]
-    return [(line, count) for line, count in counts if count and len(lines) > 1]
 
 
 def _alone(line: Line) -> str:
@@ -90,7 +83,13 @@ def standing_of(
         {label: mean.value for label, mean in means.items()},
         lambda a, b: subject.between(by_label[a], by_label[b]),
     )
-    texts = {label: f"{label} {mean.text(subject.write)}" for label, mean in means.items()}
+    texts = {
+        label: f"{label} {mean.text(subject.write)}"
+        + evidence.beside(
+            runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
+        )
+        for label, mean in means.items()
+    }
     return standing(subject.title, "", texts, first, why), first, subject
 
 
@@ -125,7 +124,9 @@ def standing(
         return f"{where}: the {word} is not separated from the others: {said}."
     others = ", ".join(text for name, text in texts.items() if name != first)
     word = "highest" if highest else "lowest"
-    return f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
+    return (
+        f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
+    )
 
 
 def _costs(line: Line, *, named: bool) -> str:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 from weftline import quantities
 from weftline.errors import InputError
-from weftline.measures import sharing
+from weftline.measures import evidence, sharing
 from weftline.measures.lines import Line
-from weftline.measures.metrics import metric
+from weftline.measures.metrics import Flows, metric
 from weftline.reproduce import trends
 from weftline.reproduce.claims import Verdict
 from weftline.reproduce.exhibits import Panel
@@ -59,6 +59,7 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
     ran = _seconds(claim, panels)
     short = ran < seconds
     holds = None if short else len(outside) <= claim["outside"]
+    reasons = _reasons(claim, panels)
     title = f"{claim['text']}: {total - len(outside)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     table = Table([figure.along, "", *columns], rows, title=title, note=note, left=2)
@@ -68,11 +69,25 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
         published=None,
         bound=f"≤ {claim['outside']}",
         holds=holds,
-        decided=holds,
+        decided=None if reasons else holds,
+        reasons=tuple(reasons),
         write=_counted(total, outside),
         detail=table,
         places=[{"place": p.name, "agrees": p.agrees} | p.values for p in places],
     )
+
+
+def _reasons(claim: dict, panels: Sequence[Panel]) -> list[evidence.Reason]:
+    """What speaks against a verdict in the runs that the claim looks at: those that did not end."""
+    figures = [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
+    found = []
+    for figure in figures:
+        panel, lines = _lines(panels, figure, claim["line"])
+        name = panel.figure.options.get("metric", "") if panel and claim["kind"] != "order" else ""
+        for line in lines.values():
+            flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+            found += evidence.against(line.runs, name, flows=flows, remark="")
+    return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
 def _seconds(claim: dict, panels: Sequence[Panel]) -> float:

@@ -11,6 +11,10 @@
 `below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
 
+A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile: each
+makes a claim OPEN, with the reason below the table (`weftline.measures.evidence`). Of one seed there is no
+interval, which the table says; the bounds are held against the single value.
+
 Of several seeds a number has a 95 % interval: Student's over the seeds' own numbers, of a ratio over the
 ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or none of it; else OPEN.
 """
@@ -19,12 +23,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from weftline import quantities
 from weftline.errors import InputError
+from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean, at_share
-from weftline.measures.metrics import metric
+from weftline.measures.metrics import Flows, metric
 from weftline.reproduce import trends
 from weftline.terminal import Table
 
@@ -50,7 +55,11 @@ class Verdict:
     interval: tuple[float, float] | None = None
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
     decided: bool | None = None
-    """Whether it holds, None where the interval reaches over a bound."""
+    """Whether it holds, None where the interval reaches over a bound or something speaks against a verdict."""
+    reasons: tuple[evidence.Reason, ...] = ()
+    """What speaks against a verdict."""
+    one_seed: bool = False
+    """Whether it was measured on one seed, of which there is no interval."""
 
     @property
     def said(self) -> str:
@@ -60,10 +69,13 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """PASS or DIFFERS; OPEN where the interval reaches over a bound, a dash where there is no number."""
+        """PASS or DIFFERS; OPEN where the interval reaches over a bound or a reason speaks against a verdict.
+
+        A dash where there is no number.
+        """
         if self.holds is None:
             return "–"
-        if self.interval and self.decided is None:
+        if (self.interval or self.reasons) and self.decided is None:
             return "OPEN"
         return "PASS" if self.holds else "DIFFERS"
 
@@ -83,7 +95,34 @@ def check(claim: dict, lines: Sequence[Line], published: Sequence[dict]) -> Verd
     if mean is None:
         return verdict(claim, None, write, published=said)
     interval = None if mean.interval is None else (mean.low, mean.high)
-    return verdict(claim, mean.value, write, published=said, interval=interval)
+    used = used_lines(claim, lines)
+    return verdict(
+        claim,
+        mean.value,
+        write,
+        published=said,
+        interval=interval,
+        reasons=_reasons(claim, used),
+        one_seed=interval is None and all(len(line.runs) == 1 for line in used),
+    )
+
+
+def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a panel that a claim is about, at its places where it names them."""
+    against = claim.get("against", [])
+    labels = {claim["line"], *([against] if isinstance(against, str) else against)}
+    places = {claim[key] for key in ("at", "against_at") if key in claim}
+    return [line for line in lines if line.label in labels and (not places or line.place in places)]
+
+
+def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
+    """Return what speaks against a verdict in the runs of a claim; their number and steadiness are left out."""
+    name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
+    found = []
+    for line in used:
+        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        found += evidence.against(line.runs, name, flows=flows, remark="")
+    return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
 def verdict(
@@ -93,9 +132,12 @@ def verdict(
     *,
     published: float | None = None,
     interval: tuple[float, float] | None = None,
+    reasons: Sequence[evidence.Reason] = (),
+    one_seed: bool = False,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim."""
     holds = None if measured is None else _within(claim, measured)
+    undecided = bool(reasons) or (interval is not None and not _on_one_side(claim, interval))
     return Verdict(
         text=claim["text"],
         measured=measured,
@@ -104,23 +146,30 @@ def verdict(
         holds=holds,
         write=write,
         interval=interval,
-        decided=None if interval and not _on_one_side(claim, interval) else holds,
+        decided=None if undecided else holds,
+        reasons=tuple(reasons),
+        one_seed=one_seed,
     )
 
 
 def table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
-    rows = [[v.text, v.word, v.said, v.bound, v.write(v.published)] for v in verdicts]
+    notes = evidence.Footnotes()
+    rows = [[v.text, v.word + notes.mark(v.reasons), v.said, v.bound, v.write(v.published)] for v in verdicts]
+    note = notes.text()
+    if any(v.one_seed for v in verdicts):
+        note = "\n".join(filter(None, ["Without an interval: one seed; chance is not known.", note]))
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in verdicts):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
-    return Table(columns, rows, left=2)
+    return Table(columns, rows, left=2, note=note)
 
 
 def as_json(verdict: Verdict) -> dict:
     """Return a verdict for programs."""
     names = ("text", "measured", "interval", "said", "published", "bound", "holds", "decided")
     found = {name: getattr(verdict, name) for name in names}
+    found |= {"reasons": [asdict(reason) for reason in verdict.reasons]} if verdict.reasons else {}
     return found | ({"places": verdict.places} if verdict.places else {})
 
 

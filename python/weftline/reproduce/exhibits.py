@@ -184,6 +184,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     note = "measured / published; the ratio is the geometric mean over the bins." if said else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
+    note = f"{note}{comparison.left_out(finished)}".strip()
     return Table(
         ["FCT slowdown", "", *columns, *(["ratio"] if said else [])], rows, title=title, note=note, left=2
     )

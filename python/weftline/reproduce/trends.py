@@ -127,6 +127,8 @@ def draw(p: Panel, title: str) -> specs.Figure:
 
 def table(p: Panel, title: str) -> Table:
     """Return the panel as a table: a row for each line, measured / published at each place."""
+    from weftline.measures import comparison
+
     found, over = metric(p.figure.options["metric"]), p.figure.options.get("over")
     against = p.figure.options.get("against")
     write = quantities.digits if over or against else found.text
@@ -148,6 +150,8 @@ def table(p: Panel, title: str) -> Table:
         note.append(f"relative to {against}, seed by seed")
     if found.of_flows and "sizes" in p.figure.options:
         note.append(f"flows that count: {_counted(p.lines)} a point")
+    if found.completion and (left := comparison.left_out(p.lines)):
+        note.append(left.strip())
     heading = f"{found.title}, by {p.figure.options.get('axis', p.figure.along)}"
     return Table([heading, *places], rows, title=title, note="; ".join(note))
 
