@@ -103,7 +103,10 @@ def test_a_first_one_is_named_only_where_it_is_separated_from_all_others():
         def apart(a, b, values=values, paired=paired):
             return stats.difference(values[a], values[b], paired=paired)
 
-        first, why = leader(list("abc"), means, lambda a, b: separated(apart(a, b), reasons), highest=highest)
+        def between(a, b, apart=apart, reasons=reasons):
+            return separated(apart(a, b), reasons)
+
+        first, why = leader(list("abc"), means, between, highest=highest)
         assert (first is None) == bool(why)
         if first is None:
             continue

@@ -1,8 +1,8 @@
 """What lines are compared by, and whether two of them are separated there.
 
 A `Subject` is one number of a run: the p99 slowdown of the flows up to a size, that of all flows, their
-median, the p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on the same
-flows, has a 95 % interval without zero and nothing speaks against either (see `evidence`).
+median, the p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on
+the same flows, has a 95 % interval without zero and nothing speaks against either (see `evidence`).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _alone(line: Line) -> str:
 
 
 def standings(lines: Sequence[Line]) -> list[str]:
-    """Return who is lowest where one is: by the p99 slowdown of each flow size and of all, by median, by queue.
+    """Return who is lowest, where one is: by p99 slowdown of each flow size and of all, by median, by queue.
 
     A line is named where its paired 95 % interval against each other one leaves out zero and nothing speaks
     against either (see `weftline.measures.evidence`); of the rest it is said that they are not separated.

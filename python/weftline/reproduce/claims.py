@@ -55,7 +55,7 @@ class Verdict:
     interval: tuple[float, float] | None = None
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
     decided: bool | None = None
-    """Whether it holds, None where the interval reaches over a bound or something speaks against a verdict."""
+    """Whether it holds; None where the interval reaches over a bound or a reason speaks against it."""
     reasons: tuple[evidence.Reason, ...] = ()
     """What speaks against a verdict."""
     one_seed: bool = False
@@ -116,7 +116,7 @@ def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
 
 
 def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
-    """Return what speaks against a verdict in the runs of a claim; their number and steadiness are left out."""
+    """Return what speaks against a verdict in the runs of a claim, but for their number and steadiness."""
     name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
     found = []
     for line in used:
