@@ -257,10 +257,10 @@ METRICS: dict[str, Metric] = {
     "speed": _count("hops/s", read.total("packet_hops_per_cpu_second")),
 }
 
-HIGHEST = frozenset(
-    ("goodput", "goodput_total", "goodput_98_99", "throughput_98_99", "sent_share", "received_share")
-    + ("jain", "jain_98_99", "jain_ideal", "fairness", "deadlines_met", "audit_known", "audit_right", "speed")
-)
+HIGHEST = {
+    *("goodput", "goodput_total", "goodput_98_99", "throughput_98_99", "sent_share", "received_share"),
+    *("jain", "jain_98_99", "jain_ideal", "fairness", "deadlines_met", "audit_known", "audit_right", "speed"),
+}
 """Metrics of which more is wanted: among schemes the highest is looked for, of all others the lowest."""
 
 
