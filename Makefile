@@ -8,7 +8,7 @@ NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo wheel test test-rust test-python trials loom check instructions bench guided fuzz tables docs validate clean
+.PHONY: help demo wheel test test-rust test-python trials loom check instructions bench guided fuzz tables measured docs validate clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 
 tables: $(NATIVE) ## write the tables of parameters on the documentation's pages anew
 	$(BIN)/python docs/reference.py --write
+
+measured: $(NATIVE) $(VENV)/.base ## measure the numbers of README and docs anew, on an idle machine (ONLY="demo which": those alone)
+	$(BIN)/python docs/measured.py $(ONLY)
 
 docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -1,7 +1,8 @@
 """Draw the figures of the documentation: ``python docs/figures.py``.
 
 The first is drawn from the runs of ``make demo``, those of "Scale" from ``weftline reproduce scale`` (from
-its full size where that was measured), both with the native module that is installed now.
+its full size where that was measured), both with the native module that is installed now. `make measured`
+draws them too, with the numbers beside them.
 """
 
 from __future__ import annotations
@@ -17,35 +18,47 @@ from weftline.reproduce import cost, cost_exhibits, experiments, reproduction
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
-ORDER = ["hpcc", "dcqcn+w", "timely+w", "dctcp"]
 
 
 def main() -> None:
     """Write as SVG what there are runs for, and say what is missing."""
     ASSETS.mkdir(parents=True, exist_ok=True)
-    if not demo():
+    try:
+        demo()
+    except weftline.InputError:
         print("no demo-slowdown.svg: run `make demo` first")
     if not scale():
         print("no scale-*.svg: run `weftline reproduce scale` first, with this build")
 
 
-def demo() -> bool:
-    """Draw the demo's slowdowns; False where it was not run."""
-    folder = ROOT / "out" / "demo" / "points"
-    if not folder.is_dir():
-        return False
-    runs = [weftline.Run.open(point) for point in sorted(folder.iterdir())]
-    runs.sort(key=lambda run: ORDER.index(lines.scheme_name(run)))
-    found = [lines.Line(lines.scheme_name(run), [run]) for run in runs]
-    write(
+def demo_lines() -> list[lines.Line]:
+    """Return the runs of the demo as it is now, a line for each scheme.
+
+    Raises
+    ------
+    weftline.InputError
+        If one of them has not been run.
+    """
+    experiment = experiments.load("demo")
+    size = reproduction.chosen_size(experiment)
+    plan = reproduction.plan_points(experiment, size, ROOT / "out" / experiment.out)
+    return [
+        lines.Line(label, [weftline.Run.open(point.folder) for point in points])
+        for _, _, label, points in plan
+    ]
+
+
+def demo() -> Path:
+    """Draw the demo's slowdowns and return the file."""
+    found = demo_lines()
+    return write(
         "demo-slowdown",
         specs.slowdown("FCT slowdown by flow size", found, caption=comparison.ideal_text(found)),
     )
-    return True
 
 
-def scale() -> bool:
-    """Draw the scale study, a file for each of its figures; False where neither of its sizes was measured."""
+def scale_panels() -> list[cost.Panel]:
+    """Return the scale study in its largest size that was measured; nothing where neither was."""
     experiment = experiments.load("scale")
     for full in (True, False):
         size = reproduction.chosen_size(experiment, full=full)
@@ -53,15 +66,23 @@ def scale() -> bool:
         for panel in panels:
             panel.measured = cost.summaries(panel.points, experiment.repeats)
         if all(len(panel.measured) == len(panel.points) for panel in panels):
-            for panel in panels:
-                write(f"scale-{panel.figure.name}", cost_exhibits.figure(panel))
-            return True
-    return False
+            return panels
+    return []
 
 
-def write(name: str, figure: specs.Figure) -> None:
-    """Write a figure into the documentation."""
-    (ASSETS / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(figure.spec), encoding="utf-8")
+def scale() -> bool:
+    """Draw the scale study, a file for each of its figures; False where it was not measured."""
+    panels = scale_panels()
+    for panel in panels:
+        write(f"scale-{panel.figure.name}", cost_exhibits.figure(panel))
+    return bool(panels)
+
+
+def write(name: str, figure: specs.Figure) -> Path:
+    """Write a figure into the documentation and return its file."""
+    path = ASSETS / f"{name}.svg"
+    path.write_text(vl_convert.vegalite_to_svg(figure.spec), encoding="utf-8")
+    return path
 
 
 if __name__ == "__main__":

@@ -120,22 +120,29 @@ def flows_of(decade: int, group: str | None = None) -> Flows:
     return Flows(least=1 + 10 ** (decade - 1), most=10**decade, group=group)
 
 
+def fewest(lines: Sequence[Line], decade: int) -> int:
+    """Return how many flows of one power of ten the run with the fewest has."""
+    return min(
+        sum(
+            row["count"]
+            for row in run.slowdown(scheme="decades", group=line.group)["bins"]
+            if decade_of(row["size_bytes"]) == decade
+        )
+        for line in lines
+        for run in line.runs
+    )
+
+
 def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
     """Return for which percentiles of which sizes some run has too few flows, "" if all have enough."""
-    fewest: dict[int, int] = {}
-    for run, group in ((run, line.group) for line in lines for run in line.runs):
-        counts = {
-            decade_of(row["size_bytes"]): row["count"]
-            for row in run.slowdown(scheme="decades", group=group)["bins"]
-        }
-        for decade in decades:
-            fewest[decade] = min(fewest.get(decade, counts.get(decade, 0)), counts.get(decade, 0))
+    counts = {decade: fewest(lines, decade) for decade in decades}
     said = []
     for percentile in PERCENTILES:
-        sizes = [d for d in decades if evidence.few_flows(f"slowdown_{percentile}", fewest[d])]
+        name = f"slowdown_{percentile}"
+        sizes = [d for d in decades if evidence.few_flows(name, counts[d])]
         if sizes:
-            named = ", ".join(f"≤ {quantities.bytes_text(10**d)} ({fewest[d]:,})" for d in sizes)
-            said.append(f"{percentile} needs {evidence.needed(f'slowdown_{percentile}')} in a run, {named}")
+            named = ", ".join(f"≤ {quantities.bytes_text(10**d)} ({counts[d]:,})" for d in sizes)
+            said.append(f"{percentile} needs {evidence.needed(name)} in a run, {named}")
     return "; ".join(said)
 
 
