@@ -85,11 +85,12 @@ def which() -> dict:
             (Path(folder) / name).write_text(text, "utf-8")
         _give("sweep", f"{folder}/which.toml", "--quiet", "--out", f"{folder}/store")
         result = weftline.load(f"{folder}/store")
-        rows = [
-            {key: row[key] for key in ("kind", "load", "mean", "low", "high", "answer", "reasons")}
-            for row in result.estimates
-            if row["answer"]
-        ]
+        rows = []
+        for cell in result.cells:
+            judged, mean = result.judgement(cell), result.estimate(result.report.bound[0], cell)
+            reasons = [[reason.kind, reason.text] for reason in judged.reasons]
+            about = {"answer": judged.answer, "reasons": reasons, "value": mean.mean, "interval": mean.half}
+            rows.append(dict(cell.choice) | about)
         return {"answer": result.report.answer, "seeds": result.asked, "rows": rows}
 
 
@@ -193,23 +194,11 @@ def _which_table(stored: Mapping) -> str:
     notes = evidence.Footnotes()
     cells = {}
     for row in rows:
-        half = None if row["low"] is None else (row["high"] - row["low"]) / 2
-        mean = _mean({"value": row["mean"], "interval": half}, quantities.digits)
-        reasons = [evidence.Reason(*part) for part in _reasons(row["reasons"])]
-        cells[row["kind"], row["load"]] = f"{row['answer']}{notes.mark(reasons)}: {mean}"
+        mark = notes.mark([evidence.Reason(*part) for part in row["reasons"]])
+        cells[row["kind"], row["load"]] = f"{row['answer']}{mark}: {_mean(row, quantities.digits)}"
     head = [f"{stored['which']['answer']}?", *(f"load {load}" for load in loads)]
     body = [[kind, *(cells[kind, load] for load in loads)] for kind in kinds]
     return "\n\n".join(filter(None, [_table(head, body), notes.text().replace("\n", "\n\n")]))
-
-
-def _reasons(text: str) -> list[tuple[str, str]]:
-    """Kind and facts of each reason of a line that `evidence.said` made."""
-    kinds = {heading: kind for kind, heading in evidence.KINDS.items()}
-    heads = "|".join(map(re.escape, kinds))
-    return [
-        (kinds[head], facts)
-        for head, facts in re.findall(rf"({heads}) \((.*?)\)(?=; (?:{heads}) \(|$)", text)
-    ]
 
 
 def _sizes_table(stored: Mapping) -> str:
@@ -356,8 +345,13 @@ def write(found: Mapping) -> list[Path]:
     changed = []
     for page in PAGES:
         text = page.read_text("utf-8")
-        if filled(text, values(found)) != text:
-            page.write_text(filled(text, values(found)), "utf-8")
+        try:
+            now = filled(text, values(found))
+        except KeyError as missing:
+            print(f"not written: {page}: not measured yet: {missing}")
+            continue
+        if now != text:
+            page.write_text(now, "utf-8")
             changed.append(page)
     return changed
 
