@@ -7,8 +7,8 @@ another number than the store. Pages name what they take by comments:
     <!-- measured table: NAME --> ... <!-- end of measured -->      a table, one of `TABLES`
     12.5<!-- measured: PATH HOW -->           a number: PATH in the store, how it is written of `HOW`
 
-Each group in the store says by which command and version it was measured, and on how many cores. Speeds
-are those of the machine that measured last: measure on a machine that is otherwise idle.
+Each group in the store says by which command and version it was measured, on how many cores, and how loaded
+they were before. Speeds are those of the machine that measured last, which should be idle otherwise.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ STORED = HERE / "measured.json"
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
 TABLE = re.compile(r"^(<!-- measured table: ([^\n]*?) -->\n).*?^(<!-- end of measured -->)$", re.M | re.S)
 NUMBER = re.compile(r"(\d+(?: \d{3})*(?:[.,]\d+)*)(<!-- measured: (\S+) (\S+) -->)")
+BUSY = 0.5
+"""A load of the machine before a measurement above which others disturb it."""
 THREADED = ("fat320-hpcc", "fat320-dctcp", "w8-0.5", "p8", "p16", "pod")
 """Standard workloads that are also run on two threads."""
 BY_SIZE = ("pod", "p8", "fat320-hpcc", "p16", "k32")
@@ -49,7 +51,6 @@ HOW: dict[str, Callable[[float], str]] = {
     "million": lambda value: quantities.digits(value / 1e6),
     "megabytes": lambda value: f"{value / 1e6:.0f}",
     "whole": lambda value: f"{value:.0f}",
-    "hundredths": lambda value: f"{value:.2f}",
 }
 """How a number is written."""
 
@@ -123,9 +124,10 @@ def threads() -> dict:
 def scale() -> dict:
     """Return the small size of the scale study, and draw it."""
     _give("reproduce", "scale", "--quiet", "--out", str(ROOT / "out" / "experiments" / "scale"))
-    found: dict = {}
+    found: dict = {"runs": 99}
     for panel in figures.scale_panels():
         for point, of in panel.measured.items():
+            found["runs"] = min(found["runs"], len(of["runs"]))
             if point.threads == 1:
                 places = found.setdefault(panel.figure.name, {}).setdefault(point.line, {})
                 places[point.place.replace(" ", "")] = {
@@ -213,7 +215,8 @@ def _sizes_table(stored: Mapping) -> str:
 
 def _native_description(name: str) -> str:
     known = {entry["name"]: entry["description"] for entry in json.loads(_native.workloads())}
-    return f"`{name}`: {known[name].partition(': ')[2].rstrip('.')}" if ": " in known[name] else f"`{name}`"
+    text = known[name].partition(". Heavy")[0]
+    return f"`{name}`: {text.partition(': ')[2].rstrip('.')}" if ": " in text else f"`{name}`"
 
 
 def _bench_table(stored: Mapping) -> str:
@@ -292,6 +295,14 @@ TABLES: dict[str, Callable[[Mapping], str]] = {
     "scale flows": _scale_table("flows", "flows"),
     "scale division": _scale_table("division", "flows"),
 }
+SPEEDS = {
+    "sizes": "bench",
+    "bench": "bench",
+    "estimates": "bench",
+    "threads": "threads",
+    "scale": "scale",
+}
+"""The group of each table that has speeds, by the first word of its name."""
 
 
 def _mean(of: Mapping | None, write: Callable[[float], str]) -> str:
@@ -314,8 +325,9 @@ def stored() -> dict:
 
 
 def values(found: Mapping) -> dict:
-    """Return the values of each group."""
-    return {name: group["values"] for name, group in found.items()}
+    """Return the values of each group, and under ``busy`` which were measured on a busy machine."""
+    busy = {name: group["load"] is None or group["load"] > BUSY for name, group in found.items()}
+    return {name: group["values"] for name, group in found.items()} | {"busy": busy}
 
 
 def filled(text: str, of: Mapping) -> str:
@@ -326,8 +338,20 @@ def filled(text: str, of: Mapping) -> str:
     KeyError
         If a comment names something that is not there.
     """
-    text = TABLE.sub(lambda found: f"{found[1]}\n{TABLES[found[2]](of)}\n\n{found[3]}", text)
+    text = TABLE.sub(lambda found: f"{found[1]}\n{_shown(found[2], of)}\n\n{found[3]}", text)
     return NUMBER.sub(lambda found: f"{HOW[found[4]](number(of, found[3]))}{found[2]}", text)
+
+
+def _shown(name: str, of: Mapping) -> str:
+    """A table, with a sentence below it where it has speeds that were measured on a busy machine."""
+    group = SPEEDS.get(name.partition(" ")[0])
+    busy = group is not None and of["busy"][group]
+    note = (
+        "\n\nOther programs used the machine meanwhile: on idle cores these speeds are higher."
+        if busy
+        else ""
+    )
+    return TABLES[name](of) + note
 
 
 def number(of: Mapping, path: str) -> float:
@@ -365,7 +389,11 @@ def main(asked: list[str]) -> None:
     for name in names:
         print(f"measuring {name}: {GROUPS[name][0]}", flush=True)
         command, measure = GROUPS[name]
-        about = {"command": command, "weftline": _native.version(), "cores": len(os.sched_getaffinity(0))}
+        load = os.getloadavg()[0]
+        if name in ("bench", "threads", "scale") and load > BUSY:
+            print(f"warning: others use this machine (load {load:.1f}): speeds will be too low", flush=True)
+        cores = len(os.sched_getaffinity(0))
+        about = {"command": command, "weftline": _native.version(), "cores": cores, "load": round(load, 1)}
         found[name] = {**about, "values": measure()}
         ordered = {name: found[name] for name in GROUPS if name in found}
         STORED.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
