@@ -179,17 +179,8 @@ impl Connection {
             min_rtt: self.trips.least(),
             rate,
             marked: ack.marked && config.ecn != EcnEcho::Off,
-            window_limited: !config.window_validation || self.is_window_limited(),
+            window_limited: !config.window_validation || self.usage.is_limited_by(&self.window),
             state: self.state,
-        }
-    }
-
-    /// The window was full at some moment of the last round; in slow start, more than half full (RFC 7661 in Linux' form).
-    fn is_window_limited(&self) -> bool {
-        let peak = self.peak.0;
-        match self.window.in_slow_start() {
-            true => self.window.cwnd < 2 * peak + self.window.mss,
-            false => self.window.cwnd < peak + self.window.mss,
         }
     }
 

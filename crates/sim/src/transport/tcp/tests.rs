@@ -20,7 +20,9 @@ mod loss_detection;
 fn config(controller: &str, profile: Profile) -> TcpConfig {
     let controller = WindowConfig::read(controller, &mut Parameters::new(&mut Nothing::default()), profile);
     let wire = Wire::of(profile);
-    read(&mut Parameters::new(&mut Nothing::default()), profile, controller.expect("a controller"), wire)
+    let network = Network { base_rtt: &|_| Time::from_ms(20), drain: Time::ZERO };
+    let controller = controller.expect("a controller");
+    read(&mut Parameters::new(&mut Nothing::default()), profile, controller, wire, &network)
 }
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {
