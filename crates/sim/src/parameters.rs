@@ -93,7 +93,8 @@ impl<'a> Parameters<'a> {
             }),
             Some(other) => {
                 let found = describe(&other);
-                let message = format!("expected a time such as \"10us\" (with its unit), or \"auto\", found {found}");
+                let message =
+                    format!("expected a time such as \"10us\" (with its unit), or \"auto\", found {found}");
                 self.source.complain(key, message);
                 derived
             }

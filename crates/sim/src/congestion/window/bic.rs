@@ -36,7 +36,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
 
 /// Where the search ends after a loss below the last Wmax.
 const CONVERGENCES: &[(&str, &str)] = &[
-    ("middle", "between what is left and what was: (1 + beta) / 2 of the window (Xu et al., INFOCOM 2004, §III; Linux)"),
+    (
+        "middle",
+        "between what is left and what was: (1 + beta) / 2 of the window (Xu et al., INFOCOM 2004, §III; Linux)",
+    ),
     ("threshold", "what is left: beta of the window (ns-3.35)"),
 ];
 
@@ -74,10 +77,11 @@ impl WindowParameters for BicParameters {
         let help = "a loss below the last Wmax makes room for others: Wmax is less than W then, as converges_to says";
         let fast_convergence = p.flag("fast_convergence", true, help);
         let help = "with fast_convergence: Wmax after a loss below the last one";
-        let converged = match p.choice("converges_to", profile.pick("middle", "threshold"), CONVERGENCES, help) {
-            "threshold" => beta,
-            _ => (1.0 + beta) / 2.0,
-        };
+        let converged =
+            match p.choice("converges_to", profile.pick("middle", "threshold"), CONVERGENCES, help) {
+                "threshold" => beta,
+                _ => (1.0 + beta) / 2.0,
+            };
         let help = "segments by which the window grows per round trip at the most (16)";
         let max_increment = whole(p, "max_increment", 16, help);
         let low_window = whole(p, "low_window", 14, "segments below which the window grows like Reno's (14)");
@@ -110,7 +114,7 @@ impl WindowParameters for BicParameters {
     }
 
     fn start(&self, _flow: &WindowContext) -> Bic {
-        Bic { p: *self, w_max: 0, counted: 0 }
+        Bic { p: *self, w_max: 0, counted: 0, grown: 0.0 }
     }
 }
 
@@ -119,8 +123,10 @@ pub struct Bic {
     p: BicParameters,
     /// Window at the last loss, in segments; 0: there was none.
     w_max: u64,
-    /// Segments acknowledged since the window grew.
+    /// With `strict`: segments acknowledged since the window grew.
     counted: u32,
+    /// Otherwise the part of a segment by which the window has yet to grow.
+    grown: f64,
 }
 
 impl Bic {
@@ -168,16 +174,20 @@ impl WindowController for Bic {
         if segments == 0 {
             return;
         }
-        self.counted = self.counted.wrapping_add(segments);
         let count = self.count(window.segments()) as u32;
         if self.p.strict {
+            self.counted = self.counted.wrapping_add(segments);
             if self.counted > count {
                 window.cwnd += window.mss;
                 self.counted = 0;
             }
-        } else if self.counted >= count {
+            return;
+        }
+        // What was acknowledged while a segment cost more is worth less.
+        self.grown += f64::from(segments) / f64::from(count);
+        if self.grown >= 1.0 {
             window.cwnd += window.mss;
-            self.counted -= count;
+            self.grown -= 1.0;
         }
     }
 
@@ -201,7 +211,7 @@ impl WindowController for Bic {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         if change.to == State::Loss && self.p.forgets {
             self.w_max = 0;
-            self.counted = 0;
+            self.grown = 0.0;
         }
     }
 
@@ -218,7 +228,7 @@ mod tests {
     use crate::units::Time;
 
     fn bic(w_max: u64) -> Bic {
-        Bic { p: published::<BicParameters>(), w_max, counted: 0 }
+        Bic { p: published::<BicParameters>(), w_max, counted: 0, grown: 0.0 }
     }
 
     #[test]
@@ -252,7 +262,7 @@ mod tests {
     #[test]
     fn in_ns_3_35_the_threshold_is_in_bytes_nothing_is_forgotten_and_every_acknowledgement_adds_a_segment() {
         let p = BicParameters::read(&mut Parameters::new(&mut Nothing::default()), Profile::Ns3_35);
-        let mut bic = Bic { p, w_max: 0, counted: 0 };
+        let mut bic = Bic { p, w_max: 0, counted: 0, grown: 0.0 };
         let window = |segments| CongestionWindow { cwnd: segments * mss(), ..window() };
         let loss = |in_flight| Congestion { in_flight: in_flight * mss(), ..loss(0) };
         // 101 * 0.8 segments.

@@ -70,7 +70,8 @@ impl WindowParameters for VegasParameters {
         let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
         let help = "segments below which a decision does not bring the window (Linux: 2; ns3-3.35: 1)";
         let least = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
-        let help = "segments in queues are counted in whole ones, rounded up: one in ten is one (ns3-3.35: true)";
+        let help =
+            "segments in queues are counted in whole ones, rounded up: one in ten is one (ns3-3.35: true)";
         let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
         VegasParameters {
             alpha,

@@ -207,7 +207,7 @@ impl Windowed {
                     self.window.cwnd = self.window.ssthresh;
                 }
                 self.change(State::Open, news);
-                self.grow(acked);
+                self.grow(&self.newly_arrived(acked));
             }
             State::Reduced if acked.acknowledged >= self.answered => {
                 self.change(State::Open, news);
@@ -217,10 +217,17 @@ impl Windowed {
                 if acked.acknowledged >= self.recover {
                     self.change(State::Open, news);
                 }
-                self.grow(acked);
+                self.grow(&self.newly_arrived(acked));
             }
             _ => {}
         }
+    }
+
+    /// An acknowledgement that fills a hole, worth what it shows to have arrived: what had come beyond the hole arrived while the window
+    /// was being reduced.
+    fn newly_arrived(&self, acked: &Acked) -> Acked {
+        let bytes = acked.bytes.min(acked.delivered);
+        Acked { bytes, segments: acked.segments.min(bytes.div_ceil(self.window.mss)), ..*acked }
     }
 
     fn grow(&mut self, acked: &Acked) {

@@ -230,7 +230,7 @@ impl Connection {
                     self.rack.iter_mut().for_each(|rack| rack.recovered());
                     self.change(State::Open, now);
                 }
-                self.grow(acked);
+                self.grow(&newly_arrived(acked, self.window.mss));
             }
             State::Open => self.grow(acked),
         }
@@ -309,7 +309,7 @@ impl Connection {
             self.window.cwnd = self.window.ssthresh;
         }
         self.change(State::Open, now);
-        self.grow(acked);
+        self.grow(&newly_arrived(acked, self.window.mss));
     }
 
     /// An ECN echo: the window is reduced once per window of data.
@@ -410,4 +410,11 @@ impl Connection {
         self.change(State::Loss, now);
         self.alarm.deadline = now.saturating_add(self.trips.rto());
     }
+}
+
+/// An acknowledgement that fills a hole, worth what it shows to have arrived: what had come beyond the hole arrived while the window was
+/// being reduced, and makes it grow no more (Linux counts what is delivered, too).
+fn newly_arrived(acked: &Acked, mss: u64) -> Acked {
+    let bytes = acked.bytes.min(acked.delivered);
+    Acked { bytes, segments: acked.segments.min(bytes.div_ceil(mss)), ..*acked }
 }
