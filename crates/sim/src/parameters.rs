@@ -82,6 +82,26 @@ impl<'a> Parameters<'a> {
     pub fn time_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Time> {
         self.quantity::<Time>(key, Kind::Time, None, help)
     }
+    /// A time, or `auto`: the one derived. Unlike [`Parameters::time_or_auto`] the value that holds is shown, not the word.
+    pub fn time_or_derived(&mut self, key: &'static str, derived: Time, help: &'static str) -> Time {
+        let asked = self.source.get(key).filter(|value| *value != Value::Text("auto".into()));
+        let value = match asked {
+            None => derived,
+            Some(Value::Text(text)) => text.parse().unwrap_or_else(|error: crate::units::UnitError| {
+                self.source.complain(key, format!("expected a time such as \"10us\", or \"auto\": {error}"));
+                derived
+            }),
+            Some(other) => {
+                let found = describe(&other);
+                let message =
+                    format!("expected a time such as \"10us\" (with its unit), or \"auto\", found {found}");
+                self.source.complain(key, message);
+                derived
+            }
+        };
+        self.declare(key, Kind::Time, Some("auto".into()), help, Value::Text(value.to_string()));
+        value
+    }
     pub fn bytes_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Bytes> {
         self.quantity::<Bytes>(key, Kind::Bytes, None, help)
     }

@@ -77,6 +77,62 @@ fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies()
     assert_eq!(sum_of(&outcome, |port| port.packets_lost), 7);
 }
 
+/// Sixteen hosts at 100 Gb/s and a switch with a buffer of 1 MB: a round trip of 8 us, and 80 us until that is empty.
+const DATACENTER: &str = r#"
+[topology]
+kind = "star"
+hosts = 16
+host_link = { rate = "100Gbps", delay = "2us" }
+[switch]
+buffer = "1MB"
+[transport]
+kind = "tcp"
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#;
+
+#[test]
+fn the_timeout_of_a_syn_is_that_of_its_network() {
+    let timeout = |text: &str, sets: &[(&str, &str)]| {
+        let resolved = load(text, sets).unwrap_or_else(|error| panic!("{error}")).resolved().to_string();
+        let line = resolved.lines().find(|line| line.starts_with("rto_syn")).expect("a timeout");
+        line.split('"').nth(1).expect("a value").to_string()
+    };
+    assert_eq!(timeout(DATACENTER, &[]), "1ms", "never below");
+    // 125 kB at 1 Gb/s are 1 ms.
+    let slow = ("topology.host_link", "{ rate = \"1Gbps\", delay = \"2us\" }");
+    assert_eq!(timeout(DATACENTER, &[slow]), "8ms", "a buffer of 1 MB");
+    let long = ("topology.host_link", "{ rate = \"100Gbps\", delay = \"10ms\" }");
+    assert!(timeout(DATACENTER, &[long]).starts_with("400.0"), "ten round trips of 40 ms");
+    let far = ("topology.host_link", "{ rate = \"100Gbps\", delay = \"50ms\" }");
+    assert_eq!(timeout(DATACENTER, &[far]), "1s", "RFC 6298's");
+    assert_eq!(timeout(DATACENTER, &[far, ("transport.kind", "mptcp")]), "1s");
+    assert_eq!(timeout(DATACENTER, &[("transport.kind", "mptcp")]), "1ms");
+    assert_eq!(timeout(DATACENTER, &[("transport.profile", "ns3-3.35")]), "3s");
+    assert_eq!(timeout(DATACENTER, &[("transport.rto_syn", "20ms")]), "20ms");
+    assert_eq!(timeout(DATACENTER, &[("transport.rto_syn", "auto")]), "1ms");
+    let complain = |value| load(DATACENTER, &[("transport.rto_syn", value)]).err().unwrap_or_default();
+    assert!(complain("soon").contains("or \"auto\""), "{}", complain("soon"));
+    assert!(complain("1ns").contains("expected a time from 1us"), "{}", complain("1ns"));
+}
+
+#[test]
+fn in_a_run_of_milliseconds_a_flow_whose_syn_was_lost_still_ends() {
+    let unfinished = |sets: &[(&str, &str)]| {
+        let scenario = load(DATACENTER, sets).unwrap_or_else(|error| panic!("{error}"));
+        let mut config = scenario.config().expect("a configuration");
+        config.traffic = traffic((0..15).map(|src| flow(src, 15, 10_000, Time::ZERO)).collect());
+        config.failures.loss = Some(LinkLoss { share: 0.2, kinds: LinkLoss::control(1) });
+        config.until = Until::At(Time::from_ms(50));
+        let (kept, outcome) = run(config);
+        assert!(sum_of(&outcome, |port| port.packets_lost) > 0);
+        kept.flows.iter().filter(|flow| flow.finish.is_none()).count()
+    };
+    assert_eq!(unfinished(&[]), 0);
+    assert!(unfinished(&[("transport.rto_syn", "1s")]) > 0);
+}
+
 #[test]
 fn under_ns3_a_receiver_repeats_its_answer_to_a_syn_while_nothing_else_comes() {
     let answers = |reactions: &str, kinds: u32| {

@@ -176,6 +176,13 @@ pub struct RtoConfig {
     pub least_variance: bool,
 }
 
+impl RtoConfig {
+    /// The longest of the timeouts that a connection may begin with.
+    pub fn longest_first(&self) -> Time {
+        self.initial.max(self.syn).max(self.least)
+    }
+}
+
 /// Explicit congestion notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EcnEcho {

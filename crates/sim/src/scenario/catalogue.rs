@@ -190,6 +190,7 @@ fn transport_context() -> transport::TransportContext<'static> {
         base_rtt: &|_| Time::from_ns(4520),
         host_rate: Rate::from_gbps(10),
         patience: Time::ZERO,
+        drain: Time::ZERO,
         controllers: &[],
     }
 }

@@ -185,13 +185,14 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
     let host_rate = net.map_or(Rate(0), |network| check::host_rate(&network.topology));
-    let patience = patience(root, net);
+    let drain = drain(root, net);
     let cx = transport::TransportContext {
         compat,
         base_rtt: &base_rtt,
         host_rate,
         topology: net.map(|network| &network.topology),
-        patience,
+        patience: patience(root, drain),
+        drain,
         controllers: hooks.controllers,
     };
     let transport =
@@ -292,18 +293,21 @@ fn seed(root: &mut Section) -> u64 {
 /// No timeout needs to be longer.
 const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
 
-/// How long a packet may have to wait in queues: until the slowest link has emptied a whole buffer; four times that with
-/// PFC. Looks ahead at `[switch]`, whose defaults depend on the transport; what is wrong there is said there.
-fn patience(root: &Section, net: Option<&Network>) -> Time {
+/// How long a packet may have to wait in queues: until the slowest link has emptied a whole buffer; four times that with PFC.
+fn patience(root: &Section, drain: Time) -> Time {
+    let lossless = root.peek("switch.pfc.enabled") != Some(Value::Flag(false));
+    Time(drain.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE)
+}
+
+/// The time in which the slowest link empties a switch's buffer. Looks ahead at `[switch]`, whose defaults depend on the transport; what
+/// is wrong there is said there.
+fn drain(root: &Section, net: Option<&Network>) -> Time {
     let slowest = net.and_then(|net| net.topology.links.iter().map(|link| link.rate).min());
     let buffer = match root.peek("switch.buffer") {
         Some(Value::Text(text)) => text.parse().unwrap_or(switch::DEFAULT_BUFFER),
         _ => switch::DEFAULT_BUFFER,
     };
-    let lossless = root.peek("switch.pfc.enabled") != Some(Value::Flag(false));
-    let empties =
-        slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0));
-    Time(empties.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE)
+    slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0))
 }
 
 /// Distinct rates of links, those that they take by failures included, ascending.
@@ -326,8 +330,8 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
         TransportConfig::Fastpass(fastpass) => {
             Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
         }
-        TransportConfig::Tcp(tcp) => Some(tcp.rto.least.max(tcp.rto.syn)),
-        TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.least.max(mptcp.tcp.rto.syn).max(mptcp.rejoin)),
+        TransportConfig::Tcp(tcp) => Some(tcp.rto.longest_first()),
+        TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.longest_first().max(mptcp.rejoin)),
     });
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     Time::from_ms(100).max(Time(longest.0.saturating_mul(10)))

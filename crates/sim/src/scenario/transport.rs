@@ -35,6 +35,8 @@ pub struct TransportContext<'a> {
     pub topology: Option<&'a Topology>,
     /// How long queues may hold a packet before it counts as lost.
     pub patience: Time,
+    /// The time in which the slowest link empties a switch's buffer.
+    pub drain: Time,
     /// Controllers from outside this crate, by name.
     pub controllers: &'a [ExternalController],
 }
@@ -128,8 +130,12 @@ fn tcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig> 
     let known = controller.is_some();
     let wire = tcp_transport::Wire::of(profile);
     let controller = controller.or_else(|| fallback_window(profile))?;
-    let config = tcp_transport::read(&mut section.parameters(), profile, controller, wire);
+    let config = tcp_transport::read(&mut section.parameters(), profile, controller, wire, &tcp_network(cx));
     known.then(|| TransportConfig::Tcp(Box::new(config)))
+}
+
+fn tcp_network<'a>(cx: &'a TransportContext) -> tcp_transport::Network<'a> {
+    tcp_transport::Network { base_rtt: cx.base_rtt, drain: cx.drain }
 }
 
 /// Stands for a controller that is wrong, so that the other keys are looked at too.
@@ -144,7 +150,7 @@ fn mptcp(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig
     section.absorb("controller", table);
     let known = controller.is_some();
     let controller = controller.or_else(|| fallback_window(window::Profile::Rfc))?;
-    let config = mptcp_transport::read(&mut section.parameters(), controller);
+    let config = mptcp_transport::read(&mut section.parameters(), controller, &tcp_network(cx));
     known.then(|| TransportConfig::Mptcp(Box::new(config)))
 }
 

@@ -14,3 +14,4 @@ mod lossless;
 mod pfabric;
 mod queueing;
 mod sharing;
+mod windows;

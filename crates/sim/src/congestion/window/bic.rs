@@ -3,12 +3,13 @@
 //! ```text
 //! below Wmax   distance d = (Wmax - W) / B;  W += min(d, Smax) per round trip, slowly (over `smooth` round trips) near Wmax
 //! above Wmax   first slowly, then by (W - Wmax) / (B - 1), then by Smax per round trip
-//! loss         Wmax = W, or beta W if W < the Wmax before (fast convergence);  ssthresh = beta W
+//! loss         Wmax = W, or W (1 + beta) / 2 if W < the Wmax before (fast convergence);  ssthresh = beta W
 //! low window   Reno below 14 segments
 //! ```
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks", INFOCOM 2004, with the
-//! constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part 5, low window 14.
+//! constants and counts of Linux and ns-3: beta = 0.8, B = 4, Smax = 16, smooth part 5, low window 14. Fast convergence: its §III,
+//! the middle of the search between what is left and what was; Linux' tcp_bic.c the same; ns-3.35 what is left.
 //! Differs from the source: growth in whole segments, one for every `count` acknowledged (Linux, ns-3). In ns-3.35 an acknowledgement in slow
 //! start adds a segment even if it is worth none, and its other segments count towards the next one where it reaches the threshold.
 //! Parameters: see [`BicParameters::read`].
@@ -28,14 +29,26 @@ pub const DOC: SchemeDoc = SchemeDoc {
            with every round trip, then probes beyond it ever faster. Linux' default before Cubic.",
     source: "Xu, Harfoush, Rhee, BIC, INFOCOM 2004; constants of Linux and ns-3",
     equations: "W += min((Wmax - W) / B, Smax) per round trip below Wmax\n\
-                Wmax = W or beta W, ssthresh = beta W at a loss",
-    validation: "Hand-computed counts and windows through named situations (congestion/window).",
+                Wmax = W or W (1 + beta) / 2, ssthresh = beta W at a loss",
+    validation: "Hand-computed counts and windows through named situations (congestion/window); growth by binary search over a path \
+                 (tests/laws/windows.rs).",
 };
+
+/// Where the search ends after a loss below the last Wmax.
+const CONVERGENCES: &[(&str, &str)] = &[
+    (
+        "middle",
+        "between what is left and what was: (1 + beta) / 2 of the window (Xu et al., INFOCOM 2004, §III; Linux)",
+    ),
+    ("threshold", "what is left: beta of the window (ns-3.35)"),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BicParameters {
     pub beta: f64,
     pub fast_convergence: bool,
+    /// With fast convergence: Wmax as a part of the window that met the loss.
+    pub converged: f64,
     /// Most segments per round trip.
     pub max_increment: u64,
     pub low_window: u64,
@@ -61,8 +74,14 @@ impl WindowParameters for BicParameters {
         let whole =
             |p: &mut Parameters, key, default, help| p.integer(key, default, (1, 1 << 20), help) as u64;
         let beta = p.number("beta", 0.8, (0.01, 0.99), "what a loss leaves of the window (Linux, ns-3: 0.8)");
-        let help = "a loss below the last Wmax makes room for others: Wmax = beta W";
+        let help = "a loss below the last Wmax makes room for others: Wmax is less than W then, as converges_to says";
         let fast_convergence = p.flag("fast_convergence", true, help);
+        let help = "with fast_convergence: Wmax after a loss below the last one";
+        let converged =
+            match p.choice("converges_to", profile.pick("middle", "threshold"), CONVERGENCES, help) {
+                "threshold" => beta,
+                _ => (1.0 + beta) / 2.0,
+            };
         let help = "segments by which the window grows per round trip at the most (16)";
         let max_increment = whole(p, "max_increment", 16, help);
         let low_window = whole(p, "low_window", 14, "segments below which the window grows like Reno's (14)");
@@ -81,6 +100,7 @@ impl WindowParameters for BicParameters {
         BicParameters {
             beta,
             fast_convergence,
+            converged,
             max_increment,
             low_window,
             smooth,
@@ -94,7 +114,7 @@ impl WindowParameters for BicParameters {
     }
 
     fn start(&self, _flow: &WindowContext) -> Bic {
-        Bic { p: *self, w_max: 0, counted: 0 }
+        Bic { p: *self, w_max: 0, counted: 0, grown: 0.0 }
     }
 }
 
@@ -103,8 +123,10 @@ pub struct Bic {
     p: BicParameters,
     /// Window at the last loss, in segments; 0: there was none.
     w_max: u64,
-    /// Segments acknowledged since the window grew.
+    /// With `strict`: segments acknowledged since the window grew.
     counted: u32,
+    /// Otherwise the part of a segment by which the window has yet to grow.
+    grown: f64,
 }
 
 impl Bic {
@@ -152,23 +174,28 @@ impl WindowController for Bic {
         if segments == 0 {
             return;
         }
-        self.counted = self.counted.wrapping_add(segments);
         let count = self.count(window.segments()) as u32;
         if self.p.strict {
+            self.counted = self.counted.wrapping_add(segments);
             if self.counted > count {
                 window.cwnd += window.mss;
                 self.counted = 0;
             }
-        } else if self.counted >= count {
+            return;
+        }
+        // What was acknowledged while a segment cost more is worth less.
+        self.grown += f64::from(segments) / f64::from(count);
+        if self.grown >= 1.0 {
             window.cwnd += window.mss;
-            self.counted -= count;
+            self.grown -= 1.0;
         }
     }
 
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
         let segments = window.segments();
         let kept = (segments as f64 * self.p.beta) as u64;
-        self.w_max = if segments < self.w_max && self.p.fast_convergence { kept } else { segments };
+        let converges = segments < self.w_max && self.p.fast_convergence;
+        self.w_max = if converges { (segments as f64 * self.p.converged) as u64 } else { segments };
         // Below the low window half, as Reno.
         let low = segments < self.p.low_window;
         if self.p.whole_threshold {
@@ -184,7 +211,7 @@ impl WindowController for Bic {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         if change.to == State::Loss && self.p.forgets {
             self.w_max = 0;
-            self.counted = 0;
+            self.grown = 0.0;
         }
     }
 
@@ -201,7 +228,7 @@ mod tests {
     use crate::units::Time;
 
     fn bic(w_max: u64) -> Bic {
-        Bic { p: published::<BicParameters>(), w_max, counted: 0 }
+        Bic { p: published::<BicParameters>(), w_max, counted: 0, grown: 0.0 }
     }
 
     #[test]
@@ -227,14 +254,15 @@ mod tests {
         assert_eq!(bic.on_congestion(&loss, &window(100)), 80 * mss());
         assert_eq!(bic.w_max, 100);
         assert_eq!(bic.on_congestion(&loss, &window(90)), 72 * mss());
-        assert_eq!(bic.w_max, 72);
+        // Between 72 and 90.
+        assert_eq!(bic.w_max, 81);
         assert_eq!(bic.on_congestion(&loss, &window(10)), 5 * mss());
     }
 
     #[test]
     fn in_ns_3_35_the_threshold_is_in_bytes_nothing_is_forgotten_and_every_acknowledgement_adds_a_segment() {
         let p = BicParameters::read(&mut Parameters::new(&mut Nothing::default()), Profile::Ns3_35);
-        let mut bic = Bic { p, w_max: 0, counted: 0 };
+        let mut bic = Bic { p, w_max: 0, counted: 0, grown: 0.0 };
         let window = |segments| CongestionWindow { cwnd: segments * mss(), ..window() };
         let loss = |in_flight| Congestion { in_flight: in_flight * mss(), ..loss(0) };
         // 101 * 0.8 segments.

@@ -16,6 +16,7 @@ pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
 pub mod newreno;
+pub mod usage;
 pub mod vegas;
 
 #[cfg(test)]
@@ -165,7 +166,7 @@ pub struct Acked {
     pub rate: RateSample,
     /// It echoes congestion (ECN).
     pub marked: bool,
-    /// The window was what limited the sender.
+    /// The window was what limited the sender ([`usage`]).
     pub window_limited: bool,
     pub state: State,
 }
@@ -240,7 +241,10 @@ pub trait WindowController {
     fn needs_rate(&self) -> bool {
         false
     }
-    /// A packet leaves, with nothing else in flight before it, after idling.
+    /// A packet leaves, with nothing else in flight before it: the sender may have idled since the last acknowledgement. Only if
+    /// windows are validated.
+    fn on_resume(&mut self, _now: Time) {}
+    /// The same after more than a retransmission timeout: the window has been reduced.
     fn on_restart(&mut self, _now: Time, _window: &mut CongestionWindow) {}
     /// The subflows of the multipath connection that this law's flow, `own` among them, belongs to, as they are before the next
     /// acknowledgement. Only for laws that couple them ([`WindowParameters::COUPLES`]).
@@ -381,6 +385,9 @@ impl WindowController for WindowLaw {
     }
     fn needs_rate(&self) -> bool {
         each!(self, law => law.needs_rate())
+    }
+    fn on_resume(&mut self, now: Time) {
+        each!(self, law => law.on_resume(now))
     }
     fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         each!(self, law => law.on_restart(now, window))

@@ -9,7 +9,8 @@
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC 13(8), 1995, in
 //! the form that Linux and ns-3 have: no pacing, no check of its own for losses; slow start in every round.
-//! Differs from the source: alpha = 2, beta = 4 segments as in Linux (the paper's are buffers of 1 to 3). What a loss does is
+//! Validated by: growth per round trip and what waits in a queue (tests/laws/windows.rs), also from above (tests/tcp.rs).
+//! Differs from the source: ns-3.35 counts diff in whole segments, rounded up (`whole_segments`). alpha = 2, beta = 4 segments as in Linux (the paper's are buffers of 1 to 3). What a loss does is
 //! a parameter: half of the window as in Linux (`loss = "half"`), or next to nothing as in ns-3.35 (`loss = "threshold"`).
 //! Parameters: see [`VegasParameters::read`].
 
@@ -48,6 +49,8 @@ pub struct VegasParameters {
     pub halves: bool,
     /// Segments below which a decision does not go.
     pub least: u64,
+    /// diff is counted in whole segments, rounded up (ns-3.35).
+    pub whole_segments: bool,
     pub growth: Growth,
 }
 
@@ -67,12 +70,16 @@ impl WindowParameters for VegasParameters {
         let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
         let help = "segments below which a decision does not bring the window (Linux: 2; ns3-3.35: 1)";
         let least = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
+        let help =
+            "segments in queues are counted in whole ones, rounded up: one in ten is one (ns3-3.35: true)";
+        let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
         VegasParameters {
             alpha,
             beta,
             gamma,
             halves: loss == "half",
             least,
+            whole_segments,
             growth: Growth::read(p, profile),
         }
     }
@@ -86,7 +93,7 @@ impl WindowParameters for VegasParameters {
             samples: 0,
             round_end: 0,
             active: true,
-            diff: 0,
+            diff: 0.0,
         }
     }
 }
@@ -105,7 +112,7 @@ pub struct Vegas {
     /// Open: elsewhere it grows like NewReno.
     active: bool,
     /// Segments in queues, as computed last.
-    diff: u64,
+    diff: f64,
 }
 
 /// Samples of a round below which it may be that all were delayed acknowledgements.
@@ -120,19 +127,21 @@ impl Vegas {
     /// The decision of a round.
     fn decide(&mut self, ack: &Acked, window: &mut CongestionWindow) {
         let segments = window.segments();
-        let fits = (segments as f64 * (self.base.as_seconds() / self.least.as_seconds())) as u64;
-        self.diff = segments - fits.min(segments);
+        let exact = segments as f64 * (self.base.as_seconds() / self.least.as_seconds());
+        let fits = exact as u64;
+        let waiting = segments as f64 - if self.p.whole_segments { fits as f64 } else { exact };
+        self.diff = waiting.max(0.0);
         if window.in_slow_start() {
-            if self.diff > self.p.gamma {
+            if self.diff > self.p.gamma as f64 {
                 window.cwnd = segments.min(fits + 1).max(self.p.least) * window.mss;
                 window.ssthresh = Vegas::lowered(window);
             } else {
                 self.reno.slow_start(ack, window);
             }
-        } else if self.diff > self.p.beta {
+        } else if self.diff > self.p.beta as f64 {
             window.cwnd = (segments - 1).max(self.p.least) * window.mss;
             window.ssthresh = Vegas::lowered(window);
-        } else if self.diff < self.p.alpha {
+        } else if self.diff < self.p.alpha as f64 {
             window.cwnd = (segments + 1) * window.mss;
         }
         window.ssthresh = window.ssthresh.max(window.cwnd * 3 / 4);
@@ -150,19 +159,23 @@ impl WindowController for Vegas {
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
         if !self.active {
-            return self.reno.grow(ack, window);
+            if ack.window_limited {
+                self.reno.grow(ack, window);
+            }
+            return;
         }
         if ack.acknowledged < self.round_end {
-            if window.in_slow_start() {
+            if window.in_slow_start() && ack.window_limited {
                 self.reno.slow_start(ack, window);
             }
             return;
         }
         self.round_end = ack.cursor;
-        if self.samples < FEWEST_SAMPLES {
-            self.reno.grow(ack, window);
-        } else if ack.window_limited {
-            self.decide(ack, window);
+        if ack.window_limited {
+            match self.samples < FEWEST_SAMPLES {
+                true => self.reno.grow(ack, window),
+                false => self.decide(ack, window),
+            }
         }
         self.samples = 0;
         self.least = Time::MAX;
@@ -187,6 +200,6 @@ impl WindowController for Vegas {
     fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
         let base = if self.base == Time::MAX { 0.0 } else { self.base.as_ns() };
         out.push(("base_rtt_ns", base));
-        out.push(("queued_segments", self.diff as f64));
+        out.push(("queued_segments", self.diff));
     }
 }

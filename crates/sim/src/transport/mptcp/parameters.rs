@@ -6,7 +6,7 @@ use super::stream::MOST_SUBFLOWS;
 use crate::config::{JoinRule, MptcpConfig, Reactions, SchedulerKind, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
-use crate::transport::tcp::{self, Wire};
+use crate::transport::tcp::{self, Network, Wire};
 use crate::units::Time;
 
 pub const SCHEDULERS: &[(&str, &str)] = &[
@@ -30,7 +30,7 @@ const DATA_ACK: u32 = 12;
 const MOST_REJOIN: Time = Time::from_ms(1_000_000);
 
 /// Reads the settings, once the controller is known.
-pub fn read(p: &mut Parameters, controller: WindowConfig) -> MptcpConfig {
+pub fn read(p: &mut Parameters, controller: WindowConfig, network: &Network) -> MptcpConfig {
     let wire = Wire::of(Profile::Rfc);
     let wire = Wire {
         mss: wire.mss - MAPPING,
@@ -38,7 +38,7 @@ pub fn read(p: &mut Parameters, controller: WindowConfig) -> MptcpConfig {
         ack_header: wire.ack_header + DATA_ACK,
         ..wire
     };
-    let tcp = tcp::read(p, Profile::Rfc, controller, wire);
+    let tcp = tcp::read(p, Profile::Rfc, controller, wire, network);
     refuse_what_is_not_modelled(p, &tcp);
     let help = "subflows of a connection, each from a port of its own; on a host with several NICs they leave by these in turn";
     let subflows = p.integer("subflows", 4, (1, MOST_SUBFLOWS as i64), help) as u8;

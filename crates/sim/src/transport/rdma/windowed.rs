@@ -22,7 +22,7 @@
 use crate::congestion::Control;
 use crate::congestion::window::{
     Acked, Change, Congestion, CongestionWindow, NO_THRESHOLD, RateSample, Signal, State, WindowConfig,
-    WindowContext, WindowController, WindowLaw,
+    WindowContext, WindowController, WindowLaw, usage::WindowUsage,
 };
 use crate::transport::tcp::rate_sample::RateEstimator;
 use crate::units::{Rate, Time};
@@ -72,8 +72,7 @@ pub struct Windowed {
     /// Of the acknowledgement at work: bytes that it shows to have arrived, and to be lost.
     delivered: u64,
     lost: u64,
-    /// The most that was in flight in the round that ends at the second.
-    peak: (u64, u64),
+    usage: WindowUsage,
     rates: Option<Box<RateEstimator>>,
     /// Bytes in flight that a scenario's `window` allows, whatever the law says.
     most: u64,
@@ -102,7 +101,7 @@ impl Windowed {
             carry: 0,
             delivered: 0,
             lost: 0,
-            peak: (0, 0),
+            usage: WindowUsage::default(),
             rates,
             most,
             line_rate,
@@ -119,10 +118,10 @@ impl Windowed {
         if let Some(rates) = &mut self.rates {
             rates.send(packet.number, now, in_flight <= u64::from(packet.payload), in_flight);
         }
-        match acknowledged >= self.peak.1 {
-            true => self.peak = (in_flight, highest),
-            false => self.peak.0 = self.peak.0.max(in_flight),
+        if in_flight <= u64::from(packet.payload) {
+            self.law.on_resume(now);
         }
+        self.usage.on_sent(in_flight, in_flight >= self.window.cwnd, acknowledged, highest);
     }
 
     /// A packet is known to have arrived.
@@ -188,17 +187,8 @@ impl Windowed {
             min_rtt,
             rate,
             marked: news.marked,
-            window_limited: self.is_window_limited(),
+            window_limited: self.usage.is_limited_by(&self.window),
             state: self.state,
-        }
-    }
-
-    /// The window was full at some moment of the last round; in slow start, more than half full.
-    fn is_window_limited(&self) -> bool {
-        let peak = self.peak.0;
-        match self.window.in_slow_start() {
-            true => self.window.cwnd < 2 * peak + self.window.mss,
-            false => self.window.cwnd < peak + self.window.mss,
         }
     }
 
@@ -217,7 +207,7 @@ impl Windowed {
                     self.window.cwnd = self.window.ssthresh;
                 }
                 self.change(State::Open, news);
-                self.grow(acked);
+                self.grow(&self.newly_arrived(acked));
             }
             State::Reduced if acked.acknowledged >= self.answered => {
                 self.change(State::Open, news);
@@ -227,10 +217,17 @@ impl Windowed {
                 if acked.acknowledged >= self.recover {
                     self.change(State::Open, news);
                 }
-                self.grow(acked);
+                self.grow(&self.newly_arrived(acked));
             }
             _ => {}
         }
+    }
+
+    /// An acknowledgement that fills a hole, worth what it shows to have arrived: what had come beyond the hole arrived while the window
+    /// was being reduced.
+    fn newly_arrived(&self, acked: &Acked) -> Acked {
+        let bytes = acked.bytes.min(acked.delivered);
+        Acked { bytes, segments: acked.segments.min(bytes.div_ceil(self.window.mss)), ..*acked }
     }
 
     fn grow(&mut self, acked: &Acked) {

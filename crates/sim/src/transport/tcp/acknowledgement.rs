@@ -179,17 +179,8 @@ impl Connection {
             min_rtt: self.trips.least(),
             rate,
             marked: ack.marked && config.ecn != EcnEcho::Off,
-            window_limited: !config.window_validation || self.is_window_limited(),
+            window_limited: !config.window_validation || self.usage.is_limited_by(&self.window),
             state: self.state,
-        }
-    }
-
-    /// The window was full at some moment of the last round; in slow start, more than half full (RFC 7661 in Linux' form).
-    fn is_window_limited(&self) -> bool {
-        let peak = self.peak.0;
-        match self.window.in_slow_start() {
-            true => self.window.cwnd < 2 * peak + self.window.mss,
-            false => self.window.cwnd < peak + self.window.mss,
         }
     }
 
@@ -239,7 +230,7 @@ impl Connection {
                     self.rack.iter_mut().for_each(|rack| rack.recovered());
                     self.change(State::Open, now);
                 }
-                self.grow(acked);
+                self.grow(&newly_arrived(acked, self.window.mss));
             }
             State::Open => self.grow(acked),
         }
@@ -318,7 +309,7 @@ impl Connection {
             self.window.cwnd = self.window.ssthresh;
         }
         self.change(State::Open, now);
-        self.grow(acked);
+        self.grow(&newly_arrived(acked, self.window.mss));
     }
 
     /// An ECN echo: the window is reduced once per window of data.
@@ -419,4 +410,11 @@ impl Connection {
         self.change(State::Loss, now);
         self.alarm.deadline = now.saturating_add(self.trips.rto());
     }
+}
+
+/// An acknowledgement that fills a hole, worth what it shows to have arrived: what had come beyond the hole arrived while the window was
+/// being reduced, and makes it grow no more (Linux counts what is delivered, too).
+fn newly_arrived(acked: &Acked, mss: u64) -> Acked {
+    let bytes = acked.bytes.min(acked.delivered);
+    Acked { bytes, segments: acked.segments.min(bytes.div_ceil(mss)), ..*acked }
 }

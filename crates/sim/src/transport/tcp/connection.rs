@@ -13,6 +13,7 @@ use super::source::Source;
 use crate::config::{Reactions, TcpConfig, TcpPacing};
 use crate::congestion::window::{
     Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
+    usage::WindowUsage,
 };
 use crate::measure::FlowRecord;
 use crate::net::port::cut_transmission_time;
@@ -152,8 +153,7 @@ pub struct Connection {
     pub alarm: Alarm,
     /// Timeouts in a row, of SYNs or of data.
     pub timeouts: u32,
-    /// The most that was in flight in the round that ends at the second.
-    pub peak: (u64, u64),
+    pub usage: WindowUsage,
     /// Pacing lets the next packet leave from then on.
     pub due: Time,
     pub last_sent: Time,
@@ -213,7 +213,7 @@ impl Connection {
             ecn: Ecn::default(),
             alarm: Alarm { deadline: Time::MAX, early: Early::None, event: Time::MAX },
             timeouts: 0,
-            peak: (0, 0),
+            usage: WindowUsage::default(),
             due: Time::ZERO,
             last_sent: now,
             packets_sent: 0,
@@ -408,7 +408,9 @@ impl Connection {
         self.packets_sent += 1;
         self.last_sent = now;
         self.prr.sent(u64::from(payload));
-        self.remember_peak();
+        let (pipe, cwnd) = (self.board.pipe(), self.window.cwnd);
+        let full = pipe + self.window.mss > cwnd;
+        self.usage.on_sent(pipe, full, self.board.acknowledged(), self.board.next());
         self.pace(u64::from(payload), now, config);
         if self.alarm.deadline == Time::MAX || self.persist.running {
             self.persist = Persist::default();
@@ -424,21 +426,16 @@ impl Connection {
 
     /// RFC 5681 §4.1: after idling for longer than the timeout a flow begins with the first window again.
     pub fn restart_after_idling(&mut self, now: Time, config: &TcpConfig, idle: bool) {
-        let long_ago = idle && now.saturating_sub(self.last_sent) > self.trips.rto();
-        if long_ago && config.window_validation {
+        if !idle || !config.window_validation {
+            return;
+        }
+        self.law.on_resume(now);
+        if now.saturating_sub(self.last_sent) > self.trips.rto() {
             let initial = self.window.mss * u64::from(config.initial_window);
             if !self.law.steers_recovery() {
                 self.window.cwnd = self.window.cwnd.min(initial);
             }
             self.law.on_restart(now, &mut self.window);
-        }
-    }
-
-    fn remember_peak(&mut self) {
-        let pipe = self.board.pipe();
-        match self.board.acknowledged() >= self.peak.1 {
-            true => self.peak = (pipe, self.board.next()),
-            false => self.peak.0 = self.peak.0.max(pipe),
         }
     }
 

@@ -32,7 +32,7 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 
-pub use parameters::{PROFILES, Wire, profile, read};
+pub use parameters::{Network, PROFILES, Wire, profile, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;

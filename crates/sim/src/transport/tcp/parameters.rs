@@ -66,6 +66,9 @@ const PACINGS: &[(&str, &str)] = &[
 /// Shorter ones end before any answer can come, and everything is sent again for ever.
 const LEAST_RTO: Time = Time::from_us(1);
 const MOST_RTO: Time = Time::from_ms(1_000_000);
+/// Bounds of what `rto_syn = "auto"` gives.
+const LEAST_SYN_RTO: Time = Time::from_ms(1);
+const MOST_SYN_RTO: Time = Time::from_ms(1000);
 const MOST_BUFFER: Bytes = Bytes((1 << 30) - 1);
 
 /// Which profile the keys of TCP and of its controller follow.
@@ -77,8 +80,31 @@ pub fn profile(p: &mut Parameters) -> Profile {
     }
 }
 
+/// What the network decides of the defaults.
+pub struct Network<'a> {
+    /// Largest base RTT for packets of this payload.
+    pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// The time in which the slowest link empties a switch's buffer.
+    pub drain: Time,
+}
+
+impl Network<'_> {
+    /// The timeout of a SYN: of RFC 6298 for a path of which nothing is known, 1 s, for it must be safe on any. Of this network the round
+    /// trip and the longest queue are known. Ten round trips are that second at 100 ms.
+    fn syn_timeout(&self, mss: u32) -> Time {
+        let round_trips = Time((self.base_rtt)(mss).0.saturating_mul(10));
+        round_trips.max(self.drain).clamp(LEAST_SYN_RTO, MOST_SYN_RTO)
+    }
+}
+
 /// Reads the settings of TCP, once the profile and the controller are known.
-pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire: Wire) -> TcpConfig {
+pub fn read(
+    p: &mut Parameters,
+    profile: Profile,
+    controller: WindowConfig,
+    wire: Wire,
+    network: &Network,
+) -> TcpConfig {
     let wire = wire.read(p);
     let help = "traffic class of all its packets, for pauses and for queues of classes";
     let class = p.integer("class", 1, (1, 7), help) as u8;
@@ -95,7 +121,7 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     if recovery.reactions == Reactions::Ns3 {
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
-    let rto = timeouts(p, profile);
+    let rto = timeouts(p, profile, network.syn_timeout(wire.mss));
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
         "window" => TcpPacing::Window,
@@ -104,8 +130,8 @@ pub fn read(p: &mut Parameters, profile: Profile, controller: WindowConfig, wire
     };
     let help = "segments that leave unpaced at the start of a connection (ns3-3.35: 10)";
     let unpaced = p.integer("unpaced", profile.pick(0, 10), (0, 1 << 20), help) as u32;
-    let help = "the window grows only while it is what limits the sender, and begins anew after idling for a timeout (RFC 7661 \
-                and RFC 5681 §4.1, as in Linux; ns3-3.35: false)";
+    let help = "the window grows only while it is what limits the sender, and begins anew after idling for a timeout; time in which \
+                it is not used does not count for Cubic (RFC 7661, RFC 5681 §4.1, as in Linux; RFC 9438 §5.8; ns3-3.35: false)";
     let window_validation = p.flag("window_validation", profile.pick(true, false), help);
     let help = "timeouts in a row after which a connection dies and its flow stays unfinished (Linux: 15; ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
@@ -302,11 +328,13 @@ fn round_trips(p: &mut Parameters, profile: Profile) -> RttConfig {
     RttConfig { clock, smoothed, handshake, karn }
 }
 
-fn timeouts(p: &mut Parameters, profile: Profile) -> RtoConfig {
+fn timeouts(p: &mut Parameters, profile: Profile, syn_timeout: Time) -> RtoConfig {
     let second = Time::from_ms(1000);
     let initial = timeout(p, "rto_initial", second, "before the first sample (RFC 6298: 1 s)");
-    let help = "of the first SYN (RFC 6298: 1 s; ns3-3.35: 3 s)";
-    let syn = timeout(p, "rto_syn", Time::from_ms(profile.pick(1000, 3000)), help);
+    let help = "of the first SYN; auto: the most of 1 ms, ten base RTTs, and the time in which the slowest link empties a switch's \
+                buffer, but at most the 1 s of RFC 6298, which is for paths of any length (ns3-3.35: 3 s)";
+    let syn = p.time_or_derived("rto_syn", profile.pick(syn_timeout, Time::from_ms(3000)), help);
+    let syn = within_bounds(p, "rto_syn", syn, syn_timeout);
     let help = "least retransmission timeout (Linux: 200 ms; ns3-3.35: 1 s)";
     let least = timeout(p, "rto_min", Time::from_ms(profile.pick(200, 1000)), help);
     let bounds = p.choice("rto_min_of", profile.pick("spread", "whole"), LEASTS, "what rto_min bounds");
@@ -322,6 +350,10 @@ fn timeouts(p: &mut Parameters, profile: Profile) -> RtoConfig {
 
 fn timeout(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
     let time = p.time(key, default, help);
+    within_bounds(p, key, time, default)
+}
+
+fn within_bounds(p: &mut Parameters, key: &'static str, time: Time, default: Time) -> Time {
     if (LEAST_RTO..=MOST_RTO).contains(&time) {
         return time;
     }
