@@ -1,7 +1,7 @@
 //! Presto: flows are cut into cells of 64 KB, which take the paths in turn.
 //!
 //! Which cell a packet is of follows from its place in the flow, so a retransmission takes the way of the original. The
-//! path of cell c of a flow is number h + c of its paths, h its hash and what the run's seed adds; switches above the first take the next digits of that
+//! path of cell c of a flow is number h + c of its paths, h its hash, mixed with the run's seed; switches above the first take the next digits of that
 //! number. Ports of unlike rates get cells in proportion. Congestion is not looked at.
 //!
 //! Source: He et al., "Presto: edge-based load balancing for fast datacenter networks", SIGCOMM 2015, §3.
@@ -10,15 +10,15 @@
 //! that in the receiver's offload.
 //! Parameters: cell 64 KB (the largest segment that offloads take).
 
-use super::{LoadBalancer, Ports};
+use super::{LoadBalancer, Ports, salted};
 use crate::engine::random::hash_salt;
 use crate::packet::Packet;
 use crate::units::Bytes;
 
 pub struct Presto {
     cell: u64,
-    /// Added to every hash.
-    salt: u32,
+    /// Of the flows' hashes, the same at all switches; 0: they are taken as they are.
+    salt: u64,
     /// 0 at the switches next to the hosts.
     tier: u32,
 }
@@ -26,8 +26,7 @@ pub struct Presto {
 impl Presto {
     /// `tier` as the topology counts: 1 next to the hosts.
     pub fn new(cell: Bytes, tier: u8, seed: u64) -> Presto {
-        let salt = (hash_salt(seed) >> 32) as u32;
-        Presto { cell: cell.0.max(1), salt, tier: u32::from(tier).saturating_sub(1).min(8) }
+        Presto { cell: cell.0.max(1), salt: hash_salt(seed), tier: u32::from(tier).saturating_sub(1).min(8) }
     }
 }
 
@@ -35,7 +34,7 @@ impl LoadBalancer for Presto {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let paths = candidates.len() as u64;
-        let hash = packet.hash.wrapping_add(self.salt);
+        let hash = if self.salt == 0 { packet.hash } else { salted(packet.hash, self.salt) };
         let number = u64::from(hash).wrapping_add(packet.seq / self.cell) / paths.pow(self.tier);
         let rate = |at: usize| (ports.rate(candidates[at]).0 / 1_000_000).max(1);
         let first = rate(0);

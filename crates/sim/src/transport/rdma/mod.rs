@@ -31,7 +31,6 @@ use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::net::host::record_digest;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
-use stream::end_flows;
 use crate::settings::RdmaSettings;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
@@ -41,6 +40,7 @@ use pair::{Cut, QueuePair};
 use receiver::{Answer, Receiver};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
+use stream::end_flows;
 use windowed::Windowed;
 
 /// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.

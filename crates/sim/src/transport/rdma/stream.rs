@@ -13,9 +13,9 @@
 //! Differs from the source: nothing opens or closes a pair but its first flow and the end of the run. The last packet of a flow
 //! counts as a whole one in what is in flight, once the next flow follows it.
 
+use super::Rdma;
 use super::nic::Nic;
 use super::pair::{Cut, QueuePair};
-use super::Rdma;
 use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::packet::{Packet, flag};
@@ -96,7 +96,9 @@ impl QueuePair {
 
     pub fn record_unfinished(&self, cx: &mut HostContext) {
         match &self.stream {
-            Some(stream) => stream.messages.iter().for_each(|message| cx.record(message.record(cx.host, None))),
+            Some(stream) => {
+                stream.messages.iter().for_each(|message| cx.record(message.record(cx.host, None)))
+            }
             None => cx.record(self.record(cx.host, None)),
         }
     }
@@ -136,7 +138,13 @@ pub(super) fn end_flows(pair: &mut QueuePair, nics: &[Nic], cx: &mut HostContext
 
 impl Rdma {
     /// A flow starts over a queue pair that is open.
-    pub(super) fn append(&mut self, slot: u32, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> PortId {
+    pub(super) fn append(
+        &mut self,
+        slot: u32,
+        flow: FlowId,
+        spec: &FlowSpec,
+        cx: &mut HostContext,
+    ) -> PortId {
         let settings = cx.settings.rdma(spec.transport);
         let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         let pair = &mut self.pairs[slot as usize];
