@@ -165,12 +165,12 @@ pub enum TransportConfig {
 }
 
 impl TransportConfig {
-    /// Flows may follow each other over one of its connections, which stays open. The other transports know none, or open them at
-    /// no cost, and treat each flow as one of its own.
+    /// Flows may follow each other over one of its connections, which stays open. The other transports know no connections: each
+    /// flow is on its own, though those of one connection still start in order.
     pub fn keeps_connections(&self) -> bool {
         match self {
             TransportConfig::Tcp(tcp) => tcp.keeps_connections(),
-            TransportConfig::Mptcp(_) => true,
+            TransportConfig::Rdma(_) | TransportConfig::Mptcp(_) => true,
             _ => false,
         }
     }

@@ -266,7 +266,7 @@ impl TransportSettings {
     pub fn keeps_connections(&self) -> bool {
         match self {
             TransportSettings::Tcp(tcp) => tcp.config.keeps_connections(),
-            TransportSettings::Mptcp(_) => true,
+            TransportSettings::Rdma(_) | TransportSettings::Mptcp(_) => true,
             _ => false,
         }
     }

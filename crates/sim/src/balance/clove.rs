@@ -25,7 +25,7 @@ use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::FlowletTable;
 use super::{Ecmp, LoadBalancer, Ports, salted};
 use crate::config::{CloveConfig, CloveFeedback};
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::{Packet, PacketKind, flag};
 use crate::units::Time;
 
@@ -326,9 +326,9 @@ pub struct CloveSwitch {
 }
 
 impl CloveSwitch {
-    pub fn new(config: &CloveConfig, node: u32) -> CloveSwitch {
+    pub fn new(config: &CloveConfig, seed: u64, node: u32) -> CloveSwitch {
         let law = EstimatorLaw::exact(config.time_constant.0);
-        CloveSwitch { above: Ecmp::new(0, node), law, links: Vec::new() }
+        CloveSwitch { above: Ecmp::new(hash_salt(seed), node), law, links: Vec::new() }
     }
 
     /// A packet leaves by a port of a rate in bits per second.

@@ -21,7 +21,7 @@ use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::FlowletTable;
 use super::{Ecmp, LoadBalancer, Place, Ports, salted};
 use crate::config::CongaConfig;
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
 use crate::units::Time;
 use std::sync::Arc;
@@ -117,9 +117,9 @@ impl Conga {
             law: DreLaw::new(config.time_constant.0, config.alpha, config.bits),
             fabric: at.fabric.clone(),
             own: at.tor,
-            salt: u64::from(at.node) + 1,
+            salt: hash_salt(seed) ^ (u64::from(at.node) + 1),
             random: RandomStream::new(seed, &format!("switch.{}.conga", at.name)),
-            above: Ecmp::new(0, at.node),
+            above: Ecmp::new(hash_salt(seed), at.node),
             flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
             tags: tags.collect(),
             neighbours: at.neighbours.to_vec(),

@@ -24,7 +24,7 @@ use super::steering::{Passing, Steering};
 use super::subflows::SubflowMark;
 use super::{LoadBalancer, Place, Ports, salted};
 use crate::config::HulaConfig;
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
 use crate::units::Time;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Hula {
             law: if config.hardware { EstimatorLaw::shifting(tau) } else { EstimatorLaw::exact(tau) },
             fabric: at.fabric.clone(),
             own: at.tor,
-            salt: u64::from(at.node) + 1,
+            salt: hash_salt(seed) ^ (u64::from(at.node) + 1),
             hops: BestHops::new(tors, usize::from(config.ranks), rules),
             flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
             neighbours: at.neighbours.to_vec(),

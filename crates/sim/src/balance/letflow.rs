@@ -11,7 +11,7 @@
 use super::flowlets::FlowletTable;
 use super::{LoadBalancer, Ports, salted};
 use crate::config::FlowletConfig;
-use crate::engine::random::RandomStream;
+use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
 
 pub struct LetFlow {
@@ -25,7 +25,7 @@ impl LetFlow {
         LetFlow {
             flowlets: FlowletTable::new(config.slots as usize, config.gap.0),
             random: RandomStream::new(seed, &format!("switch.{switch}.letflow")),
-            salt: u64::from(node) + 1,
+            salt: hash_salt(seed) ^ (u64::from(node) + 1),
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::config::{
     BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
     RankChoice, SubflowConfig,
 };
-use crate::engine::random::mix64;
+use crate::engine::random::{hash_salt, mix64};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
@@ -390,7 +390,9 @@ impl Balancer {
     pub fn new(config: BalancerConfig, compat: Compat, seed: u64, at: Place) -> Balancer {
         match (config, compat) {
             (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(at.node)),
-            (BalancerConfig::Ecmp { salt }, Compat::None) => Balancer::Ecmp(Ecmp::new(salt, at.node)),
+            (BalancerConfig::Ecmp { salt }, Compat::None) => {
+                Balancer::Ecmp(Ecmp::new(salt ^ hash_salt(seed), at.node))
+            }
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),
             (BalancerConfig::Destination, _) => Balancer::Destination(Destination::new(at.tier)),
             (BalancerConfig::Label, _) => Balancer::Label(Label::new(at.tier)),
@@ -399,12 +401,12 @@ impl Balancer {
                 Balancer::LetFlow(Box::new(LetFlow::new(flowlets, seed, at.name, at.node)))
             }
             (BalancerConfig::Drill(drill), _) => Balancer::Drill(Box::new(Drill::new(drill, seed, at.name))),
-            (BalancerConfig::Presto { cell }, _) => Balancer::Presto(Presto::new(cell, at.tier)),
+            (BalancerConfig::Presto { cell }, _) => Balancer::Presto(Presto::new(cell, at.tier, seed)),
             (BalancerConfig::Conga(conga), _) => Balancer::Conga(Box::new(Conga::new(conga, seed, &at))),
             (BalancerConfig::Clove(clove), _) if clove.feedback == CloveFeedback::Int => {
-                Balancer::Clove(Box::new(CloveSwitch::new(&clove, at.node)))
+                Balancer::Clove(Box::new(CloveSwitch::new(&clove, seed, at.node)))
             }
-            (BalancerConfig::Clove(_), _) => Balancer::Ecmp(Ecmp::new(0, at.node)),
+            (BalancerConfig::Clove(_), _) => Balancer::Ecmp(Ecmp::new(hash_salt(seed), at.node)),
             (BalancerConfig::Hula(hula), _) => Balancer::Hula(Box::new(Hula::new(hula, seed, &at))),
         }
     }

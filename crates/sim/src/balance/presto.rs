@@ -1,7 +1,7 @@
 //! Presto: flows are cut into cells of 64 KB, which take the paths in turn.
 //!
 //! Which cell a packet is of follows from its place in the flow, so a retransmission takes the way of the original. The
-//! path of cell c of a flow is number h + c of its paths, h its hash; switches above the first take the next digits of that
+//! path of cell c of a flow is number h + c of its paths, h its hash, mixed with the run's seed; switches above the first take the next digits of that
 //! number. Ports of unlike rates get cells in proportion. Congestion is not looked at.
 //!
 //! Source: He et al., "Presto: edge-based load balancing for fast datacenter networks", SIGCOMM 2015, §3.
@@ -10,20 +10,23 @@
 //! that in the receiver's offload.
 //! Parameters: cell 64 KB (the largest segment that offloads take).
 
-use super::{LoadBalancer, Ports};
+use super::{LoadBalancer, Ports, salted};
+use crate::engine::random::hash_salt;
 use crate::packet::Packet;
 use crate::units::Bytes;
 
 pub struct Presto {
     cell: u64,
+    /// Of the flows' hashes, the same at all switches; 0: they are taken as they are.
+    salt: u64,
     /// 0 at the switches next to the hosts.
     tier: u32,
 }
 
 impl Presto {
     /// `tier` as the topology counts: 1 next to the hosts.
-    pub fn new(cell: Bytes, tier: u8) -> Presto {
-        Presto { cell: cell.0.max(1), tier: u32::from(tier).saturating_sub(1).min(8) }
+    pub fn new(cell: Bytes, tier: u8, seed: u64) -> Presto {
+        Presto { cell: cell.0.max(1), salt: hash_salt(seed), tier: u32::from(tier).saturating_sub(1).min(8) }
     }
 }
 
@@ -31,7 +34,8 @@ impl LoadBalancer for Presto {
     #[inline(never)]
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let paths = candidates.len() as u64;
-        let number = u64::from(packet.hash).wrapping_add(packet.seq / self.cell) / paths.pow(self.tier);
+        let hash = if self.salt == 0 { packet.hash } else { salted(packet.hash, self.salt) };
+        let number = u64::from(hash).wrapping_add(packet.seq / self.cell) / paths.pow(self.tier);
         let rate = |at: usize| (ports.rate(candidates[at]).0 / 1_000_000).max(1);
         let first = rate(0);
         if (1..candidates.len()).all(|at| rate(at) == first) {
@@ -78,14 +82,14 @@ mod tests {
 
     #[test]
     fn cells_take_the_paths_in_turn_and_the_packets_of_one_stay_together() {
-        let (mut presto, ports) = (Presto::new(Bytes(CELL), 1), Still::default());
+        let (mut presto, ports) = (Presto::new(Bytes(CELL), 1, 1), Still::default());
         let paths = [0, 1, CELL - 1, CELL, 2 * CELL - 1, 2 * CELL, 3 * CELL, 0];
         assert_eq!(paths.map(|seq| at_byte(&mut presto, seq, &ports)), [0, 0, 0, 1, 1, 2, 0, 0]);
     }
 
     #[test]
     fn the_tier_above_takes_the_next_digit() {
-        let (mut presto, ports) = (Presto::new(Bytes(CELL), 2), Still::default());
+        let (mut presto, ports) = (Presto::new(Bytes(CELL), 2, 1), Still::default());
         // 6 and 7 and 8 divided by 3 are 2, 9 to 11 are 3: digits 2 and 0.
         let digits: Vec<usize> = (0..6).map(|cell| at_byte(&mut presto, cell * CELL, &ports)).collect();
         assert_eq!(digits, [2, 2, 2, 0, 0, 0]);
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn ports_get_cells_in_proportion_to_their_rates() {
-        let (mut presto, mut ports) = (Presto::new(Bytes(CELL), 1), Still::default());
+        let (mut presto, mut ports) = (Presto::new(Bytes(CELL), 1, 1), Still::default());
         ports.rates = vec![Rate::from_gbps(40), Rate::from_gbps(10), Rate::from_gbps(30)];
         let mut count = [0; 3];
         let mut longest_run = 0;

@@ -2,7 +2,7 @@
 //! what no router changes.
 //!
 //! A flow is one message of the reliable connection's SEND: first, middle and last packet, or an only one. The queue pair's number is
-//! 256 more than that of the flow (24 bits), a packet's the number of its first byte over the MTU. The mark that an acknowledgement echoes is its
+//! 256 more than that of the flow that opened it (24 bits), a packet's the number of its first byte over the MTU. The mark that an acknowledgement echoes is its
 //! BECN. Telemetry goes between UDP and the rest, behind a header of its own ([`super::shim`]) and under that one's port.
 //!
 //! Source: InfiniBand Architecture Specification 1.4, vol. 1, §9.2 (headers), §9.7.5.1 (syndromes), annex A17 (RoCEv2: port, CRC).
@@ -11,6 +11,7 @@ use super::headers::{self, IPV4_BYTES, UDP, UDP_BYTES};
 use super::{Behind, ports_of, shim};
 use crate::packet::{Packet, PacketKind};
 use crate::settings::RdmaSettings;
+use crate::transport::rdma::FIRST;
 
 /// Of RoCEv2.
 pub const PORT: u16 = 4791;
@@ -79,7 +80,7 @@ fn transport_header(packet: &Packet, settings: &RdmaSettings) -> Vec<u8> {
 }
 
 fn send_code(packet: &Packet) -> u8 {
-    match (packet.seq == 0, packet.is_last()) {
+    match (packet.seq == 0 || packet.flags & FIRST != 0, packet.is_last()) {
         (true, true) => SEND_ONLY,
         (true, false) => SEND_FIRST,
         (false, false) => SEND_MIDDLE,
@@ -138,5 +139,7 @@ mod tests {
         let of = |seq, flags| send_code(&Packet { seq, flags, ..Packet::default() });
         assert_eq!([of(0, 0), of(1000, 0), of(2000, flag::LAST)], [0, 1, 2]);
         assert_eq!(of(0, flag::LAST), 4);
+        // A flow behind others of its queue pair.
+        assert_eq!([of(3000, FIRST), of(3000, FIRST | flag::LAST)], [0, 4]);
     }
 }

@@ -22,6 +22,12 @@ pub fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// What a run's seed adds to the salts of the hashes that place flows on paths and in queues. Nothing for seed 1, the
+/// default, so that a salt alone then says where flows go.
+pub fn hash_salt(seed: u64) -> u64 {
+    mix64(seed.wrapping_sub(1))
+}
+
 impl RandomStream {
     /// The stream of `name` (such as `workload.0.host17.sizes`) in a run with this seed.
     pub fn new(seed: u64, name: &str) -> RandomStream {

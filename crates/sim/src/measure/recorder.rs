@@ -56,12 +56,23 @@ impl Recorder {
     /// Payload came in order to its receiver.
     #[inline]
     pub fn deliver(&mut self, flow: FlowId, group: u16, bytes: u64) {
+        self.count(group, bytes);
+        if !self.watched.is_empty() {
+            self.watch(flow, bytes);
+        }
+    }
+
+    /// The same, for the group alone.
+    #[inline]
+    pub fn count(&mut self, group: u16, bytes: u64) {
         self.delivered += bytes;
         self.group_delivered[usize::from(group)] += bytes;
-        if !self.watched.is_empty() {
-            if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
-                self.watched[at].1 += bytes;
-            }
+    }
+
+    /// The same, for the flow alone.
+    pub fn watch(&mut self, flow: FlowId, bytes: u64) {
+        if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
+            self.watched[at].1 += bytes;
         }
     }
 

@@ -112,9 +112,10 @@ impl Partition {
     /// Payload came in order over a connection to a host here.
     #[inline]
     pub fn deliver(&mut self, connection: FlowId, group: u16, bytes: u64) {
-        let watches = !self.recorder.watched.is_empty();
-        let flow = if watches { self.awaited.current(connection) } else { connection };
-        self.recorder.deliver(flow, group, bytes);
+        self.recorder.count(group, bytes);
+        if !self.recorder.watched.is_empty() {
+            self.recorder.watch(self.awaited.current(connection), bytes);
+        }
     }
 
     /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and

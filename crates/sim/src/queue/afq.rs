@@ -12,22 +12,25 @@
 
 use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::AfqConfig;
-use crate::engine::random::mix64;
+use crate::engine::random::{hash_salt, mix64};
 
 #[derive(Debug, Clone)]
 pub struct Afq {
     round_bytes: u64,
     round: u64,
+    /// Of the hash; the run's seed.
+    salt: u64,
     queues: Vec<List>,
     slots: u64,
     sketch: Vec<Vec<u64>>,
 }
 
 impl Afq {
-    pub fn new(config: &AfqConfig) -> Afq {
+    pub fn new(config: &AfqConfig, seed: u64) -> Afq {
         Afq {
             round_bytes: u64::from(config.round_bytes.max(1)),
             round: 0,
+            salt: hash_salt(seed),
             queues: vec![List::default(); config.rounds.max(1) as usize],
             slots: u64::from(config.sketch_slots.max(1)),
             sketch: vec![vec![0; config.sketch_slots.max(1) as usize]; config.sketch_rows.max(1) as usize],
@@ -35,7 +38,7 @@ impl Afq {
     }
 
     fn slot(&self, row: usize, key: u64) -> usize {
-        (mix64(key ^ mix64(row as u64 + 1)) % self.slots) as usize
+        (mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots) as usize
     }
 
     /// Bytes after which the flow's next packet is bid.

@@ -15,7 +15,7 @@ use super::codel::{Codel, Law};
 use super::five_tuple::FiveTuples;
 use super::managed::{Bench, Cause, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
-use crate::engine::random::mix64;
+use crate::engine::random::{hash_salt, mix64};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -53,12 +53,12 @@ struct FlowQueue {
 }
 
 impl FqCodel {
-    pub fn new(config: &FqCodelConfig) -> FqCodel {
+    pub fn new(config: &FqCodelConfig, seed: u64) -> FqCodel {
         FqCodel {
             law: Law::new(&config.codel),
             quantum: i64::from(config.quantum),
             batch: config.batch,
-            salt: mix64(config.salt),
+            salt: mix64(config.salt) ^ hash_salt(seed),
             always_old: config.always_old,
             tuples: FiveTuples::of(config.ns3_senders),
             hashed: u64::from(config.queues),
@@ -271,7 +271,7 @@ mod tests {
             always_old: false,
         };
         let mut used = std::collections::BTreeMap::new();
-        let mut port = FqCodel::new(&config);
+        let mut port = FqCodel::new(&config, 1);
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);

@@ -286,7 +286,7 @@ fn name(root: &mut Section, file: &str) -> String {
 }
 
 fn seed(root: &mut Section) -> u64 {
-    let help = "seed of every random stream; another seed, other flows and other marks";
+    let help = "seed of every random stream, and of the hashes that choose paths and queues; another seed, other flows, paths and marks";
     root.parameters().integer("seed", 1, (0, i64::MAX), help) as u64
 }
 

@@ -347,7 +347,8 @@ mod tests {
         let replay = open("[transport]\nkind = \"tcp\"");
         assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
         assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);
-        assert_eq!(open("[transport]\nkind = \"rdma\"").connections, 0);
+        assert_eq!(open("[transport]\nkind = \"phost\"").connections, 0);
+        assert_eq!(open("[transport]\nkind = \"rdma\"").connections, replay.connections);
     }
 
     #[test]

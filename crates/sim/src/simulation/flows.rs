@@ -1,6 +1,7 @@
 //! Flows on their way into the network: announced to the regions of their hosts shortly before they start.
 
 use super::Simulation;
+use crate::config::Compat;
 use crate::ideal::ideal_fct;
 use crate::units::Time;
 use crate::workload::Traffic;
@@ -90,15 +91,16 @@ impl Simulation {
         limit
     }
 
-    /// A flow over a connection that stays open is told to its receiver; of a transport that has no such connections it has its own.
+    /// A flow over a connection that stays open is told to its receiver. In the compat mode every flow is on its own, as in the
+    /// simulator that it repeats.
     fn settle_connection(&mut self, arrival: &mut Arrival) {
         let Some(connection) = arrival.spec.connection else { return };
-        if !self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+        if self.settings.compat == Compat::HpccNs3 {
             arrival.spec.connection = None;
-            return;
+        } else if self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+            let receiver = self.places.of_host(arrival.spec.dst).0;
+            self.regions[receiver].net.awaited.announce(connection, arrival.id);
         }
-        let receiver = self.places.of_host(arrival.spec.dst).0;
-        self.regions[receiver].net.awaited.announce(connection, arrival.id);
     }
 
     /// Moves a deadline that comes too soon after the start.

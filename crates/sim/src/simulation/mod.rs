@@ -18,6 +18,7 @@ mod probes;
 mod region;
 mod split;
 mod starts;
+mod turns;
 mod work;
 
 pub use build::base_rtt_of;

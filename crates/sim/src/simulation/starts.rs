@@ -1,6 +1,7 @@
 //! Flows that start at the hosts of a region: those announced, and those that wait for others to end.
 
 use super::region::Region;
+use super::turns::Turns;
 use crate::config::Compat;
 use crate::measure::FlowRecord;
 use crate::measure::recorder::Recorder;
@@ -32,6 +33,8 @@ pub struct Starts {
     tracked: FxHashMap<FlowId, (u16, u32, u8)>,
     /// By (source, order): flows that wait, or whose predecessors ended before they were announced.
     waiting: FxHashMap<(u16, u32), Waiting>,
+    /// Whose turn it is on connections.
+    turns: Turns,
     pub job_notes: Vec<JobNote>,
 }
 
@@ -59,6 +62,7 @@ impl Starts {
             free: Vec::new(),
             tracked: FxHashMap::default(),
             waiting: FxHashMap::default(),
+            turns: Turns::default(),
             job_notes: Vec::new(),
         }
     }
@@ -93,7 +97,8 @@ impl Starts {
 
     /// Flows whose predecessors never ended were never sent.
     pub fn record_unstarted(&mut self, recorder: &mut Recorder) {
-        let mut unstarted: Vec<Arrival> = self.waiting.values().filter_map(|w| w.arrival).collect();
+        let waiting = self.waiting.values().filter_map(|w| w.arrival);
+        let mut unstarted: Vec<Arrival> = waiting.chain(self.turns.held()).collect();
         unstarted.sort_unstable_by_key(|arrival| arrival.id);
         for arrival in unstarted {
             let spec = arrival.spec;
@@ -106,6 +111,9 @@ impl Region {
     /// A flow of a host here: it starts at its time, or waits for others.
     pub fn announce(&mut self, arrival: Arrival) {
         let at = arrival.spec.start;
+        if let Some(connection) = arrival.spec.connection {
+            self.starts.turns.announce(connection, arrival.id);
+        }
         if arrival.spec.waits_for > 0 {
             let place = (arrival.source, arrival.order);
             self.starts.waiting.entry(place).or_default().arrival = Some(arrival);
@@ -130,6 +138,22 @@ impl Region {
             return self.net.schedule(host, self.net.now, action);
         }
         self.starts.free.push(place);
+        match arrival.spec.connection {
+            None => self.give_to_host(arrival),
+            Some(connection) => {
+                self.starts.turns.is_due(arrival);
+                while let Some(arrival) = self.starts.turns.next(connection) {
+                    self.give_to_host(arrival);
+                }
+            }
+        }
+    }
+
+    /// A flow starts. A transport that keeps no connections gets it as one on its own.
+    fn give_to_host(&mut self, mut arrival: Arrival) {
+        if !self.settings.transports[usize::from(arrival.spec.transport)].keeps_connections() {
+            arrival.spec.connection = None;
+        }
         if self.starts.precedence.jobs.of(arrival.source, arrival.order).is_some() {
             self.note(arrival.source, arrival.order, false);
         }

@@ -22,6 +22,11 @@ pub struct Message {
 }
 
 impl Message {
+    /// Its first byte in the stream.
+    pub fn first(&self) -> u64 {
+        self.end - self.spec.size
+    }
+
     pub fn new(flow: FlowId, spec: &FlowSpec, start: Time, ideal: Time) -> Message {
         Message { flow, spec: *spec, start, ideal, end: 0, packets_sent: 0, packets_retransmitted: 0 }
     }
@@ -56,6 +61,21 @@ impl Messages {
         self.waiting.push_back(Message { end: self.length, ..message });
     }
 
+    /// The next message begins a packet: the stream goes on at a whole number of packets.
+    pub fn begin_packet(&mut self, mtu: u64) {
+        self.length = self.length.next_multiple_of(mtu);
+    }
+
+    /// The message that has this byte, or the next one behind it.
+    pub fn at(&self, byte: u64) -> Option<&Message> {
+        self.waiting.get(self.waiting.partition_point(|message| message.end <= byte))
+    }
+
+    /// Where the first message ends that is not acknowledged.
+    pub fn first_end(&self) -> Option<u64> {
+        self.waiting.front().map(|message| message.end)
+    }
+
     /// Bytes of all messages so far.
     pub fn length(&self) -> u64 {
         self.length
@@ -76,7 +96,8 @@ impl Messages {
 
     /// A packet leaves that begins with this byte. One of what is acknowledged counts for the message that is first in line.
     pub fn count(&mut self, first: u64, again: bool) {
-        if let Some(message) = self.waiting.iter_mut().find(|message| first < message.end) {
+        let place = self.waiting.partition_point(|message| message.end <= first);
+        if let Some(message) = self.waiting.get_mut(place) {
             message.packets_sent += 1;
             message.packets_retransmitted += u64::from(again);
         }

@@ -6,6 +6,9 @@
 //! host waiting for its children, and then down. In an *all-to-all* every host sends one chunk to every other:
 //! `at-once`, or in n - 1 pairwise steps, each after the host has sent and received in the step before.
 //!
+//! What one host sends to another goes over one connection, in order: where the transport keeps connections, congestion state
+//! stays from one message to the next. A host that lags behind so delays its neighbour, and no two chunks share its link.
+//!
 //! The operation can be repeated: a host goes on, after `compute`, when it has its own part of the one before; there
 //! is no barrier that hosts could not know of. A job is one operation; it ends when every host has its result.
 //!
@@ -190,6 +193,12 @@ impl Collective {
         }
     }
 
+    /// The first flow between the same two hosts: there is a connection for each neighbour and direction.
+    fn opener(&self, at: Place) -> u32 {
+        let step = if self.operation == Operation::Ring { 0 } else { at.step };
+        self.order_of(0, step, at.host)
+    }
+
     /// Appends the orders of the flows that the one there waits for.
     fn waits_for(&self, at: Place, waits: &mut Vec<u32>) {
         let n = self.n();
@@ -252,7 +261,8 @@ impl FlowSource for Collective {
         let (src, dst, size) = self.transfer(at);
         let compute = if at.job > 0 && self.opens(at) { self.compute } else { Time::ZERO };
         let (src, dst) = (self.hosts[src as usize], self.hosts[dst as usize]);
-        Some(FlowSpec { src, dst, size, waits_for, compute, ..self.flow })
+        let connection = Some(self.opener(at));
+        Some(FlowSpec { src, dst, size, waits_for, compute, connection, ..self.flow })
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {

@@ -54,7 +54,7 @@ pub struct FlowSpec {
     pub compute: Time,
     /// The flow that opens the connection that this one is sent over, which may be itself; none: it has one of its own. A source
     /// gives the order within it, the merge makes that a number. Whoever else is sent over a connection comes after the flow
-    /// that opens it, has its ends, group and transport, and does not start before the one ahead of it has arrived.
+    /// that opens it and has its ends, group and transport. Flows of a connection start in their order, whenever they are due.
     pub connection: Option<FlowId>,
 }
 

@@ -42,8 +42,8 @@ impl RequestResponseSpec {
         let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
         let connections_help =
             "Connections between a client and a server; on each, a request waits for the answer before it.";
-        let persistent_help = "Over TCP and multipath TCP a connection stays open, with its windows, from one response to the next; \
-             false: each request and each response opens one anew.";
+        let persistent_help = "Over TCP, multipath TCP and RDMA a connection stays open, with its windows and rates, from one response to \
+             the next; false: each request and each response opens one anew.";
         let spec = RequestResponseSpec {
             sizes: Sizes::read_table(p, "websearch"),
             load: Load::read(p, 0.5, load_help),

@@ -142,7 +142,7 @@ fn by_hand_flowlets_take_the_path_that_is_told_to_be_the_least_utilised() {
 
 #[test]
 fn a_switch_raises_what_packets_carry_to_its_own_utilisation() {
-    let mut switch = CloveSwitch::new(&config(CloveFeedback::Int), 1);
+    let mut switch = CloveSwitch::new(&config(CloveFeedback::Int), 1, 1);
     let mut header = CloveHeader { inner: 5, tag: 3, utilisation: 10, feedback: Some((2, 2)) }.pack();
     // 1250 B every 200 ns at 100 Gb/s are a half.
     for step in 0..10_000 {

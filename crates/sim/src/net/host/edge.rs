@@ -5,6 +5,7 @@ use super::carrying::Carrying;
 use super::receiving::Receiving;
 use crate::balance::Clove;
 use crate::config::{BalancerConfig, Config};
+use crate::engine::random::hash_salt;
 use crate::net::host::paths;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
@@ -29,6 +30,8 @@ struct Overlay {
     /// By host, its number in there.
     peers: FxHashMap<u32, u32>,
     host: u32,
+    /// Of the switches' hash.
+    salt: u64,
     /// The routes that the paths were found on.
     routed: u32,
 }
@@ -60,6 +63,7 @@ impl Edge {
                 clove: Clove::new(clove, config.seed, host),
                 peers: FxHashMap::default(),
                 host,
+                salt: hash_salt(config.seed),
                 routed: 0,
             }),
             _ => None,
@@ -185,7 +189,7 @@ impl Overlay {
     }
 
     fn discover(&mut self, peer: usize, to: u32, map: &Map, at: (u32, u32)) {
-        let (hashes, links) = paths::discover(map, at, (self.host, to), self.clove.most_paths());
+        let (hashes, links) = paths::discover(map, self.salt, at, (self.host, to), self.clove.most_paths());
         self.clove.set_paths(peer, &hashes, links);
     }
 }

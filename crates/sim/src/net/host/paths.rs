@@ -14,8 +14,14 @@ const TRIES: usize = 32;
 const MOST_LINKS: u32 = 64;
 
 /// Up to `most` hashes for packets from a node's port (`at`: node, port) between two hosts, each by a path of its own, and the
-/// links on the way. One where there is no choice, or no way.
-pub fn discover(map: &Map, at: (u32, u32), (from, to): (u32, u32), most: usize) -> (Vec<u32>, u32) {
+/// links on the way. One where there is no choice, or no way. `salt`: of the switches' hash.
+pub fn discover(
+    map: &Map,
+    salt: u64,
+    at: (u32, u32),
+    (from, to): (u32, u32),
+    most: usize,
+) -> (Vec<u32>, u32) {
     let (mut hashes, mut seen) = (Vec::new(), Vec::new());
     let mut links = 0;
     if to as usize >= map.routes.hosts() {
@@ -24,7 +30,7 @@ pub fn discover(map: &Map, at: (u32, u32), (from, to): (u32, u32), most: usize) 
     }
     for number in 0..most * TRIES {
         let hash = (mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ number as u64) >> 32) as u32;
-        let Some((path, length)) = path_of(map, at, to, hash) else { break };
+        let Some((path, length)) = path_of(map, salt, at, to, hash) else { break };
         links = length;
         if !seen.contains(&path) {
             seen.push(path);
@@ -38,7 +44,7 @@ pub fn discover(map: &Map, at: (u32, u32), (from, to): (u32, u32), most: usize) 
 }
 
 /// A name of the path that a hash takes, and the links on it; none where there is no way.
-fn path_of(map: &Map, at: (u32, u32), to: u32, hash: u32) -> Option<(u64, u32)> {
+fn path_of(map: &Map, salt: u64, at: (u32, u32), to: u32, hash: u32) -> Option<(u64, u32)> {
     let mut node = map.side(at.0, at.1).peer_node;
     let mut path = 0u64;
     for links in 1..MOST_LINKS {
@@ -48,7 +54,7 @@ fn path_of(map: &Map, at: (u32, u32), to: u32, hash: u32) -> Option<(u64, u32)> 
         let port = match map.routes.hops_from(map.routes.row(node), to) {
             NextHops::None => return None,
             NextHops::One(port) => port,
-            NextHops::Many(ports) => ports[Ecmp::new(0, node).way(hash, ports.len())],
+            NextHops::Many(ports) => ports[Ecmp::new(salt, node).way(hash, ports.len())],
         };
         path = mix64(path ^ u64::from(node) << 32 ^ u64::from(port));
         node = map.side(node, port).peer_node;

@@ -212,11 +212,11 @@ impl AnyDiscipline {
                 AnyDiscipline::Cebinae(Box::new(Cebinae::new(cebinae, config.limit, place)))
             }
             DisciplineConfig::Codel(codel) => AnyDiscipline::Codel(CodelQueue::new(codel)),
-            DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq))),
+            DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq, place.seed))),
             DisciplineConfig::Drr { quantum } => AnyDiscipline::Drr(Box::new(Drr::new(*quantum))),
             DisciplineConfig::Red(red) => AnyDiscipline::Red(Box::new(Red::new(red, place))),
             DisciplineConfig::Dualpi2(dual) => AnyDiscipline::Dualpi2(Box::new(Dualpi2::new(dual))),
-            DisciplineConfig::Afq(afq) => AnyDiscipline::Afq(Box::new(Afq::new(afq))),
+            DisciplineConfig::Afq(afq) => AnyDiscipline::Afq(Box::new(Afq::new(afq, place.seed))),
         }
     }
 }

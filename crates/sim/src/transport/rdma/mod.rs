@@ -1,6 +1,7 @@
 //! RDMA over a NIC: queue pairs that are paced and windowed, per-packet acknowledgements, go-back-N or selective repeat.
 //!
-//! One queue pair a flow, created when the flow starts, sending at line rate at once. The NIC serves its
+//! One queue pair a flow, created when the flow starts, sending at line rate at once; or one that [stays open](stream) and
+//! sends the flows of its connection one after the other. The NIC serves its
 //! acknowledgement queue first, then its queue pairs in turn: one that has bytes left, is not bound by its window, and whose
 //! next packet is due. The rate is what a controller steers; the window follows it.
 //!
@@ -13,10 +14,13 @@ pub(super) mod nic;
 mod pair;
 mod receiver;
 mod selective;
+mod stream;
 mod windowed;
 
 pub use pair::MOST_BACKOFF;
+pub use stream::FIRST;
 
+use super::messages::Message;
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::{flow_hash, reverse_hash};
 use crate::config::Compat;
@@ -24,7 +28,6 @@ use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::random::RandomStream;
 use crate::ideal::ideal_fct;
-use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::host::record_digest;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -33,10 +36,11 @@ use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use nic::{Choice, Nic};
-use pair::QueuePair;
+use pair::{Cut, QueuePair};
 use receiver::{Answer, Receiver};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
+use stream::end_flows;
 use windowed::Windowed;
 
 /// Timer tokens: four to a queue pair, its controller's and its retransmission timeout.
@@ -53,6 +57,8 @@ pub struct Rdma {
     receivers: FxHashMap<FlowId, Receiver>,
     /// Length of the flows received in full, where duplicates may still come.
     received: FxHashMap<FlowId, u64>,
+    /// By connection (the flow that opened it), the places of queue pairs that stay open.
+    kept: FxHashMap<FlowId, u32>,
     /// Compat mode: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
 }
@@ -65,6 +71,7 @@ impl Rdma {
             free: Vec::new(),
             receivers: FxHashMap::default(),
             received: FxHashMap::default(),
+            kept: FxHashMap::default(),
             flows_to: FxHashMap::default(),
         }
     }
@@ -86,13 +93,12 @@ impl Rdma {
         let pair = &mut self.pairs[slot as usize];
         let settings = cx.settings.rdma(pair.transport);
         let now = cx.net.now;
-        let (seq, payload) = pair.take_next(settings.config.mtu);
+        let Cut { seq, payload, flags, left } = pair.take_next(settings.config.mtu);
         if pair.windowed.is_some() {
             pair.tell_sent(seq, payload, settings.config.mtu, now);
         }
         let size = settings.data_bytes(u64::from(payload)) as u16;
         let telemetry = if settings.stack { stack_for(pair.flow, seq, cx) } else { NONE };
-        let last = if seq + u64::from(payload) == pair.size { flag::LAST } else { 0 };
         let packet = Packet {
             seq,
             sent: now,
@@ -103,14 +109,14 @@ impl Rdma {
             hash: pair.hash,
             telemetry,
             // What pFabric's queues order by.
-            aux: u32::try_from(pair.size - pair.acknowledged).unwrap_or(u32::MAX),
+            aux: u32::try_from(left).unwrap_or(u32::MAX),
             size,
             payload,
             group: pair.group,
             kind: PacketKind::Data,
             class: settings.config.class,
             wire_class: settings.config.class,
-            flags: last,
+            flags,
             transport: cx.transport,
             profile: pair.transport as u8,
             ..Packet::default()
@@ -146,15 +152,16 @@ impl Rdma {
         let (answer, expected) = match received {
             Some(&length) => (Receiver::duplicate(cx.settings.compat), length),
             None => {
-                let receiver = entry.or_default();
+                let several = new && cx.net.awaited.stays_open(packet.flow);
+                let receiver = entry.or_insert_with(|| Receiver::new(several));
                 let before = receiver.expected;
                 let settings = settings_of(cx, packet.profile);
                 let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
-                let (expected, complete) = (receiver.expected, receiver.is_complete());
+                let (mut expected, complete) = (receiver.expected, receiver.is_complete());
                 if expected > before {
-                    cx.net.recorder.deliver(packet.flow, packet.group, expected - before);
+                    cx.net.deliver(packet.flow, packet.group, expected - before);
                     if complete {
-                        self.received_all(packet.flow, expected, cx);
+                        expected = self.received_all(&packet, expected, cx);
                     }
                 }
                 (answer, expected)
@@ -191,8 +198,13 @@ impl Rdma {
         Some(port)
     }
 
-    /// Every byte of a flow has arrived: its receiver is forgotten, but for its length where duplicates may come.
-    fn received_all(&mut self, flow: FlowId, length: u64, cx: &mut HostContext) {
+    /// Every byte of a flow has arrived: its receiver is forgotten, but for its length where duplicates may come. What is
+    /// expected next.
+    fn received_all(&mut self, packet: &Packet, length: u64, cx: &mut HostContext) -> u64 {
+        let flow = packet.flow;
+        if self.receivers.get(&flow).is_some_and(Receiver::takes_several) {
+            return self.flows_arrived(packet, cx);
+        }
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow, host: cx.host, at_receiver: true });
         }
@@ -200,6 +212,7 @@ impl Rdma {
         if cx.settings.duplicates {
             self.received.insert(flow, length);
         }
+        length
     }
 
     /// An acknowledgement has come back.
@@ -218,16 +231,8 @@ impl Rdma {
         if newly > 0 {
             pair.progress(now, settings.config.rto);
         }
-        pair.done = pair.acknowledged >= pair.size;
-        if pair.done {
-            let record = pair.record(cx.host, Some(now));
-            cx.net.recorder.flow(record);
-            if cx.settings.duplicates && record.packets_retransmitted == 0 {
-                cx.net.delivered_once.push((pair.flow, pair.dst, cx.transport));
-            }
-            if cx.settings.dependencies {
-                cx.ended.push(Ended { flow: pair.flow, host: cx.host, at_receiver: false });
-            }
+        if pair.acknowledged >= pair.goal {
+            end_flows(pair, &self.nics, cx);
         }
         let negative = packet.kind == PacketKind::Nack;
         if negative {
@@ -285,9 +290,15 @@ impl Rdma {
             pair.size_window();
         }
         pair.update_gate(nic);
-        if pair.done {
+        if pair.is_over() {
             return;
         }
+        self.set_timers(slot, cx);
+    }
+
+    /// Sees to it that an event comes for each of the controller's timers.
+    fn set_timers(&mut self, slot: u32, cx: &mut HostContext) {
+        let pair = &mut self.pairs[slot as usize];
         for timer in 0..TIMERS {
             let at = pair.control.timers[timer];
             if at != pair.timers_set[timer] {
@@ -301,7 +312,7 @@ impl Rdma {
 
     /// Gives the place of a flow that is done to the next one.
     fn retire(&mut self, slot: u32) {
-        if self.pairs[slot as usize].done {
+        if self.pairs[slot as usize].is_over() {
             self.free.push(slot);
         }
     }
@@ -393,6 +404,9 @@ fn settings_of<'a>(cx: &HostContext<'a>, profile: u8) -> &'a RdmaSettings {
 
 impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
+        if let Some(&slot) = spec.connection.and_then(|connection| self.kept.get(&connection)) {
+            return Some(self.append(slot, flow, spec, cx));
+        }
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = cx.settings.rdma(spec.transport);
         let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
@@ -422,6 +436,10 @@ impl Transport for Rdma {
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
         let nic = &mut self.nics[usize::from(nic_number)];
         pair.gate = nic.add(slot, cx.net.now, settings.config.class);
+        if spec.connection.is_some() {
+            pair.keep_open(Message::new(flow, spec, cx.now(), ideal));
+            self.kept.insert(flow, slot);
+        }
         pair.update_gate(nic);
         if slot as usize == self.pairs.len() {
             self.pairs.push(pair);
@@ -469,13 +487,18 @@ impl Transport for Rdma {
         }
         let pair = &mut self.pairs[slot as usize];
         let now = cx.net.now;
-        if pair.done || pair.timers_set[timer] != now {
+        if pair.is_over() || pair.timers_set[timer] != now {
             return None;
         }
         pair.timers_set[timer] = Time::MAX;
         pair.control.timers[timer] = Time::MAX;
         let before = pair.control.rate;
         pair.controller.on_timer(timer, now, &mut pair.control);
+        if pair.done {
+            pair.steer_at_rest();
+            self.set_timers(slot, cx);
+            return None;
+        }
         self.steer(slot, before, cx);
         // The authors' NIC does not look again when a timer changes a rate.
         let looks = cx.settings.compat == Compat::None;
@@ -491,15 +514,11 @@ impl Transport for Rdma {
     }
 
     fn finish(&mut self, cx: &mut HostContext) {
-        for pair in &self.pairs {
-            if !pair.done {
-                cx.net.recorder.flow(FlowRecord { finish: None, ..pair.record(cx.host, None) });
-            }
-        }
+        self.pairs.iter().filter(|pair| !pair.done).for_each(|pair| pair.record_unfinished(cx));
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {
-        let pair = self.pairs.iter().find(|pair| pair.flow == flow && !pair.done)?;
+        let pair = self.pairs.iter().find(|pair| !pair.done && pair.carries(flow))?;
         let mut view = FlowView {
             rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),

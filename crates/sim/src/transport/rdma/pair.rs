@@ -2,10 +2,11 @@
 
 use super::nic::Nic;
 use super::selective::Scoreboard;
+use super::stream::Stream;
 use super::windowed::{News, Numbered, Windowed};
 use crate::congestion::{Ack, Control, Controller, TIMERS, Window};
 use crate::measure::FlowRecord;
-use crate::packet::Packet;
+use crate::packet::{Packet, flag};
 use crate::settings::RdmaSettings;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -14,13 +15,17 @@ use crate::workload::{FlowId, FlowSpec};
 pub const MOST_BACKOFF: u32 = 6;
 
 pub struct QueuePair {
+    /// The flow that opened it.
     pub flow: FlowId,
     pub dst: u32,
+    /// Where what it has to send ends.
     pub size: u64,
     /// Next byte to send; falls back when something was lost.
     pub next: u64,
     /// Every byte below has been acknowledged.
     pub acknowledged: u64,
+    /// A flow ends when everything below is acknowledged.
+    pub goal: u64,
     /// Every byte below has been sent at least once.
     sent_up_to: u64,
     /// Bytes on the wire of the packet sent last.
@@ -32,6 +37,7 @@ pub struct QueuePair {
     pub group: u16,
     /// Index of its settings.
     pub transport: u16,
+    /// Every byte is acknowledged. One that stays open rests until there is more.
     pub done: bool,
     pub line_rate: Rate,
     /// Window at line rate; 0 without a window.
@@ -41,6 +47,8 @@ pub struct QueuePair {
     pub window_now: u64,
     pub control: Control,
     pub controller: Controller,
+    /// The flows that it carries one after the other, if it stays open.
+    pub stream: Option<Box<Stream>>,
     /// What steers instead, if it is one of TCP's controllers.
     pub windowed: Option<Box<Windowed>>,
     /// Controller timers for which an event is on its way.
@@ -75,6 +83,7 @@ impl QueuePair {
             size: spec.size,
             next: 0,
             acknowledged: 0,
+            goal: spec.size,
             sent_up_to: 0,
             last_size: 0,
             nic: 0,
@@ -90,6 +99,7 @@ impl QueuePair {
             control,
             controller,
             windowed: None,
+            stream: None,
             timers_set: [Time::MAX; TIMERS],
             rto_armed: false,
             backoff: 0,
@@ -147,22 +157,23 @@ impl QueuePair {
         nic.update(self.gate, self.has_data(), open, self.done);
     }
 
-    /// The next packet to send, as (first byte, payload bytes): lost ones first.
-    pub fn take_next(&mut self, mtu: u32) -> (u64, u16) {
+    /// The next packet to send: lost ones first.
+    pub fn take_next(&mut self, mtu: u32) -> Cut {
         let mtu = u64::from(mtu);
+        let lost = self.scoreboard.as_mut().and_then(|board| board.take_lost());
+        let from = lost.unwrap_or(self.next);
+        let cut = match &mut self.stream {
+            None => Cut::of_flow(from, self.size, self.acknowledged, mtu),
+            Some(stream) => stream.cut(from, self.acknowledged, self.sent_up_to, lost.is_some(), mtu),
+        };
+        let again = lost.is_some() || from < self.sent_up_to;
         self.packets_sent += 1;
-        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost()) {
-            self.packets_retransmitted += 1;
-            return (seq, mtu.min(self.size - seq) as u16);
+        self.packets_retransmitted += u64::from(again);
+        if lost.is_none() {
+            self.next = cut.seq + u64::from(cut.payload);
+            self.sent_up_to = self.sent_up_to.max(self.next);
         }
-        let seq = self.next;
-        let payload = mtu.min(self.size - seq);
-        self.next += payload;
-        if seq < self.sent_up_to {
-            self.packets_retransmitted += 1;
-        }
-        self.sent_up_to = self.sent_up_to.max(self.next);
-        (seq, payload as u16)
+        cut
     }
 
     /// Takes in what an acknowledgement says; the bytes that it newly took out of flight.
@@ -219,9 +230,13 @@ impl QueuePair {
     #[inline(never)]
     pub fn tell_sent(&mut self, first: u64, payload: u16, mtu: u32, now: Time) {
         let in_flight = self.in_flight();
+        let has_more = self.stream.is_none() || self.has_data();
         if let Some(windowed) = &mut self.windowed {
             let packet = Numbered { number: first / u64::from(mtu), payload };
             windowed.sent(packet, in_flight, self.acknowledged, self.sent_up_to, now);
+            if !has_more && in_flight < self.window_now {
+                windowed.runs_dry(in_flight);
+            }
         }
     }
 
@@ -235,11 +250,11 @@ impl QueuePair {
             searched: self.scoreboard.as_ref().map_or(0, |board| board.searched()),
         };
         let Some(windowed) = &mut self.windowed else { return before };
-        let (size, mtu) = (self.size, u64::from(mtu));
+        let (stream, size, mtu) = (self.stream.as_deref(), self.size, u64::from(mtu));
         let board = self.scoreboard.as_deref();
         let mut arrived = |number: u64| {
             if !board.is_some_and(|board| board.has_arrived(number)) {
-                windowed.arrived(numbered(number, size, mtu), packet.sent, now);
+                windowed.arrived(numbered(number, stream, size, mtu), packet.sent, now);
             }
         };
         let reached = packet.seq.max(self.acknowledged).div_ceil(mtu);
@@ -256,14 +271,14 @@ impl QueuePair {
     pub fn tell_acknowledged(&mut self, before: &Before, ack: &Ack, mtu: u32) {
         let in_flight = self.in_flight();
         let Some(windowed) = &mut self.windowed else { return };
-        let (size, mtu) = (self.size, u64::from(mtu));
+        let (stream, size, mtu) = (self.stream.as_deref(), self.size, u64::from(mtu));
         match &self.scoreboard {
             Some(board) => board
                 .found_lost(before.searched)
-                .for_each(|number| windowed.lost(numbered(number, size, mtu), ack.now)),
+                .for_each(|number| windowed.lost(numbered(number, stream, size, mtu), ack.now)),
             // A NACK names one missing packet; that what follows it is sent again does not say that it is lost.
             None if ack.negative && before.next > self.next => {
-                windowed.lost(numbered(self.next / mtu, size, mtu), ack.now);
+                windowed.lost(numbered(self.next / mtu, stream, size, mtu), ack.now);
             }
             None => {}
         }
@@ -321,6 +336,28 @@ impl QueuePair {
     }
 }
 
+/// A packet to send, cut from what a queue pair has.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// Its first byte.
+    pub seq: u64,
+    pub payload: u16,
+    /// What it says of its place in the flow ([`flag::LAST`], and [`FIRST`](super::FIRST) where flows follow each other).
+    pub flags: u8,
+    /// Bytes that its flow has left.
+    pub left: u64,
+}
+
+impl Cut {
+    /// A packet that begins at byte `seq` of a flow that goes up to `end`.
+    #[inline]
+    pub fn of_flow(seq: u64, end: u64, acknowledged: u64, mtu: u64) -> Cut {
+        let payload = mtu.min(end - seq);
+        let flags = if seq + payload == end { flag::LAST } else { 0 };
+        Cut { seq, payload: payload as u16, flags, left: end - acknowledged }
+    }
+}
+
 /// How a queue pair stood before an acknowledgement.
 #[derive(Debug, Clone, Copy)]
 pub struct Before {
@@ -331,7 +368,8 @@ pub struct Before {
     searched: u64,
 }
 
-/// A packet of a flow of `size` bytes.
-fn numbered(number: u64, size: u64, mtu: u64) -> Numbered {
-    Numbered { number, payload: mtu.min(size.saturating_sub(number * mtu)) as u16 }
+/// A packet of a flow of `size` bytes, or of a stream of several flows.
+fn numbered(number: u64, stream: Option<&Stream>, size: u64, mtu: u64) -> Numbered {
+    let end = stream.map_or(size, |stream| stream.end_of_flow_at(number * mtu));
+    Numbered { number, payload: mtu.min(end.saturating_sub(number * mtu)) as u16 }
 }

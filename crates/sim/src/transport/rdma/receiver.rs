@@ -5,6 +5,7 @@ use crate::config::Compat;
 use crate::packet::Packet;
 use crate::settings::RdmaSettings;
 use crate::units::Time;
+use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
 pub struct Receiver {
@@ -17,6 +18,17 @@ pub struct Receiver {
     nack_after: Time,
     /// Selective repeat: what arrived beyond `expected`.
     beyond: Option<Box<Reassembly>>,
+    /// What is known of the flows behind the present one, if they follow each other over the queue pair.
+    ahead: Option<Box<Ahead>>,
+}
+
+/// Of a queue pair that stays open, beyond the end of the flow that is arriving.
+#[derive(Debug, Default)]
+struct Ahead {
+    /// Where flows end whose last packets have come early, in order.
+    ends: VecDeque<u64>,
+    /// Selective repeat: every packet below has arrived, whichever flow it is of.
+    reached: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +39,29 @@ pub enum Answer {
 }
 
 impl Receiver {
+    /// Of a queue pair that stays open, if `several`.
+    pub fn new(several: bool) -> Receiver {
+        Receiver { ahead: several.then(Box::default), ..Receiver::default() }
+    }
+
+    /// Every byte of the flow that is arriving has come.
     pub fn is_complete(&self) -> bool {
         self.end == Some(self.expected)
+    }
+
+    /// Flows follow each other over the queue pair.
+    pub fn takes_several(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Goes on to the flow behind the one that is complete: it begins with the next packet. Bytes of it that are there.
+    pub fn next_flow(&mut self, mtu: u32) -> u64 {
+        let Some(ahead) = &mut self.ahead else { return 0 };
+        let first = self.expected.next_multiple_of(u64::from(mtu));
+        self.end = ahead.ends.pop_front();
+        let reached = ahead.reached.max(first);
+        self.expected = self.end.map_or(reached, |end| reached.min(end));
+        self.expected - first
     }
 
     /// Takes in a data packet and says how to answer it.
@@ -62,11 +95,11 @@ impl Receiver {
 
     /// Out-of-order placement (IRN §3.1): every packet is kept and acknowledged for itself.
     fn place(&mut self, packet: &Packet, mtu: u32) -> Answer {
-        if packet.is_last() {
-            self.end = Some(packet.seq + u64::from(packet.payload));
-        }
         if packet.seq < self.expected {
             return Answer::Ack;
+        }
+        if packet.is_last() {
+            self.learn_end(packet.seq + u64::from(packet.payload));
         }
         let beyond = self.beyond.get_or_insert_default();
         let (first, mtu) = (self.expected / u64::from(mtu), u64::from(mtu));
@@ -74,11 +107,28 @@ impl Receiver {
         if whole > 0 {
             let reached = (first + whole) * mtu;
             self.expected = self.end.map_or(reached, |end| reached.min(end));
+            if let Some(ahead) = &mut self.ahead {
+                ahead.reached = reached;
+            }
         }
         if beyond.is_empty() {
             self.beyond = None;
         }
         Answer::Ack
+    }
+
+    /// The last packet of a flow has come: of the present one, or early of one behind it.
+    fn learn_end(&mut self, end: u64) {
+        let Some(ahead) = &mut self.ahead else {
+            self.end = Some(end);
+            return;
+        };
+        let known = self.end.into_iter().chain(ahead.ends.drain(..)).chain([end]);
+        let mut ends: Vec<u64> = known.collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ahead.ends = ends.into();
+        self.end = ahead.ends.pop_front();
     }
 
     /// A gap: one NACK per missing byte and interval.
@@ -89,5 +139,44 @@ impl Receiver {
         self.nacked = Some(self.expected);
         self.nack_after = now + interval;
         Answer::Nack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::flag;
+
+    #[test]
+    fn flows_whose_packets_come_in_any_order_arrive_in_theirs() {
+        // Two packets, one short; one short; three.
+        let packets = [
+            (0, 1000, false),
+            (1000, 500, true),
+            (2000, 10, true),
+            (3000, 1000, false),
+            (4000, 1000, false),
+            (5000, 1, true),
+        ];
+        let mut receiver = Receiver::new(true);
+        let mut met = Vec::new();
+        for at in [5, 2, 1, 3, 0, 4] {
+            let (seq, payload, last) = packets[at];
+            let packet =
+                Packet { seq, payload, flags: if last { flag::LAST } else { 0 }, ..Packet::default() };
+            let before = receiver.expected;
+            receiver.place(&packet, 1000);
+            let mut delivered = receiver.expected - before;
+            let mut flows = 0;
+            while receiver.is_complete() {
+                delivered += receiver.next_flow(1000);
+                flows += 1;
+            }
+            met.push((delivered, flows, receiver.expected));
+        }
+        assert_eq!(
+            met,
+            [(0, 0, 0), (0, 0, 0), (0, 0, 0), (0, 0, 0), (1500 + 10 + 1000, 2, 4000), (1001, 1, 6000)]
+        );
     }
 }

@@ -124,6 +124,13 @@ impl Windowed {
         self.usage.on_sent(in_flight, in_flight >= self.window.cwnd, acknowledged, highest);
     }
 
+    /// Nothing is left to send, though the window has room.
+    pub fn runs_dry(&mut self, in_flight: u64) {
+        if let Some(rates) = &mut self.rates {
+            rates.limited_by_application(in_flight);
+        }
+    }
+
     /// A packet is known to have arrived.
     pub fn arrived(&mut self, packet: Numbered, sent: Time, now: Time) {
         self.delivered += u64::from(packet.payload);
