@@ -6,9 +6,11 @@ and the writing of TOML (toml.io, version 1.0).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from weftline.controllers import Laws
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+FILE_KEYS = frozenset({"file", "sizes", "queries"})
+"""Keys of a scenario whose value may be the name of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,3 +150,14 @@ def texts_in(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from texts_in(below, key)
     elif isinstance(value, str):
         yield key, value
+
+
+def named_files(resolved: str, base_dir: str) -> list[str]:
+    """Return the files that a resolved scenario names, as it writes them: traces, sizes, topologies, ..."""
+    found: dict[str, None] = {}
+    for key, text in texts_in(tomllib.loads(resolved)):
+        if key in FILE_KEYS:
+            with contextlib.suppress(OSError, ValueError):
+                if (Path(base_dir) / text).is_file():
+                    found[text] = None
+    return list(found)

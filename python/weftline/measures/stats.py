@@ -122,6 +122,34 @@ def difference(
     return Difference(_welch(a, b), False, math.fsum(b) / len(b))
 
 
+def difference_note(shown: Sequence[Difference]) -> str:
+    """Return how differences were taken, over how many seeds, and what the marks that are shown mean."""
+    paired = {one.paired for one in shown}
+    how = {
+        frozenset({True}): "seed by seed on the same flows",
+        frozenset({False}): "as of independent runs: flows or seeds are not the same",
+    }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
+    counts = sorted({one.estimate.count for one in shown})
+    if not counts:
+        return ""
+    said = f"Differences are taken {how}, over {seeds_text(counts)}"
+    if counts == [1]:
+        return f"{said}: how far chance goes is not known."
+    star = (
+        "; * zero is not in the 95 % interval"
+        if any(one.estimate.is_apart_from_zero for one in shown)
+        else ""
+    )
+    return f"{said}; ± is half of the 95 % interval{star}."
+
+
+def seeds_text(counts: Sequence[int]) -> str:
+    """Return ``"5 seeds"`` or ``"3 to 5 seeds"``, of sorted numbers."""
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]} seeds"
+    return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
+
+
 def _welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
     mean = math.fsum(a) / len(a) - math.fsum(b) / len(b)
     if len(a) < 2 or len(b) < 2:

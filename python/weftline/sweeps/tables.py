@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from weftline.measures import stats, steady
+from weftline.measures import pooling, stats, steady
 from weftline.measures.metrics import metric
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
@@ -90,16 +90,8 @@ def _differences(result: SweepResult) -> list[Table]:
         ]
     else:
         found = [_flat(result, result.metrics, title, _difference_of, only=cells)]
-    base = {cell.choice: result.base_of(cell) for cell in cells}
-    paired = [b is not None and result.same_flows(cell, b) for cell in cells for b in (base[cell.choice],)]
-    how = (
-        "seed by seed on the same flows"
-        if all(paired)
-        else "as of independent runs: the flows are not the same"
-        if not any(paired)
-        else "seed by seed where the flows are the same"
-    )
-    found[-1].note = f"Differences are taken {how}; * zero is not in the 95 % interval."
+    shown = [one for cell in cells for name in result.metrics if (one := result.difference(name, cell))]
+    found[-1].note = stats.difference_note(shown)
     return found
 
 
@@ -190,6 +182,7 @@ def warnings(result: SweepResult) -> list[str]:
         count = sum(run.summary.get("status") == status for run in result.runs)
         if count:
             found.append(f"{count} of {len(result.runs)} runs {said}; what they finished is shown")
+    found += pooling.mixed_builds(result.runs)
     return found + _few_flows(result) + _unsteady(result)
 
 
