@@ -17,15 +17,19 @@ from weftline.errors import InputError
 
 
 def of(resolved: str, source: scenarios.Scenario) -> str:
-    """Return the provenance of a resolved scenario as JSON: ``build``, ``files``, ``controllers``."""
+    """Return the provenance of a resolved scenario as JSON.
+
+    ``build``; ``files``: digests of what the scenario names, by key (``workload.0.sizes``); ``controllers``:
+    of the code of controllers in Python, by name.
+    """
     from weftline import controllers
 
     laws = controllers.named_in(tomllib.loads(resolved), source.controllers) if source.controllers else []
-    files = scenarios.named_files(resolved, source.base_dir)
+    files = scenarios.files_by_key(resolved, source.base_dir)
     return json.dumps(
         {
             "build": build(),
-            "files": {path: _digest_of_file(Path(source.base_dir) / path) for path in files},
+            "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
             "controllers": {law.name: _digest_of_law(law) for law in laws},
         }
     )

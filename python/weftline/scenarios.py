@@ -152,12 +152,29 @@ def texts_in(value: object, key: str = "") -> Iterator[tuple[str, str]]:
         yield key, value
 
 
-def named_files(resolved: str, base_dir: str) -> list[str]:
-    """Return the files that a resolved scenario names, as it writes them: traces, sizes, topologies, ..."""
-    found: dict[str, None] = {}
-    for key, text in texts_in(tomllib.loads(resolved)):
-        if key in FILE_KEYS:
+def flat(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield every value of a parsed scenario with its path; an empty table or list is as none."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from flat(below, (*path, str(key)))
+    elif isinstance(value, list) and all(isinstance(below, Mapping) for below in value):
+        for number, below in enumerate(value):
+            yield from flat(below, (*path, str(number)))
+    else:
+        yield path, value
+
+
+def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
+    """Return the files that a resolved scenario names, by the key such as ``workload.0.sizes``."""
+    found = {}
+    for path, value in flat(tomllib.loads(resolved)):
+        if path[-1] in FILE_KEYS and isinstance(value, str):
             with contextlib.suppress(OSError, ValueError):
-                if (Path(base_dir) / text).is_file():
-                    found[text] = None
-    return list(found)
+                if (Path(base_dir) / value).is_file():
+                    found[".".join(path)] = value
+    return found
+
+
+def named_files(resolved: str, base_dir: str) -> list[str]:
+    """Return the same without their keys, each file once: traces, sizes, topologies, ..."""
+    return list(dict.fromkeys(files_by_key(resolved, base_dir).values()))

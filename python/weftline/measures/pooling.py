@@ -66,29 +66,17 @@ def scenario_facts(run: Run) -> Facts:
     made_of = _provenance(run)
     files, laws = (made_of.get(key) for key in ("files", "controllers"))
     found: Facts = {}
-    for path, value in flat(run.scenario):
+    for path, value in scenarios.flat(run.scenario):
         if not _counts(path):
             continue
         found[path] = json.dumps(value, ensure_ascii=False, default=str)
         if path[-1] in scenarios.FILE_KEYS and isinstance(value, str):
-            found[path] = _content(value, files, run) or found[path]
+            found[path] = _content(path, value, files, run) or found[path]
         if path[-1] == "kind" and isinstance(value, str) and value.startswith("python:"):
             name = value.removeprefix("python:")
             digest = laws.get(name) if isinstance(laws, dict) else None
             found[(LAWS, name)] = digest or Unknown(folder_of(run))
     return found
-
-
-def flat(value: object, path: KeyPath = ()) -> Iterable[tuple[KeyPath, object]]:
-    """Yield every value of a scenario with its path; an empty table or list is as good as none."""
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from flat(below, (*path, str(key)))
-    elif isinstance(value, list) and all(isinstance(below, Mapping) for below in value):
-        for number, below in enumerate(value):
-            yield from flat(below, (*path, str(number)))
-    else:
-        yield path, value
 
 
 def seed_of(run: Run) -> int:
@@ -189,8 +177,8 @@ def _say_what_is_unknown(found: Sequence[Pool]) -> None:
             missing = [said_path(path) for path, v in pool.facts.items() if isinstance(v, Unknown)]
             if missing:
                 pool.warnings.append(
-                    f"{pool.runs[0].out} does not record {_what(missing)}, so it is not pooled with runs that "
-                    "are otherwise alike; run it again to pool it"
+                    f"{pool.runs[0].out} does not record {_what(missing)}, so it is not pooled with runs "
+                    "that are otherwise alike; run it again to pool it"
                 )
 
 
@@ -277,14 +265,15 @@ def _counts(path: KeyPath) -> bool:
     return not any(name in WITHOUT_EFFECT for name in names)
 
 
-def _content(text: str, files: object, run: Run) -> object | None:
+def _content(path: KeyPath, text: str, files: object, run: Run) -> object | None:
     """Return what stands for a file: its digest, `Unknown`; None if the text names no file."""
-    if isinstance(files, dict):
-        return (
-            (f"sha256 {files[text]}" if files[text] else Unknown(folder_of(run))) if text in files else None
-        )
-    # Recorded by no digest: names of files are absolute paths in a resolved scenario, others are words.
-    return Unknown(folder_of(run)) if Path(text).is_absolute() else None
+    if not isinstance(files, dict):
+        # Names of files are absolute paths in a resolved scenario; what else stands there is a word.
+        return Unknown(folder_of(run)) if Path(text).is_absolute() else None
+    key = said_path(path)
+    if key not in files:
+        return None
+    return f"sha256 {files[key]}" if files[key] else Unknown(folder_of(run))
 
 
 def _version(run: Run) -> str:
