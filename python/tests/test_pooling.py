@@ -560,7 +560,7 @@ def test_against_names_a_cell_or_a_variant_of_an_axis(swept):
         "H, 0.2": "H, 0.7",
         "D, 0.2": "D, 0.7",
     }
-    with pytest.raises(InputError, match="known: H, 0.2"):
+    with pytest.raises(InputError, match=r"known: H, 0.2"):
         comparison_of([swept.path], against="X")
 
 
