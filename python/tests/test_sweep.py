@@ -170,7 +170,7 @@ def test_what_was_not_measured_says_which_key_it_needs(file, engine, capsys):
 def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
     file.write_text(SWEEP.replace('rows = "scheme"\nalong = "load"', 'rows = "load"\nalong = "scheme"'))
     main(["sweep", str(file)])
-    assert "as of independent runs: flows or seeds are not the same" in capsys.readouterr().out
+    assert "as of independent runs: the flows are not the same" in capsys.readouterr().out
 
 
 def test_the_json_has_it_all(file, capsys):

@@ -329,10 +329,8 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
         overall = line.overall()
         for row, percentile in enumerate(PERCENTILES):
             cells = [line.label if row == 0 else "", percentile]
-            cells += [
-                line.text_of(decades[line.label].get(d, {}).get(percentile), quantities.digits) for d in shown
-            ]
-            cells.append(line.text_of(overall[percentile], quantities.digits))
+            cells += [_cell(decades[line.label].get(d, {}).get(percentile)) for d in shown]
+            cells.append(_cell(overall[percentile]))
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
     result.note = "Columns: flows up to that size. hops/s: packets sent on any link, per CPU second."
@@ -411,6 +409,10 @@ def _threads_text(threads: int, summary: dict) -> str:
 def facts_table(run: Run) -> Table:
     """Return `facts` as a table, one fact a row."""
     return Table([run.name, ""], [list(row) for row in facts(run)], left=2)
+
+
+def _cell(mean: Mean | None) -> str:
+    return mean.text(quantities.digits) if mean else "–"
 
 
 def _positive(mean: Mean | None) -> bool:

@@ -30,8 +30,8 @@ class Mean:
 
     value: float
     interval: float | None = None
-    count: int = 1
-    """How many runs it is the mean of."""
+    count: int | None = None
+    """How many runs have the value, where that is known."""
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Mean | None:
@@ -144,15 +144,9 @@ class Line:
         return [metric(name).value(run, flows) for run in self.runs]
 
     def metric_text(self, name: str) -> str:
-        """Return the same as text, with the number of seeds where not all runs have it."""
-        return self.text_of(self.metric(name), metric(name).text)
-
-    def text_of(self, mean: Mean | None, write) -> str:
-        """Return a mean over its runs as text: ``"1.23 ±0.05 (4 of 5 seeds)"``."""
-        if mean is None:
-            return "–"
-        seeds = f" ({mean.count} of {len(self.runs)} seeds)" if mean.count < len(self.runs) else ""
-        return mean.text(write) + seeds
+        """Return the same as text."""
+        mean = self.metric(name)
+        return mean.text(metric(name).text) if mean else "–"
 
 
 def _are_alike(tables: Sequence[Sequence[dict]], tolerance: float) -> bool:

@@ -6,8 +6,9 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from weftline.measures import pooling, stats, steady
+from weftline.measures import stats, steady
 from weftline.measures.metrics import metric
+from weftline.measures.pooling import mixed_builds
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
@@ -90,8 +91,18 @@ def _differences(result: SweepResult) -> list[Table]:
         ]
     else:
         found = [_flat(result, result.metrics, title, _difference_of, only=cells)]
-    shown = [one for cell in cells for name in result.metrics if (one := result.difference(name, cell))]
-    found[-1].note = stats.difference_note(shown)
+    base = {cell.choice: result.base_of(cell) for cell in cells}
+    paired = [b is not None and result.same_flows(cell, b) for cell in cells for b in (base[cell.choice],)]
+    how = (
+        "seed by seed on the same flows"
+        if all(paired)
+        else "as of independent runs: the flows are not the same"
+        if not any(paired)
+        else "seed by seed where the flows are the same"
+    )
+    apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
+    star = any(one is not None and one.estimate.is_apart_from_zero for one in apart)
+    found[-1].note = f"Differences are taken {how}{'; * zero is not in the 95 % interval' if star else ''}."
     return found
 
 
@@ -172,6 +183,7 @@ def warnings(result: SweepResult) -> list[str]:
             f"{seeds} seeds: an interval over so few is wide, and trusts that values are normal; "
             f"{stats.FEW} or more are worth their time"
         )
+    found += mixed_builds(result.runs)
     for name in result.metrics:
         if result.cells and all(
             v is None for cell in result.cells for v in result.values(name, cell).values()
@@ -182,7 +194,6 @@ def warnings(result: SweepResult) -> list[str]:
         count = sum(run.summary.get("status") == status for run in result.runs)
         if count:
             found.append(f"{count} of {len(result.runs)} runs {said}; what they finished is shown")
-    found += pooling.mixed_builds(result.runs)
     return found + _few_flows(result) + _unsteady(result)
 
 
