@@ -130,7 +130,10 @@ class Comparison:
         ]
         head = f"minus {compared[0][1].label}" if one_base else "difference"
         shown = [one for of in found.values() for name in names if (one := of[name])]
-        return Table([head, *(metric(n).title for n in names)], rows, note=stats.difference_note(shown))
+        starred = any(one.estimate.is_apart_from_zero for one in shown)
+        star = "; * zero is not in the 95 % interval" if starred else ""
+        note = f"Differences are taken {stats.how_taken(shown)}{star}."
+        return Table([head, *(metric(n).title for n in names)], rows, note=note)
 
     @property
     def _without_base(self) -> str:

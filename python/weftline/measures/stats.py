@@ -122,25 +122,15 @@ def difference(
     return Difference(_welch(a, b), False, math.fsum(b) / len(b))
 
 
-def difference_note(shown: Sequence[Difference]) -> str:
-    """Return how differences were taken, over how many seeds, and what the marks that are shown mean."""
+def how_taken(shown: Sequence[Difference]) -> str:
+    """Return how differences were taken and over how many seeds, as the end of a sentence."""
     paired = {one.paired for one in shown}
     how = {
         frozenset({True}): "seed by seed on the same flows",
         frozenset({False}): "as of independent runs: flows or seeds are not the same",
     }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
     counts = sorted({one.estimate.count for one in shown})
-    if not counts:
-        return ""
-    said = f"Differences are taken {how}, over {seeds_text(counts)}"
-    if counts == [1]:
-        return f"{said}: how far chance goes is not known."
-    star = (
-        "; * zero is not in the 95 % interval"
-        if any(one.estimate.is_apart_from_zero for one in shown)
-        else ""
-    )
-    return f"{said}; ± is half of the 95 % interval{star}."
+    return f"{how}, over {seeds_text(counts)}" if counts else how
 
 
 def seeds_text(counts: Sequence[int]) -> str:
