@@ -58,7 +58,19 @@ class Engine:
         return to_toml(document)
 
     def run(
-        self, text, file, base_dir, sets, seed, out, force, threads, progress, controllers, memory=None
+        self,
+        text,
+        file,
+        base_dir,
+        sets,
+        seed,
+        out,
+        force,
+        threads,
+        progress,
+        controllers,
+        memory=None,
+        provenance=None,
     ) -> str:
         resolved = self.resolve(text, file, base_dir, sets, seed)
         folder = Path(out)
@@ -98,6 +110,7 @@ class Engine:
             "drops": 0,
             "fingerprint": hashlib.sha256(resolved.encode()).hexdigest()[:16],
             "versions": {"weftline": "0.1.0"},
+            "provenance": {**json.loads(provenance(resolved)), "build": "0123456789ab"} if provenance else {},
             "memory_limit_bytes": None,
             "wall_seconds": 1.1,
             "threads": 2 if threads == 0 else threads or 1,

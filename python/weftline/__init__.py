@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
+    from weftline.errors import DeterminismWarning as DeterminismWarning
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
+    from weftline.errors import WeftlineWarning as WeftlineWarning
     from weftline.figures.plots import plot as plot
     from weftline.measures.comparison import Comparison as Comparison
     from weftline.measures.comparison import compare as compare
@@ -40,15 +42,19 @@ _HOMES = {
     "Controller": "weftline.controller",
     "InputError": "weftline.errors",
     "RunFailed": "weftline.errors",
+    "WeftlineWarning": "weftline.errors",
+    "DeterminismWarning": "weftline.errors",
 }
 
 __all__ = [
     "Comparison",
     "Controller",
+    "DeterminismWarning",
     "InputError",
     "Run",
     "RunFailed",
     "SweepResult",
+    "WeftlineWarning",
     "compare",
     "load",
     "plot",

@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, scenarios
-from weftline.errors import InputError, RunFailed
+from weftline import _native, provenance, scenarios
+from weftline.errors import InputError, RunFailed, warn
 
 if TYPE_CHECKING:
     from weftline.figures.plots import Plots
@@ -40,7 +40,8 @@ def run(
     """Run a scenario and return its results.
 
     A run that stalled (flows unfinished, nothing moves) or reached its memory limit returns too:
-    ``run.summary["status"]`` says so.
+    ``run.summary["status"]`` says so. What deserves a look before the result is trusted is in
+    ``run.warnings``, and given as `WeftlineWarning`, as the command line prints it.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def run(
     from weftline.figures import notebook
 
     with notebook.progress(Path(out).name, progress) as show:
-        return start(
+        found = start(
             source,
             changes,
             seed=seed,
@@ -97,6 +98,8 @@ def run(
             force=force,
             progress=show,
         )
+    warn(found.warnings)
+    return found
 
 
 def start(
@@ -123,8 +126,9 @@ def start(
         progress,
         classes(source),
         memory,
+        lambda resolved: provenance.of(resolved, source),
     )
-    return Run.open(out)
+    return Run.read(out)
 
 
 def classes(source: scenarios.Scenario) -> dict[str, Callable] | None:
@@ -228,7 +232,20 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | os.PathLike) -> Run:
-        """Return the run whose results are in `folder`.
+        """Return the run whose results are in `folder`; its `warnings` are given as `WeftlineWarning`.
+
+        Raises
+        ------
+        InputError
+            If it is not the folder of a run, or its summary cannot be read.
+        """
+        found = cls.read(folder)
+        warn(found.warnings)
+        return found
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike) -> Run:
+        """Return the same without giving its warnings.
 
         Raises
         ------
@@ -385,16 +402,27 @@ class Run:
 
         return Plots(lines_of([self]))
 
+    @property
+    def warnings(self) -> list[str]:
+        """What deserves a look before the results are trusted, and how the run ended if it is not done."""
+        from weftline.endings import ending
+
+        found = [str(text) for text in self.summary.get("warnings") or []]
+        return found + [text for text in (ending(self),) if text]
+
     def __repr__(self) -> str:
-        return f"<weftline.Run {self.name!r} {self.summary.get('status')} in {str(self.out)!r}>"
+        many = len(self.warnings)
+        warned = f", {many} warning{'s' if many > 1 else ''}" if many else ""
+        return f"<weftline.Run {self.name!r} {self.summary.get('status')} in {str(self.out)!r}{warned}>"
 
     def _repr_html_(self) -> str:
         from html import escape
 
         from weftline.measures.comparison import facts
+        from weftline.terminal import warnings_html
 
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts(self))
-        return f"<table><caption>{escape(self.name)}</caption>{rows}</table>"
+        return f"<table><caption>{escape(self.name)}</caption>{rows}</table>{warnings_html(self.warnings)}"
 
 
 def show_versions() -> None:

@@ -6,9 +6,11 @@ and the writing of TOML (toml.io, version 1.0).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from weftline.controllers import Laws
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+FILE_KEYS = frozenset({"file", "sizes", "queries"})
+"""Keys of a scenario whose value may be the name of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,3 +150,31 @@ def texts_in(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from texts_in(below, key)
     elif isinstance(value, str):
         yield key, value
+
+
+def flat(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield every value of a parsed scenario with its path; an empty table or list is as none."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from flat(below, (*path, str(key)))
+    elif isinstance(value, list) and all(isinstance(below, Mapping) for below in value):
+        for number, below in enumerate(value):
+            yield from flat(below, (*path, str(number)))
+    else:
+        yield path, value
+
+
+def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
+    """Return the files that a resolved scenario names, by the key such as ``workload.0.sizes``."""
+    found = {}
+    for path, value in flat(tomllib.loads(resolved)):
+        if path[-1] in FILE_KEYS and isinstance(value, str):
+            with contextlib.suppress(OSError, ValueError):
+                if (Path(base_dir) / value).is_file():
+                    found[".".join(path)] = value
+    return found
+
+
+def named_files(resolved: str, base_dir: str) -> list[str]:
+    """Return the same without their keys, each file once: traces, sizes, topologies, ..."""
+    return list(dict.fromkeys(files_by_key(resolved, base_dir).values()))

@@ -56,6 +56,11 @@ class Table:
         return "  ".join(parts).rstrip()
 
 
+def warnings_html(warnings: Sequence[str]) -> str:
+    """Return warnings as HTML, one a paragraph; nothing without any."""
+    return "".join(f"<p><b>Warning:</b> {escape(text)}</p>" for text in warnings)
+
+
 def wrapped(text: str) -> str:
     """Return text broken into lines that fit the terminal, at most 100 wide; its own line ends are kept."""
     width = min(100, shutil.get_terminal_size().columns)

@@ -6,7 +6,7 @@ use std::time::Instant;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use weftline_results::capture::CapturePlan;
 use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_bytes};
 use weftline_sim::config::Config;
@@ -24,9 +24,12 @@ use crate::scenarios::{self, Source};
 ///
 /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
 /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
-/// it ends with the status "memory-limit".
+/// it ends with the status "memory-limit". `provenance` is given the resolved scenario and returns, as JSON, what the
+/// summary is to say of the program and of the files that the run was made of.
 #[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None))]
+#[pyo3(signature = (
+    text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None, provenance=None
+))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn run(
     py: Python<'_>,
@@ -41,6 +44,7 @@ pub fn run(
     progress: Option<Py<PyAny>>,
     controllers: Option<Bound<'_, PyDict>>,
     memory: Option<Bound<'_, PyAny>>,
+    provenance: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
     let threads = threads.map(|number| threads_of(&number)).transpose()?;
@@ -50,7 +54,8 @@ pub fn run(
         let mut scenario = source.load(external, Ok)?;
         scenario.memory = memory.unwrap_or(scenario.memory);
         let mut watch = Watch::new(progress, &failure, scenario.memory);
-        simulate(&scenario, threads.unwrap_or(scenario.threads), out, force, &mut watch)
+        let provenance = provenance_of(&scenario, provenance)?;
+        simulate(&scenario, provenance, threads.unwrap_or(scenario.threads), out, force, &mut watch)
     })
 }
 
@@ -70,9 +75,17 @@ fn memory_limit(value: Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     scenario::memory_limit(&text).map_err(|message| input(format!("memory: {message}")))
 }
 
+/// What `provenance` says of a scenario; nothing without it.
+fn provenance_of(scenario: &Scenario, provenance: Option<Py<PyAny>>) -> PyResult<Map<String, Value>> {
+    let Some(provenance) = provenance else { return Ok(Map::new()) };
+    let text: String = Python::attach(|py| provenance.call1(py, (scenario.resolved(),))?.extract(py))?;
+    serde_json::from_str(&text).map_err(|error| input(format!("provenance: expected a JSON object: {error}")))
+}
+
 /// Builds, runs and ends the folder, whatever happens.
 fn simulate(
     scenario: &Scenario,
+    provenance: Map<String, Value>,
     threads: usize,
     out: PathBuf,
     force: bool,
@@ -87,6 +100,7 @@ fn simulate(
         scenario: scenario.resolved().to_string(),
         warnings,
         memory_limit: scenario.memory.map(|limit| limit.0),
+        provenance,
     };
     let capture = CapturePlan::of(&config);
     let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use weftline_sim::measure::{Balance, DigestRecord, FlowRecord, Frames, Outcome, Sample, Sink};
 
 use crate::capture::{self, CaptureFile, CapturePlan};
@@ -46,6 +46,8 @@ pub struct About {
     pub warnings: Vec<String>,
     /// Most bytes that the process may hold, if there is a limit.
     pub memory_limit: Option<u64>,
+    /// What else the run was made of: digests of the program and of the files that the scenario names.
+    pub provenance: Map<String, Value>,
 }
 
 /// The folder of a run that goes on. Ends with [`RunFolder::finish`] or [`RunFolder::fail`]; if neither is called its

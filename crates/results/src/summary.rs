@@ -3,6 +3,7 @@
 //! ```text
 //! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
 //! fingerprint, versions
+//! provenance { build, files { "workload.0.sizes": sha256 }, controllers { name: digest } }   what the run was made of; null: unknown
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
 //! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
@@ -201,6 +202,7 @@ fn head(about: &About, status: &str, cost: &Resources) -> Map<String, Value> {
         "status": status,
         "warnings": about.warnings,
         "versions": { "weftline": env!("CARGO_PKG_VERSION") },
+        "provenance": about.provenance,
         "cpu_seconds": cost.cpu_seconds,
         "wall_seconds": cost.wall_seconds,
         "peak_memory_bytes": cost.peak_memory_bytes,

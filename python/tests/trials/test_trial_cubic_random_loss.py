@@ -63,6 +63,7 @@ def test_the_mean_window_under_random_loss_is_that_of_the_law(kind, validation, 
 
 def test_validation_changes_nothing_for_a_sender_that_always_has_data(tmp_path):
     found = {
-        validation: mean_window(CUBIC, validation, 1, tmp_path / str(validation)) for validation in (True, False)
+        validation: mean_window(CUBIC, validation, 1, tmp_path / str(validation))
+        for validation in (True, False)
     }
     assert found[True] == found[False]

@@ -18,7 +18,13 @@ def scenario(**changes):
     """The trial; three tenths as large, and shorter, where nobody asked for all of it."""
     text = TRIAL.read_text()
     if not FULL:
-        for of, to in [("16MB", "4800KB"), ("12", "7"), ("2MB", "600KB"), ("1ms", "300us"), ("200us", "60us")]:
+        for of, to in [
+            ("16MB", "4800KB"),
+            ("12", "7"),
+            ("2MB", "600KB"),
+            ("1ms", "300us"),
+            ("200us", "60us"),
+        ]:
             text = text.replace(f'"{of}"', f'"{to}"').replace(f"repeat = {of}", f"repeat = {to}")
     table = tomllib.loads(text)
     table["transport"].update(changes.pop("transport", {}))

@@ -375,34 +375,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _ending(run) -> int:
-    status = run.summary.get("status", "done")
-    if status == "done":
+    from weftline.endings import ending
+
+    said = ending(run)
+    if said is None:
         return DONE
-    if status == "memory-limit":
-        print("failed: " + _memory_limit_text(run), file=sys.stderr)
-        return FAILED
-    why = {
-        "interrupted": "interrupted; what was computed is in {out}",
-        "stalled": "stalled: flows are unfinished and nothing moves any more; see {out}",
-    }
-    print(
-        "failed: " + why.get(status, f"the run is {status}; see {{out}}").format(out=run.out), file=sys.stderr
-    )
+    print(f"failed: {said}", file=sys.stderr)
     return FAILED
-
-
-def _memory_limit_text(run) -> str:
-    from weftline.quantities import bytes_text, time_text
-
-    found = run.summary
-    held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
-    return (
-        f"the process held {bytes_text(held, figures=4)}, more than its memory limit of "
-        f"{bytes_text(limit, figures=4)}: the run ended at {time_text(found.get('end_ns'))} of simulated "
-        f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
-        "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "
-        "what a run needs"
-    )
 
 
 def _source(options: argparse.Namespace):
@@ -494,17 +473,18 @@ def _report(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from weftline.errors import Conflict
     from weftline.measures import comparison
     from weftline.report import of_runs
 
-    compared = comparison.compare(*options.folders, against=options.against)
+    compared = comparison.comparison_of(options.folders, against=options.against)
     found = compared.lines
     if options.json:
         _print_json(compared.as_json())
     else:
         print(compared)
-    for said in of_runs.endings(found):
-        print(f"warning: {said}", file=sys.stderr)
+    for said in compared.warnings:
+        print(f"{'error' if isinstance(said, Conflict) else 'warning'}: {said}", file=sys.stderr)
     if options.out:
         page = of_runs.write(found, Path(options.out))
         print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)

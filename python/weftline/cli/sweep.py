@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from weftline import _native, quantities
+from weftline import quantities
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor, runner, sweepfile, tables
 from weftline.sweeps.executor import Outcome
@@ -63,12 +63,7 @@ def _end(
             outcome.remarks += moved
             outcome.stopped = outcome.stopped or "some results were damaged and are not in the tables"
             _show_and_write(SweepResult.open(plan.path), outcome, options)
-    others = {entry.version for entry in Store(plan.path).entries()} - {_native.version()}
-    if others:
-        outcome.remarks.append(
-            f"the store has runs of weftline {', '.join(sorted(others))} too; they do not count here"
-        )
-    for remark in outcome.remarks:
+    for remark in [*outcome.remarks, *runner.other_versions(plan)]:
         print(f"note: {remark}", file=sys.stderr)
     for point, why in outcome.failed:
         print(f"failed: {point.name}, seed {point.seed}: {why}", file=sys.stderr)

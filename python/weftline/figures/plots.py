@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weftline.errors import InputError
+from weftline.errors import InputError, warn
 from weftline.figures import of_flows, of_paths, over_time, specs
 from weftline.figures.specs import Figure
 from weftline.measures import comparison
@@ -31,7 +31,9 @@ def plot(*runs: Run) -> Plots:
     """Return the figures of some runs side by side; those that differ in the seed alone make one line."""
     if not runs:
         raise InputError("plot: expected at least one run")
-    return Plots(lines_of(runs))
+    lines = lines_of(runs)
+    warn(comparison.line_warnings(lines))
+    return Plots(lines)
 
 
 class Plots:

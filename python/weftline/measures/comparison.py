@@ -1,23 +1,37 @@
 """Runs beside each other: slowdown by flow size, what it costs, and what schemes differ by.
 
-For the terminal, for a page and as JSON. Runs that differ in the seed alone are one line; differences are
-taken seed by seed where two lines carried the same flows.
+For the terminal, for a page and as JSON. Runs that differ in the seed alone are one line (`pooling`);
+differences are taken from the line that `bases` names, seed by seed where both carried the same flows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weftline import quantities
-from weftline.errors import InputError, nearest
+from weftline.errors import InputError, warn
 from weftline.measures import evidence, separations, stats
-from weftline.measures.evidence import Footnotes, Separation
+from weftline.measures.bases import Axis, Bases, combinations
+from weftline.measures.evidence import Footnotes, Reason, Separation
+from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
 from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.pooling import pools
 from weftline.runs import Run
-from weftline.terminal import Table
+from weftline.terminal import Table, warnings_html, wrapped
+
+if TYPE_CHECKING:
+    from weftline.sweeps.result import Cell
+
+NO_BASE = Reason("base", "no other line is alike except for one setting")
+MOST_NAMED = 6
+"""Labels and keys that a note lists."""
 
 _IDEALS = {
     "alone": "what the flow takes alone on its path: all its packets with headers and telemetry, back to "
@@ -48,57 +62,103 @@ class Comparison:
     lines : list of Line
         What is compared: each a label and its runs, which differ in the seed alone.
     base : Line
-        What the others' differences are taken from.
+        What the others' differences are taken from; in a sweep the first of several, see `base_of`.
     """
 
-    def __init__(self, lines: Sequence[Line], *, against: str | None = None) -> None:
+    def __init__(
+        self, lines: Sequence[Line], *, against: str | None = None, axis: Axis | None = None
+    ) -> None:
         self.lines = list(lines)
         if not self.lines:
             raise InputError("nothing to compare: expected folders of runs or of sweeps that have results")
-        labels = [line.label for line in self.lines]
-        if against is not None and against not in labels:
-            raise InputError(f'against "{against}": {nearest(against, labels)}known: {", ".join(labels)}')
-        self.base = self.lines[labels.index(against) if against is not None else 0]
+        self._bases = Bases(self.lines, axis, against)
+        self.base = self._bases.first
+
+    def base_of(self, line: Line) -> Line | None:
+        """Return the line that another one's differences are taken from; None if there is none like it."""
+        return self._bases.of(line)
 
     def difference(self, name: str, line: Line) -> stats.Difference | None:
-        """Return a metric of a line minus that of `base`: by seed if both carried the same flows."""
-        return separations.difference(line, self.base, separations.of_metric(name).values)
+        """Return a metric of a line minus that of its base: by seed if both carried the same flows."""
+        base = self.base_of(line)
+        return (
+            None if base is None else separations.difference(line, base, separations.of_metric(name).values)
+        )
 
     def separation(self, name: str, line: Line) -> Separation:
-        """Return whether a line's metric is lower or higher than that of `base`, or not separated and why."""
-        return separations.of_metric(name).between(line, self.base, paired=False)
+        """Return whether a line is lower or higher than its base in a metric, or not separated and why."""
+        base = self.base_of(line)
+        if base is None:
+            return Separation(0, (NO_BASE,))
+        return separations.of_metric(name).between(line, base, paired=False)
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What deserves a look before these numbers are trusted: of the lines, and of the runs themselves."""
+        return line_warnings(self.lines)
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
         return table(self.lines)
 
     def differences(self) -> Table | None:
-        """Return what each line differs by from `base`, None if there is no other."""
+        """Return what each line differs by from its base, None if no line has one."""
         from weftline.sweeps.tables import difference_text, differences_note
 
-        others = [line for line in self.lines if line is not self.base]
-        if not others:
+        compared = [(line, base) for line in self.lines if (base := self.base_of(line))]
+        if not compared:
             return None
-        names = [name for name in COMPARED if name != "drops" or _positive(self.base.metric(name))]
-        found = {line.label: {name: self.difference(name, line) for name in names} for line in others}
+        names = [name for name in COMPARED if name != "drops" or _any_drops(base for _, base in compared)]
+        found = {line.label: {name: self.difference(name, line) for name in names} for line, _ in compared}
         names = [name for name in names if any(of[name] for of in found.values())]
         notes = Footnotes()
+        one_base = len({base.label for _, base in compared}) == 1
 
-        def text(line: Line, name: str) -> str:
+        def text(line: Line, base: Line, name: str) -> str:
             said = difference_text(
                 found[line.label][name], metric(name).text, self.separation(name, line), notes
             )
-            return said + _beside([line, self.base], name)
+            return said + _beside([line, base], name)
 
-        rows = [[line.label, *(text(line, name) for name in names)] for line in others]
-        apart = [one for of in found.values() for name in names if (one := of[name])]
-        paired = {one.paired for of in found.values() for name in names if (one := of[name])}
-        how = {
-            frozenset({True}): "seed by seed on the same flows",
-            frozenset({False}): "as of independent runs: flows or seeds are not the same",
-        }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
-        note = differences_note(how, notes, intervals=any(one.estimate.low is not None for one in apart))
-        return Table([f"minus {self.base.label}", *(metric(n).title for n in names)], rows, note=note)
+        rows = [
+            [
+                line.label if one_base else f"{line.label} minus {base.label}",
+                *(text(line, base, name) for name in names),
+            ]
+            for line, base in compared
+        ]
+        head = f"minus {compared[0][1].label}" if one_base else "difference"
+        shown = [one for of in found.values() for name in names if (one := of[name])]
+        intervals = any(one.estimate.low is not None for one in shown)
+        note = differences_note(stats.how_taken(shown), notes, intervals=intervals)
+        return Table([head, *(metric(n).title for n in names)], rows, note=note)
+
+    @property
+    def _without_base(self) -> str:
+        """A sentence on the lines that are compared with nothing, empty if there are none."""
+        bases = [base for line in self.lines if (base := self.base_of(line))]
+        left = [line for line in self.lines if self.base_of(line) is None and line not in bases]
+        if len(self.lines) < 2 or not left:
+            return ""
+        partial = [line.label for line in left if not line.is_done]
+        alone = [line.label for line in left if line.is_done and line is not self.base]
+        said = []
+        if partial:
+            said.append(f"No difference is shown for what is not done: {'; '.join(partial)}.")
+        if alone:
+            said.append(
+                "No difference is shown where no other line is alike except for one setting: "
+                f"{_shortened(alone)}. Name a line with --against (against= in Python)."
+            )
+        return " ".join(said)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader has to know: what labels leave out, and which lines have no base."""
+        pools = [line.pool for line in self.lines if line.pool is not None]
+        unsaid = left_unsaid(pools) if len(pools) == len(self.lines) > 1 else []
+        found = [f"These lines also differ in {_shortened(unsaid)}."] if unsaid else []
+        return found + ([self._without_base] if self._without_base else [])
 
     def as_json(self) -> dict:
         """Return all numbers for programs."""
@@ -108,6 +168,7 @@ class Comparison:
                     "mean": found.estimate.mean,
                     "low": found.estimate.low,
                     "high": found.estimate.high,
+                    "seeds": found.estimate.count,
                     "paired": found.paired,
                     "separated": (separation := self.separation(name, line)).word,
                     "reasons": evidence.said(separation.reasons),
@@ -116,18 +177,59 @@ class Comparison:
                 if (found := self.difference(name, line))
             }
             for line in self.lines
-            if line is not self.base
+            if self.base_of(line) is not None
         }
-        return {**as_json(self.lines), "against": self.base.label, "differences": differences}
+        bases = {line.label: base.label for line in self.lines if (base := self.base_of(line))}
+        return {
+            **as_json(self.lines),
+            "against": self.base.label,
+            "bases": bases,
+            "differences": differences,
+            "warnings": self.warnings,
+            "notes": self.notes,
+        }
 
     def __str__(self) -> str:
-        return "\n\n".join(found.text() for found in (self.table(), self.differences()) if found)
+        tables = [found.text() for found in (self.table(), self.differences()) if found]
+        return "\n\n".join([*tables, *([wrapped("\n".join(self.notes))] if self.notes else [])])
 
     def __repr__(self) -> str:
-        return f"<weftline.Comparison of {', '.join(repr(line.label) for line in self.lines)}>"
+        many = len(self.warnings)
+        warned = f", {many} warning{'s' if many > 1 else ''}" if many else ""
+        return f"<weftline.Comparison of {', '.join(repr(line.label) for line in self.lines)}{warned}>"
 
     def _repr_html_(self) -> str:
-        return "".join(found.html() for found in (self.table(), self.differences()) if found)
+        tables = "".join(found.html() for found in (self.table(), self.differences()) if found)
+        return (
+            tables + "".join(f"<p>{escape(note)}</p>" for note in self.notes) + warnings_html(self.warnings)
+        )
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return "; ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _any_drops(lines: Iterable[Line]) -> bool:
+    return any(_positive(line.metric("drops")) for line in lines)
+
+
+def line_warnings(lines: Sequence[Line]) -> list[str]:
+    """Return what deserves a look before lines are trusted: how they were pooled, what their runs say."""
+    found: dict[str, None] = {}
+    for line in lines:
+        for text in line.warnings:
+            named = text if str(line.runs[0].out) in text else f"{line.label}: {text}"
+            found[type(text)(named)] = None
+        ends = [run for run in line.runs if run.summary.get("status") not in ("done", None)]
+        for run in ends:
+            said = f"the run in {run.out} is {run.summary.get('status')}; what it has is shown"
+            found[f"{line.label}: {said}"] = None
+        own = Counter(text for run in line.runs for text in run.summary.get("warnings") or [])
+        for text, count in own.items():
+            of = f" ({count} of {len(line.runs)} runs)" if count < len(line.runs) else ""
+            found[f"{line.label}: {text}{of}"] = None
+    return list(found)
 
 
 def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Comparison:
@@ -136,40 +238,72 @@ def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Compari
     Parameters
     ----------
     *of : path or Run
-        Runs, folders of runs, or result stores, whose runs are all taken. What differs in the seed alone is
-        averaged.
+        Runs, folders of runs, or result stores, whose runs are all taken. Runs that differ in the seed alone
+        are averaged: the same resolved scenario but for keys that change no bit, files by content, by the
+        same build, all done. The combinations of a sweep or a store are each compared with the one that is
+        like it but for one axis.
     against : str, optional
-        The label of what the others are compared with; the first without it.
+        The label of what the others are compared with, or a variant of an axis of a sweep; without it the
+        first.
+
+    What deserves a look is in ``warnings``, and given as `WeftlineWarning`.
 
     Raises
     ------
     InputError
         If a folder holds no results.
     """
-    return Comparison(lines_in(of), against=against)
+    found = comparison_of(of, against=against)
+    warn(found.warnings)
+    return found
+
+
+def comparison_of(of: Sequence[str | os.PathLike | Run], *, against: str | None = None) -> Comparison:
+    """Return the same without giving its warnings."""
+    lines, axis = _lines_and_axis(of)
+    return Comparison(lines, against=against, axis=axis)
 
 
 def lines_in(of: Sequence[str | os.PathLike | Run]) -> list[Line]:
     """Return the lines of runs, folders and stores; one sweep alone keeps the names of its variants."""
+    return _lines_and_axis(of)[0]
+
+
+def _lines_and_axis(of: Sequence[str | os.PathLike | Run]) -> tuple[list[Line], Axis | None]:
+    """Return the lines, and the axis along which those of a sweep or of stores are compared."""
     from weftline.sweeps.result import FILE, SweepResult
     from weftline.sweeps.store import Store
 
     if len(of) == 1 and not isinstance(of[0], Run) and (Path(of[0]) / FILE).exists():
         result = SweepResult.open(of[0])
-        return [
-            Line(", ".join(variant for _, variant in cell.choice) or result.name, list(cell.runs.values()))
-            for cell in result.cells
-        ]
+        lines = [line for cell in result.cells for line in cell_lines(result.name, cell)]
+        return lines, Axis(result.rows_axis, result.against) if result.rows_axis else None
     runs: list[Run] = []
+    stores = False
     for one in of:
         if isinstance(one, Run):
             runs.append(one)
         elif Store.is_at(one):
-            kept = Store.open(one)
-            runs += [Run.open(kept.points / entry.key) for entry in kept.entries()]
+            stores, kept = True, Store.open(one)
+            runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
         else:
-            runs.append(Run.open(one))
-    return lines_of(runs)
+            runs.append(Run.read(one))
+    lines = lines_of(runs)
+    return combinations(lines) if stores else (lines, None)
+
+
+def cell_lines(name: str, cell: Cell) -> list[Line]:
+    """Return the line of a combination of a sweep, and one for each of its runs that cannot be pooled.
+
+    The key of a run in the store vouches for its scenario and its files; builds that were not recorded are
+    taken to be one, and said.
+    """
+    label = ", ".join(variant for _, variant in cell.choice) or name
+    found = pools(list(cell.runs.values()), vouched=True)
+    return [
+        Line(text, pool.runs, pool=pool, choice=cell.choice, warnings=pool.warnings)
+        for text, pool in zip(labels(found, start=label), found, strict=True)
+    ]
 
 
 def ideal_text(lines: Sequence[Line]) -> str:
@@ -214,8 +348,9 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
     result.note = "Columns: flows up to that size. hops/s: packets sent on any link, per CPU second."
-    if any(len(line.runs) > 1 for line in lines):
-        result.note += " ±: half of the 95 % interval over the seeds."
+    counts = sorted({len(line.runs) for line in lines})
+    if counts[-1] > 1:
+        result.note += f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval."
     few = separations.few_flows(lines, shown)
     result.note += f" Too few flows for that percentile: {few}." if few else ""
     return result
@@ -313,7 +448,7 @@ def _positive(mean: Mean | None) -> bool:
 
 
 def _number(mean: Mean | None) -> dict | None:
-    return None if mean is None else {"value": mean.value, "interval": mean.interval}
+    return None if mean is None else {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
 
 
 def _numbers(percentiles: dict[str, Mean | None]) -> dict:

@@ -1,19 +1,26 @@
 """Runs as the lines of a figure: one label, one run per seed, values averaged over the seeds.
 
-The interval beside a mean is the 95 % Student interval over the seeds; a single run has none.
+Which runs make one line is decided by `pooling`, what it is called by `labels`. The interval beside a mean is
+the 95 % Student interval over the seeds; a single run has none.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 from weftline.measures import stats
+from weftline.measures.labels import labels, scheme_name
 from weftline.measures.metrics import Flows, metric
+from weftline.measures.pooling import Pool, pools, status_of
 from weftline.runs import Run
 
+__all__ = ["PERCENTILES", "Line", "Mean", "at_share", "lines_of", "scheme_name"]
+
+Choice = tuple[tuple[str, str], ...]
 PERCENTILES = ("p50", "p95", "p99")
 
 
@@ -59,6 +66,17 @@ class Line:
     """The variant of the axis of x that it stands at, in a figure that has one."""
     sizes: tuple[int, int | None] = (0, None)
     """Least and most size in bytes of the flows that metrics of flows count."""
+    pool: Pool | None = None
+    """What its runs have in common, where they were pooled by it."""
+    choice: Choice = ()
+    """Its variant of each axis, where it is a combination of a sweep."""
+    warnings: list[str] = field(default_factory=list)
+    """What deserves a look before its numbers are trusted."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all its runs are done: an interrupted or stalled one has part of its results."""
+        return all(status_of(run) == "done" for run in self.runs)
 
     @cached_property
     def bins(self) -> int:
@@ -77,17 +95,26 @@ class Line:
     def curve(self, bins: int) -> list[dict]:
         """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
 
-        There are fewer than `bins` where many flows have one size: they share a bin.
+        There are fewer than `bins` where many flows have one size: they share a bin. And where the runs' own
+        bins are not alike: then fewer are taken, until those of all runs hold the same share of the flows.
         """
-        tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
+        tables = self._alike(bins)
         flows = sum(row["count"] for row in tables[0])
         points, seen = [], 0
-        for rows in zip(*tables, strict=False):
+        for rows in zip(*tables, strict=True):
             seen += rows[0]["count"]
             point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
             point.update({p: Mean.of([r[p] for r in rows]) for p in PERCENTILES})
             points.append(point)
         return points
+
+    def _alike(self, bins: int) -> list[list[dict]]:
+        """Return the bins of each run, as many as asked for or fewer, so that bin by bin can be averaged."""
+        while True:
+            tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
+            if bins == 1 or _are_alike(tables, 1 / (2 * bins)):
+                return tables
+            bins //= 2
 
     def by_decade(self) -> dict[int, dict[str, Mean | None]]:
         """Return percentiles by power of ten of the flow size: 4 holds flows up to 10 KB.
@@ -129,71 +156,31 @@ class Line:
         return mean.text(metric(name).text) + evidence.beside(runs=count, asked=len(self.runs), left=left)
 
 
+def _are_alike(tables: Sequence[Sequence[dict]], tolerance: float) -> bool:
+    """Whether bins end at the same sizes in all tables, or near enough at the same shares of the flows."""
+    if len({len(rows) for rows in tables}) > 1:
+        return False
+    if all(len({row["size_bytes"] for row in rows}) == 1 for rows in zip(*tables, strict=True)):
+        return True
+    ends = [_ends(rows) for rows in tables]
+    return all(max(at) - min(at) <= tolerance for at in zip(*ends, strict=True))
+
+
+def _ends(rows: Sequence[dict]) -> list[float]:
+    """The share of the flows up to the end of each bin."""
+    counts = list(accumulate(row["count"] for row in rows))
+    return [count / counts[-1] for count in counts] if counts and counts[-1] else []
+
+
 def at_share(points: Sequence[dict], share: float) -> dict:
     """Return the point of a curve whose bin holds the flow at a share of all flows."""
     return next((point for point in points if point["share"] >= share - 1e-9), points[-1])
 
 
 def lines_of(runs: Sequence[Run]) -> list[Line]:
-    """Group runs into lines: what differs in more than the seed gets a label of its own."""
-    found: dict[str, Line] = {}
-    for run, label in zip(runs, labels(runs), strict=True):
-        found.setdefault(label, Line(label, [])).runs.append(run)
-    return list(found.values())
-
-
-def labels(runs: Sequence[Run]) -> list[str]:
-    """Return what tells each run from the others: one thing if one is enough, else all that differ."""
-    values = [_telling(run) for run in runs]
-    keys = list(dict.fromkeys(key for value in values for key in value))
-    differing = [key for key in keys if len({value[key] for value in values if key in value}) > 1]
-    full = [tuple(value.get(key) for key in differing) for value in values]
-    for key in differing:
-        if len({value.get(key) for value in values}) == len(set(full)):
-            differing = [key]
-            break
-    said = [", ".join(_said(key, value[key]) for key in differing if key in value) for value in values]
-    return [text or scheme_name(run) for text, run in zip(said, runs, strict=True)]
-
-
-def scheme_name(run: Run) -> str:
-    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``; without one, the transport."""
-    transport = run.scenario.get("transport", {})
-    if transport.get("kind", "rdma") != "rdma":
-        return str(transport["kind"])
-    controller = transport.get("controller", {})
-    kind = str(controller.get("kind", "none"))
-    return f"{kind}+w" if kind in ("dcqcn", "timely") and controller.get("window") is True else kind
-
-
-def _telling(run: Run) -> dict[str, str]:
-    """The flat scenario, without the seed and without what follows from the choice of the controller."""
-    flat = {"scheme": scheme_name(run), "name": run.name}
-    for key, value in _flatten(run.scenario):
-        follows = key.startswith(("telemetry.", "switch.ecn")) or key in (
-            "transport.ack_priority",
-            "run.threads",
-        )
-        if key not in ("seed", "name") and not follows and not key.startswith("transport.controller."):
-            flat[key] = str(value)
-    options = run.scenario.get("transport", {}).get("controller", {})
-    for key, value in options.items():
-        if key not in ("kind", "window"):
-            flat[f"{flat['scheme']} {key}"] = str(value)
-    return flat
-
-
-def _said(key: str, value: str) -> str:
-    return value if key in ("scheme", "name") else f"{key.rsplit('.', 1)[-1].rsplit(' ', 1)[-1]} {value}"
-
-
-def _flatten(table: object, prefix: str = "") -> list[tuple[str, object]]:
-    if isinstance(table, dict):
-        items = table.items()
-    elif isinstance(table, list) and table and all(isinstance(v, dict) for v in table):
-        items = enumerate(table)
-    else:
-        return [(prefix, table)]
+    """Group runs into lines: those that differ in the seed alone are pooled, every other run has its own."""
+    found = pools(runs)
     return [
-        pair for key, value in items for pair in _flatten(value, f"{prefix}.{key}" if prefix else str(key))
+        Line(label, pool.runs, pool=pool, warnings=pool.warnings)
+        for label, pool in zip(labels(found), found, strict=True)
     ]

@@ -16,7 +16,7 @@ from weftline.measures import evidence, stats
 from weftline.measures.evidence import Reason, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
-from weftline.runs import Run
+from weftline.measures.pooling import same_traffic, seed_of
 
 Values = Mapping[int, float | None]
 
@@ -48,17 +48,10 @@ class Subject:
 
 def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> stats.Difference | None:
     """Return a number of a line minus that of another: by seed where both carried the same flows."""
-    from weftline.sweeps.result import traffic_of
-
     ours, theirs = values(line), values(other)
     distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
-    same = distinct and traffic_of(line.runs[0]) == traffic_of(other.runs[0])
+    same = distinct and same_traffic(line.runs, other.runs)
     return stats.difference(ours, theirs, paired=same)
-
-
-def seed_of(run: Run) -> int:
-    """Return a run's seed."""
-    return int(run.summary.get("seed") or 0)
 
 
 def of_metric(name: str, title: str = "") -> Subject:

@@ -122,6 +122,24 @@ def difference(
     return Difference(_welch(a, b), False, math.fsum(b) / len(b))
 
 
+def how_taken(shown: Sequence[Difference]) -> str:
+    """Return how differences were taken and over how many seeds, as the end of a sentence."""
+    paired = {one.paired for one in shown}
+    how = {
+        frozenset({True}): "seed by seed on the same flows",
+        frozenset({False}): "as of independent runs: flows or seeds are not the same",
+    }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
+    counts = sorted({one.estimate.count for one in shown})
+    return f"{how}, over {seeds_text(counts)}" if counts else how
+
+
+def seeds_text(counts: Sequence[int]) -> str:
+    """Return ``"5 seeds"`` or ``"3 to 5 seeds"``, of sorted numbers."""
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]} seeds"
+    return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
+
+
 def _welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
     mean = math.fsum(a) / len(a) - math.fsum(b) / len(b)
     if len(a) < 2 or len(b) < 2:

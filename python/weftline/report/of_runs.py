@@ -160,7 +160,7 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     title = "Side by side" if len(lines) > 1 else "Results"
     sections = [
         Section(
-            title=title, text="\n\n".join(endings(lines)), tables=[comparison.table(lines)] if lines else []
+            title=title, text="\n\n".join(_warnings(lines)), tables=[comparison.table(lines)] if lines else []
         )
     ]
     # Flows of one size share a bin: there is nothing to draw by size.
@@ -191,6 +191,11 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
     if goodput.spec["data"]["values"]:
         sections.append(Section(title="Goodput", figures=[goodput]))
     return sections
+
+
+def _warnings(lines: Sequence[Line]) -> list[str]:
+    """What deserves a look before the numbers are trusted, a sentence each."""
+    return [f"Look before you trust this: {text}." for text in comparison.line_warnings(lines)]
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
@@ -229,13 +234,3 @@ def _subtitle(lines: Sequence[Line]) -> str:
     topology = run.scenario.get("topology", {}).get("kind", "")
     parts = [f"{flows:,} flows" if flows is not None else "", f"topology {topology}" if topology else ""]
     return ", ".join(part for part in parts if part)
-
-
-def endings(lines: Sequence[Line]) -> list[str]:
-    """Return a sentence for each run that did not end as it should."""
-    return [
-        f"{line.label}: the run in {run.out} is {run.summary.get('status')}; what it has is shown."
-        for line in lines
-        for run in line.runs
-        if run.summary.get("status") not in ("done", None)
-    ]

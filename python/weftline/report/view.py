@@ -91,7 +91,7 @@ class Catalogue:
 def _row(folder: Path) -> dict | None:
     """What the list says of a run; nothing of a folder that cannot be read."""
     try:
-        summary = Run.open(folder).summary
+        summary = Run.read(folder).summary
     except InputError:
         return None
     slowdown = summary.get("slowdown")
@@ -210,7 +210,7 @@ class View:
 
         if not 1 <= len(names) <= MOST_COMPARED:
             raise InputError(f"expected 1 to {MOST_COMPARED} runs, found {len(names)}")
-        found = lines.lines_of([Run.open(self.catalogue.folder(name)) for name in names])
+        found = lines.lines_of([Run.read(self.catalogue.folder(name)) for name in names])
         return of_runs.html(found, command=f"weftline view {self.catalogue.path}")
 
 

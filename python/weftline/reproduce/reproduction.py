@@ -185,7 +185,7 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
     panels: dict[str, dict[Choice, list[Line]]] = {}
     definitions = {figure.name: figure for figure in experiment.figures}
     for figure, choice, label, points in plan:
-        found = [runs.Run.open(point.folder) for point in points if point.folder not in lost]
+        found = [runs.Run.read(point.folder) for point in points if point.folder not in lost]
         lines = panels.setdefault(figure.name, {}).setdefault(choice, [])
         if found:
             group, sizes = figure.options.get("group"), trends.sizes(figure.options)

@@ -54,7 +54,7 @@ def connect(path: str | os.PathLike) -> duckdb.DuckDBPyConnection:
         kept = Store.open(path)
         entries, folders = kept.entries(), {entry.key: kept.points / entry.key for entry in kept.entries()}
     else:
-        run = Run.open(path)
+        run = Run.read(path)
         entries, folders = [entry_of(run.out, {})], {run.out.name: run.out}
     connection = duckdb.connect(":memory:")
     _make_runs(connection, entries)

@@ -14,9 +14,11 @@ from weftline.errors import InputError
 from weftline.measures import evidence, stats, steady
 from weftline.measures.evidence import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.measures.pooling import traffic_of
 from weftline.runs import Run
 from weftline.sweeps.store import Store
 from weftline.sweeps.sweepfile import Choice, Report
+from weftline.terminal import warnings_html, wrapped
 
 FILE = "sweep.json"
 """What the sweep is and which runs belong to it, in its folder."""
@@ -41,7 +43,7 @@ class Runs(Mapping[int, Run]):
 
     def __getitem__(self, seed: int) -> Run:
         if seed not in self._opened:
-            self._opened[seed] = Run.open(self._folders[seed])
+            self._opened[seed] = Run.read(self._folders[seed])
         return self._opened[seed]
 
     def folder(self, seed: int) -> Path:
@@ -115,6 +117,8 @@ class SweepResult:
             else:
                 self.missing.append((choice, seed))
         self.cells = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items() if found]
+        self.remarks: list[str] = []
+        """What the sweep that made it said beside its tables."""
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
 
     @classmethod
@@ -371,6 +375,17 @@ class SweepResult:
                 found.append(row)
         return found
 
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What deserves a look before the numbers are trusted, as the command line prints it."""
+        from weftline.sweeps import tables
+
+        failed = [
+            f"{', '.join(' '.join(pair) for pair in choice) or 'the scenario'}, seed {seed}, failed: {why}"
+            for choice, seed, why in self.failed
+        ]
+        return [*(tables.warnings(self) if self.cells else []), *failed, *self.remarks]
+
     def tables(self):
         """Return the tables that the terminal shows."""
         from weftline.sweeps import tables
@@ -391,25 +406,14 @@ class SweepResult:
     def __repr__(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)
         what = f"{len(self.cells)} combinations, {runs} runs in {str(self.path)!r}"
-        return f"<weftline.SweepResult {self.name!r}: {what}>"
+        warned = (
+            f", {len(self.warnings)} warning{'s' if len(self.warnings) > 1 else ''}" if self.warnings else ""
+        )
+        return f"<weftline.SweepResult {self.name!r}: {what}{warned}>"
 
     def __str__(self) -> str:
-        return "\n\n".join(table.text() for table in self.tables())
+        warned = [wrapped("\n".join(f"warning: {text}" for text in self.warnings))] if self.warnings else []
+        return "\n\n".join([*(table.text() for table in self.tables()), *warned])
 
     def _repr_html_(self) -> str:
-        return "".join(table.html() for table in self.tables())
-
-
-def traffic_of(run: Run) -> object:
-    """Return what decides which flows a run offers under a seed, for comparison with another run.
-
-    Its network's hosts and links and its workloads, without what carries them. Where flows wait for flows, as
-    in a closed loop, the draws are the same and the moments may not be.
-    """
-    scenario = run.scenario
-    carried = ("transport", "controller")
-    workloads = [
-        {key: value for key, value in workload.items() if key not in carried}
-        for workload in scenario.get("workload", [])
-    ]
-    return scenario.get("topology"), workloads
+        return "".join(table.html() for table in self.tables()) + warnings_html(self.warnings)

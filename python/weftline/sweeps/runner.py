@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, scenarios
-from weftline.errors import InputError, RunFailed
+from weftline.errors import InputError, RunFailed, warn
 from weftline.runs import Run
 from weftline.sweeps import executor, store, sweepfile
 from weftline.sweeps.executor import Cost, Outcome
@@ -168,7 +168,7 @@ def put_damaged_aside(result: SweepResult) -> list[str]:
         for seed in cell.runs:
             folder = cell.runs.folder(seed)
             try:
-                Run.open(folder).slowdown(bins=1)
+                Run.read(folder).slowdown(bins=1)
             except (InputError, RunFailed, OSError):
                 aside = kept.put_aside(folder)
                 found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
@@ -216,6 +216,9 @@ def sweep(
     progress: bool | Callable[[str], None] | None = None,
 ) -> SweepResult:
     """Run a scenario over axes and seeds and return the results; what was run before is not run again.
+
+    What deserves a look before the numbers are trusted is in ``warnings`` of the result, and given as
+    `WeftlineWarning`, as the command line prints it.
 
     Parameters
     ----------
@@ -286,7 +289,17 @@ def sweep(
         raise KeyboardInterrupt
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
+    result.remarks = [*planned.same, *outcome.remarks, *other_versions(planned)]
+    warn(result.warnings)
     return result
+
+
+def other_versions(plan: Plan) -> list[str]:
+    """Return a sentence on runs of other versions in the store of a sweep, if there are any."""
+    others = {entry.version for entry in Store(plan.path).entries()} - {_native.version()}
+    if not others:
+        return []
+    return [f"the store has runs of weftline {', '.join(sorted(others))} too; they do not count here"]
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from weftline.measures import evidence, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import metric
+from weftline.measures.pooling import mixed_builds
 from weftline.sweeps import store
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
@@ -238,6 +239,7 @@ def warnings(result: SweepResult) -> list[str]:
             f"{seeds} seeds: an interval over so few is wide, and trusts that values are normal; "
             f"{stats.FEW} or more are worth their time"
         )
+    found += mixed_builds(result.runs)
     for name in result.metrics:
         if result.cells and all(
             v is None for cell in result.cells for v in result.values(name, cell).values()

@@ -19,6 +19,7 @@ fn about() -> About {
         scenario: "name = \"tiny\"\nseed = 7\n".into(),
         warnings: Vec::new(),
         memory_limit: Some(8_000_000_000),
+        provenance: json!({ "build": "0123456789ab", "files": {} }).as_object().cloned().unwrap_or_default(),
     }
 }
 

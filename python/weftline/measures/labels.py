@@ -1,0 +1,333 @@
+"""What tells lines from each other: ``hpcc``, ``load 0.5``, ``no failures``, ``hpcc (stalled at 3 ms)``.
+
+A label holds the fewest settings that tell all lines apart. The scheme alone comes first, then the scenario's
+name, then the settings that differ; what follows from the choice of the controller (its own parameters, ECN
+thresholds, telemetry) is taken only where the scheme and the rest cannot tell.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import PurePath
+
+from weftline import quantities, scenarios
+from weftline.measures import pooling
+from weftline.measures.pooling import Facts, KeyPath, Pool, Unknown
+from weftline.runs import Run
+
+_LONGEST = 40
+"""Characters of a value in a label."""
+_MOST_TRIED = 1_000_000
+"""Sets of settings times pools that are tried; where there are more, settings are added one by one."""
+_TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
+"""What people call a table that a run has or lacks; others are called by their key."""
+
+
+def scheme_name(run: Run) -> str:
+    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``; without one, the transport."""
+    transport = run.scenario.get("transport", {})
+    if transport.get("kind", "rdma") != "rdma":
+        return str(transport["kind"])
+    controller = transport.get("controller", {})
+    kind = str(controller.get("kind", "none"))
+    return f"{kind}+w" if kind in ("dcqcn", "timely") and controller.get("window") is True else kind
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something that is not the same in all pools."""
+
+    path: KeyPath
+    values: tuple[Hashable, ...]
+    """One for each pool; equal where it is the same."""
+    texts: tuple[str, ...]
+    """What a label says of it, for each pool; empty where there is nothing to say."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Which pools have the same value, as numbers: two settings with equal parts tell as much."""
+        seen: dict[Hashable, int] = {}
+        return tuple(seen.setdefault(value, len(seen)) for value in self.values)
+
+
+def labels(pools: Sequence[Pool], *, start: str = "") -> list[str]:
+    """Return a label for each pool, no two of them alike.
+
+    Parameters
+    ----------
+    start : str
+        What all pools are called already; only what differs is added.
+    """
+    chosen = chosen_settings(pools)
+    found = []
+    words = [_words(setting.path) for setting in chosen]
+    for i, pool in enumerate(pools):
+        said = dict.fromkeys(
+            setting.texts[i] if words.count(_words(setting.path)) < 2 else _in_full(setting, i)
+            for setting in chosen
+        )
+        text = ", ".join(filter(None, [start, *said])) or scheme_name(pool.runs[0])
+        found.append(text + _ending(pool.runs[0], pool.status))
+    for more in (_by_seed, _by_folder, _by_number):
+        found = _apart(found, pools, more)
+    return found
+
+
+def chosen_settings(pools: Sequence[Pool]) -> list[Setting]:
+    """Return the fewest settings that tell all pools apart, without how their runs ended."""
+    kinds = {pool.fixed: i for i, pool in reversed(list(enumerate(pools)))}
+    if len(kinds) < 2:
+        return []
+    places = sorted(kinds.values())
+    scheme, name = _scheme(pools), _name(pools)
+
+    def told(settings: Sequence[Setting]) -> int:
+        return len({tuple(setting.values[i] for setting in settings) for i in places})
+
+    def tells(settings: Sequence[Setting]) -> bool:
+        return told(settings) == len(places)
+
+    for alone in (scheme, name):
+        if alone and tells([alone]):
+            return [alone]
+    fixed = [scheme] if scheme else []
+    candidates = _distinct(settings(pools))
+    for size in range(1, len(candidates) + 1):
+        if math.comb(len(candidates), size) * len(places) > _MOST_TRIED:
+            break
+        for some in combinations(candidates, size):
+            if tells([*fixed, *some]):
+                return [*fixed, *some]
+
+    chosen = list(fixed)
+    while told(chosen) < len(places):
+        chosen.append(max(candidates, key=lambda setting: told([*chosen, setting])))
+    return chosen
+
+
+def settings(pools: Sequence[Pool]) -> list[Setting]:
+    """Return everything that differs: settings, what follows from the controller, the build."""
+    facts = [pool.facts for pool in pools]
+    paths = _ordered(facts)
+    names = _Names(paths)
+    found: dict[KeyPath, Setting] = {}
+    for path in paths:
+        lacks = [_missing(path, one) for one in facts]
+        for prefix in dict.fromkeys(filter(None, lacks)):
+            if len(prefix) < len(path) and prefix not in found:
+                found[prefix] = _table_setting(prefix, facts)
+        values = tuple(one.get(path, ("absent", lack)) for one, lack in zip(facts, lacks, strict=True))
+        if len(set(values)) > 1:
+            texts = tuple(
+                names.absent(lack) if lack else names.said(path, one[path], pool)
+                for one, lack, pool in zip(facts, lacks, pools, strict=True)
+            )
+            found[path] = Setting(path, values, texts)
+    return [_readable(found[path]) for path in sorted(found, key=_rank)]
+
+
+def _rank(path: KeyPath) -> int:
+    """The controller first, the build last; what follows from the controller after all other settings."""
+    if path == ("transport", "controller", "kind"):
+        return 0
+    if path in (pooling.VERSION, pooling.BUILD):
+        return 3
+    return 2 if follows_from_controller(path) else 1
+
+
+def follows_from_controller(path: KeyPath) -> bool:
+    """Return whether the value of a key follows from the choice of the controller where it is not given."""
+    return path[0] == "telemetry" or path[:2] in (
+        ("switch", "ecn"),
+        ("transport", "ack_priority"),
+        ("transport", "controller"),
+    )
+
+
+def left_unsaid(pools: Sequence[Pool]) -> list[str]:
+    """Return the keys in which pools differ, and which neither their labels say nor the scheme decides."""
+    chosen = chosen_settings(pools)
+    scheme, name = _scheme(pools), _name(pools)
+    if name and name in chosen:
+        return []
+    said = {setting.path for setting in chosen}
+    found = {setting.path: setting for setting in settings(pools)}
+    keys = []
+    for path, setting in found.items():
+        above = [path[:length] for length in range(1, len(path)) if path[:length] in found]
+        told = path in said or any(prefix in said or found[prefix].parts == setting.parts for prefix in above)
+        if not told and not (scheme and follows_from_controller(path)):
+            keys.append(pooling.said_path(path))
+    return keys
+
+
+def _scheme(pools: Sequence[Pool]) -> Setting | None:
+    names = tuple(scheme_name(pool.runs[0]) for pool in pools)
+    return Setting(("scheme",), names, names) if len(set(names)) > 1 else None
+
+
+def _name(pools: Sequence[Pool]) -> Setting | None:
+    """The scenario's name, where all runs of each pool have one."""
+    names = [{run.name for run in pool.runs} for pool in pools]
+    if any(len(one) > 1 for one in names):
+        return None
+    texts = tuple(one.copy().pop() for one in names)
+    return Setting(("name",), texts, texts) if len(set(texts)) > 1 else None
+
+
+def _distinct(found: Sequence[Setting]) -> list[Setting]:
+    """Of settings that tell as much, the first."""
+    first: dict[tuple[int, ...], Setting] = {}
+    for setting in found:
+        first.setdefault(setting.parts, setting)
+    return list(first.values())
+
+
+def _ordered(facts: Sequence[Facts]) -> list[KeyPath]:
+    """All paths, in the order of the first scenario that has them, tables together."""
+    return sorted(dict.fromkeys(path for one in facts for path in one), key=_order_of(facts))
+
+
+def _order_of(facts: Sequence[Facts]) -> Callable[[KeyPath], tuple]:
+    tops: dict[str, int] = {}
+    places: dict[KeyPath, int] = {}
+    for one in facts:
+        for path in one:
+            tops.setdefault(path[0], len(tops))
+            places.setdefault(path, len(places))
+    return lambda path: (tops[path[0]], places[path])
+
+
+def _missing(path: KeyPath, facts: Facts) -> KeyPath | None:
+    """Return the shortest part of a path at which there is nothing, None if there is a value."""
+    if path in facts:
+        return None
+    for length in range(1, len(path)):
+        if not any(known[:length] == path[:length] for known in facts):
+            return path[:length]
+    return path
+
+
+def _table_setting(prefix: KeyPath, facts: Sequence[Facts]) -> Setting:
+    """Whether a run has a table at all."""
+    there = tuple(any(known[: len(prefix)] == prefix for known in one) for one in facts)
+    name = _noun(prefix)
+    return Setting(prefix, there, tuple(name if has else f"no {name}" for has in there))
+
+
+def _noun(prefix: KeyPath) -> str:
+    if prefix in _TABLES:
+        return _TABLES[prefix]
+    if prefix[-1].isdigit():
+        return f"{prefix[-2]} {prefix[-1]}"
+    return pooling.said_path(prefix) if len(prefix) < 3 else prefix[-1]
+
+
+class _Names:
+    """How settings are called: by their last word, with the words before it where that alone is not clear."""
+
+    def __init__(self, paths: Sequence[KeyPath]) -> None:
+        plain = {_words(path) for path in paths}
+        self._plain = plain
+
+    def name(self, path: KeyPath) -> str:
+        words = _words(path)
+        if path[:2] == ("failures", "event"):
+            return " ".join(("failure", *words[2:]))
+        for length in range(1, len(words)):
+            if sum(other[-length:] == words[-length:] for other in self._plain) == 1:
+                return ".".join(words[-length:])
+        return ".".join(words)
+
+    def said(self, path: KeyPath, value: object, pool: Pool) -> str:
+        if path == pooling.VERSION:
+            return f"weftline {value}" if value else "version not recorded"
+        if path == pooling.BUILD:
+            unknown = isinstance(value, Unknown) or not value
+            return "build not recorded" if unknown else f"build {str(value)[:8]}"
+        if path[0] == pooling.LAWS:
+            return (
+                f"{path[1]} {'of unknown code' if isinstance(value, Unknown) else f'code {str(value)[:8]}'}"
+            )
+        if path[-2:] == ("controller", "kind"):
+            return str(json.loads(str(value)))
+        text = _file_text(path, value, pool.runs[0]) or _value_text(str(value))
+        return f"{self.name(path)} {text}"
+
+    def absent(self, path: KeyPath) -> str:
+        is_table = path in _TABLES or path[-1].isdigit()
+        return f"no {_noun(path) if is_table else self.name(path)}"
+
+
+def _in_full(setting: Setting, place: int) -> str:
+    """What a label says of a setting whose short name another one has too."""
+    return f"{pooling.said_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
+
+
+def _words(path: KeyPath) -> KeyPath:
+    return tuple(part for part in path if not part.isdigit())
+
+
+def _file_text(path: KeyPath, value: object, run: Run) -> str:
+    """A file by its name and the first digits of its content; empty if the value is no file."""
+    if path[-1] not in scenarios.FILE_KEYS or not (
+        isinstance(value, Unknown) or str(value).startswith("sha256")
+    ):
+        return ""
+    given: object = run.scenario
+    for part in path:
+        given = given[int(part)] if isinstance(given, list) else given[part]  # type: ignore[index]
+    content = "content not recorded" if isinstance(value, Unknown) else str(value)[:15]
+    return f"{PurePath(str(given)).name} ({content})"
+
+
+def _value_text(text: str) -> str:
+    value = json.loads(text)
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
+    said = str(value).lower() if isinstance(value, bool) else str(value)
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+
+
+def _readable(setting: Setting) -> Setting:
+    """Without the digests of files where their names tell as much."""
+    short = tuple(text.partition(" (sha256 ")[0] for text in setting.texts)
+    by_name = Setting(setting.path, short, short)
+    return Setting(setting.path, setting.values, short) if by_name.parts == setting.parts else setting
+
+
+def _ending(run: Run, status: str) -> str:
+    """How a run ended that is not done: `` (interrupted at 1.2 ms)``."""
+    if status == "done":
+        return ""
+    said = {"memory-limit": "memory limit", "unknown": "unknown end"}.get(status, status)
+    end = run.summary.get("end_ns")
+    at = f" at {quantities.time_text(end)}" if isinstance(end, int | float) else ""
+    return f" ({said}{at})"
+
+
+def _apart(found: list[str], pools: Sequence[Pool], more: Callable[[Pool, int], str]) -> list[str]:
+    """Add something to the labels that several pools share."""
+    seen: dict[str, int] = {}
+    result = []
+    for text, pool in zip(found, pools, strict=True):
+        seen[text] = seen.get(text, 0) + 1
+        added = more(pool, seen[text]) if found.count(text) > 1 else ""
+        result.append(f"{text}, {added}" if added else text)
+    return result
+
+
+def _by_seed(pool: Pool, number: int) -> str:
+    return f"seed {pooling.seed_of(pool.runs[0])}" if len(pool.runs) == 1 else ""
+
+
+def _by_folder(pool: Pool, number: int) -> str:
+    return str(pool.runs[0].out)
+
+
+def _by_number(pool: Pool, number: int) -> str:
+    return f"number {number}"

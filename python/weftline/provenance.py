@@ -1,0 +1,61 @@
+"""What a run was made of beside the text of its scenario: program, files and Python code, by digests.
+
+It goes into summary.json as ``provenance``, so that two runs can be told apart later by the content of what
+they used, not by names. null stands for what could not be read: it is equal to nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from weftline import _native, scenarios
+from weftline.errors import InputError
+
+
+def of(resolved: str, source: scenarios.Scenario) -> str:
+    """Return the provenance of a resolved scenario as JSON.
+
+    ``build``; ``files``: digests of what the scenario names, by key (``workload.0.sizes``); ``controllers``:
+    of the code of controllers in Python, by name.
+    """
+    from weftline import controllers
+
+    laws = controllers.named_in(tomllib.loads(resolved), source.controllers) if source.controllers else []
+    files = scenarios.files_by_key(resolved, source.base_dir)
+    return json.dumps(
+        {
+            "build": build(),
+            "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
+            "controllers": {law.name: _digest_of_law(law) for law in laws},
+        }
+    )
+
+
+@cache
+def build() -> str | None:
+    """Return 12 hexadecimal digits of the engine's file, None if it cannot be read.
+
+    The same version, built twice from different sources, gives different digits.
+    """
+    file = getattr(_native, "__file__", None)
+    digest = _digest_of_file(Path(file)) if file else None
+    return digest[:12] if digest else None
+
+
+def _digest_of_file(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _digest_of_law(law) -> str | None:
+    try:
+        return law.digest
+    except InputError:
+        return None
