@@ -1,12 +1,17 @@
-"""The two ways in which weftline says no.
+"""The exceptions that weftline raises, and its warning on results.
 
 `InputError`: what the user wrote cannot be run; the text says where and what to write instead (exit status
-2). `RunFailed`: the input was good and the run did not end well (exit status 1).
+2). `DamagedError`, an `InputError`: results are not what a run wrote. `RunFailed`: the input was good and the
+run did not end well (exit status 1).
 """
 
-from weftline._native import InputError, RunFailed
+from weftline._native import DamagedError, InputError, RunFailed
 
-__all__ = ["InputError", "RunFailed", "nearest"]
+__all__ = ["DamagedError", "InputError", "ResultsWarning", "RunFailed", "nearest"]
+
+
+class ResultsWarning(UserWarning):
+    """Something about results that should be known before they are trusted."""
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -24,9 +24,9 @@ use crate::scenarios::{self, Source};
 ///
 /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
 /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
-/// it ends with the status "memory-limit".
+/// it ends with the status "memory-limit". Without `sync` it does not wait until the disk has the results.
 #[pyfunction]
-#[pyo3(signature = (text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None))]
+#[pyo3(signature = (text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None, sync=true))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn run(
     py: Python<'_>,
@@ -41,6 +41,7 @@ pub fn run(
     progress: Option<Py<PyAny>>,
     controllers: Option<Bound<'_, PyDict>>,
     memory: Option<Bound<'_, PyAny>>,
+    sync: bool,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
     let threads = threads.map(|number| threads_of(&number)).transpose()?;
@@ -50,7 +51,8 @@ pub fn run(
         let mut scenario = source.load(external, Ok)?;
         scenario.memory = memory.unwrap_or(scenario.memory);
         let mut watch = Watch::new(progress, &failure, scenario.memory);
-        simulate(&scenario, threads.unwrap_or(scenario.threads), out, force, &mut watch)
+        let threads = threads.unwrap_or(scenario.threads);
+        simulate(&scenario, threads, &Place { out, force, sync }, &mut watch)
     })
 }
 
@@ -70,14 +72,18 @@ fn memory_limit(value: Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
     scenario::memory_limit(&text).map_err(|message| input(format!("memory: {message}")))
 }
 
-/// Builds, runs and ends the folder, whatever happens.
-fn simulate(
-    scenario: &Scenario,
-    threads: usize,
+/// Where the results go.
+struct Place {
     out: PathBuf,
+    /// Whether they may take the place of others.
     force: bool,
-    watch: &mut Watch,
-) -> PyResult<String> {
+    /// Whether to wait until the disk has them.
+    sync: bool,
+}
+
+/// Builds, runs and ends the folder, whatever happens.
+fn simulate(scenario: &Scenario, threads: usize, place: &Place, watch: &mut Watch) -> PyResult<String> {
+    let out = &place.out;
     let mut warnings = scenario.warnings.clone();
     warnings.extend(memory_warning(scenario));
     let config = scenario.config().map_err(input)?;
@@ -89,7 +95,10 @@ fn simulate(
         memory_limit: scenario.memory.map(|limit| limit.0),
     };
     let capture = CapturePlan::of(&config);
-    let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
+    let mut folder = RunFolder::create(out, place.force, about, Names::of(&config)).map_err(of_results)?;
+    if !place.sync {
+        folder.unsynced();
+    }
     if let Some(plan) = &capture {
         folder.capture(plan).map_err(of_results)?;
     }
@@ -98,7 +107,7 @@ fn simulate(
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
     if let Some(ending) = watch.beyond_limit() {
-        return ended(folder, &Outcome::nothing(ending), &built, &out);
+        return ended(folder, &Outcome::nothing(ending), &built, out);
     }
     if let Some(why) = &network.plan().why_fewer {
         folder.warn(format!("threads: {why}"));
@@ -116,7 +125,7 @@ fn simulate(
         }
     };
     outcome.ending = watch.ending.unwrap_or(outcome.ending);
-    let summary = ended(folder, &outcome, &cost, &out)?;
+    let summary = ended(folder, &outcome, &cost, out)?;
     watch.stopped.take().map_or(Ok(summary), Err)
 }
 

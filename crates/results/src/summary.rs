@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
-//! fingerprint, versions
+//! fingerprint, versions, file_digests (the kind of those in digests.json; absent: there is none)
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
 //! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them

@@ -227,7 +227,7 @@ def write(result: SweepResult) -> None:
     """Write ``points.csv``, a row a run, and ``table.csv``, a row a combination and metric."""
     axes = [axis.name for axis in result.axes]
     head = [*axes, "seed", "run", "status", *result.metrics]
-    store.write_whole(result.path / "points.csv", _csv(head, result.rows))
+    points = _csv(head, result.rows)
     tail = [
         "metric",
         "runs",
@@ -240,7 +240,9 @@ def write(result: SweepResult) -> None:
         "difference_high",
         "paired",
     ]
-    store.write_whole(result.path / "table.csv", _csv([*axes, *tail], result.estimates))
+    store.Store(result.path).write(
+        {"points.csv": points, "table.csv": _csv([*axes, *tail], result.estimates)}
+    )
 
 
 def _csv(columns: Sequence[str], rows: Sequence[dict]) -> str:
