@@ -92,7 +92,7 @@ def read_sealed(path: Path, remedy: str) -> tuple[dict[str, Any], bool]:
 
 
 def put_aside(path: Path, below: Path) -> Path:
-    """Move a file or folder into `below` under a name with a number that nothing has, and return where it is."""
+    """Move a file or folder into `below`, under a numbered name that nothing has; return where it is."""
     below.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -121,7 +121,7 @@ def put_aside(path: Path, below: Path) -> Path:
 
 
 def numbers_kept(file: Path, source: str) -> dict[str, Any] | None:
-    """Return what `keep_numbers` wrote into the folder of a run, None if it is damaged or of another `source`."""
+    """Return what `keep_numbers` wrote, None if it is damaged, or of other contents of `source`."""
     with contextlib.suppress(OSError, ValueError):
         fields, whole = unsealed(file.read_bytes())
         if whole and fields.get("of") == _digest_of(file.parent, source):
@@ -130,7 +130,7 @@ def numbers_kept(file: Path, source: str) -> dict[str, Any] | None:
 
 
 def keep_numbers(file: Path, source: str, found: Mapping[str, Any]) -> None:
-    """Keep numbers that were computed from the file `source` of a run, in its folder, if that can be written."""
+    """Keep numbers computed from the file `source` of a run, in its folder, if that can be written."""
     with contextlib.suppress(OSError):
         file.write_text(sealed({"of": _digest_of(file.parent, source), "numbers": found}), "utf-8")
 

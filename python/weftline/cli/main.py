@@ -501,14 +501,17 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _without_damaged(folders: Sequence[str], do: Callable):
-    """Return what `do` returns; once more without the runs of stores that turn out to be damaged meanwhile."""
+    """Return what `do` returns; once more without runs of stores that turn out to be damaged."""
+    from pathlib import Path
+
     from weftline.errors import InputError, RunFailed
     from weftline.sweeps.store import Store
 
     try:
         return do()
     except (InputError, RunFailed):
-        if not any([Store(folder).suspect_damaged() for folder in folders if Store.is_at(folder)]):
+        stores = [Store(folder) for folder in map(Path, folders) if Store.is_at(folder)]
+        if sum(store.suspect_damaged() for store in stores) == 0:
             raise
     return do()
 

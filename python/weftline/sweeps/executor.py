@@ -114,8 +114,8 @@ def waiting(
     older = sum(not entry.covered for entry in finished.values())
     if touch and older:
         outcome.remarks.append(
-            f"an earlier version of weftline wrote {older} of the runs, without digests.json: damage to them would "
-            "not be noticed"
+            f"an earlier version of weftline wrote {older} of the runs, without digests.json: damage to "
+            "them would not be noticed"
         )
     for key, point in by_key.items():
         if key in finished:
@@ -123,9 +123,8 @@ def waiting(
         if touch and point.folder.exists():
             aside = store.put_aside_point(key)
             if aside and key in store.damaged:
-                outcome.remarks.append(
-                    f"{point.name}, seed {point.seed}: damaged results are now in {aside} ({store.damaged[key]})"
-                )
+                remark = f"{point.name}, seed {point.seed}: damaged results are now in {aside}"
+                outcome.remarks.append(f"{remark} ({store.damaged[key]})")
         why = None if retry else store.failure(point.key)
         if why is None:
             wanted.append(point)

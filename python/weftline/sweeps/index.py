@@ -1,9 +1,9 @@
-"""The index of a result store: a line for each finished run, so that thousands are listed without opening each.
+"""The index of a result store: a line for each finished run, so that a list of thousands opens none.
 
-Each line is an object of JSON with a seal. A later line of a run takes the place of an earlier one. The stamp
-of a line is what the system said of the run's files (names, sizes, times, inodes) when all their digests held:
-as long as it says the same they are not hashed again for a list. What is computed of a table never rests on
-that: a table is hashed whenever it is first read.
+Each line is an object of JSON with a seal. A later line of a run takes the place of an earlier one. The
+stamp of a line is what the system said of the run's files (names, sizes, times, inodes) when all their
+digests held: as long as it says the same they are not hashed again for a list. What is computed of a table
+never rests on that: a table is hashed whenever it is first read.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Index:
         self.path = path
 
     def read(self) -> tuple[dict[str, Entry], dict[str, Mapping[str, str]], list[bytes]]:
-        """Return the entries by key, the choices that earlier versions noted by key, and the damaged lines."""
+        """Return the entries by key, the choices that earlier versions noted, and the damaged lines."""
         entries: dict[str, Entry] = {}
         choices: dict[str, Mapping[str, str]] = {}
         broken: list[bytes] = []

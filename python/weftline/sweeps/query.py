@@ -44,13 +44,13 @@ _SERIES = {"time_ns": "double", "entity": "varchar", "metric": "varchar", "value
 def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection, in memory, with the tables ``runs``, ``points``, ``flows`` and ``series``.
 
-    Every file that these read is checked against its digest before. Damaged runs of a store are left out, with a
-    `ResultsWarning`.
+    Every file that these read is checked against its digest before. Damaged runs of a store are left out,
+    with a `ResultsWarning`.
 
     Parameters
     ----------
     sql : str, optional
-        What will be asked: only the tables that this text names are checked, and there.
+        What will be asked: only the tables that this text names are checked; the others are empty.
 
     Raises
     ------
@@ -77,11 +77,9 @@ def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDB
     connection = duckdb.connect(":memory:")
     _make_runs(connection, entries)
     _make_points(connection, path)
-    if "flows" in asked:
-        _make_view(connection, "flows", [folder / "flows.parquet" for folder in folders], {})
-    if "series" in asked:
-        series = [file for folder in folders if (file := folder / "series.parquet").exists()]
-        _make_view(connection, "series", series, _SERIES)
+    for name, file in _TABLES.items():
+        there = [path for folder in folders if (path := folder / file).exists()] if name in asked else []
+        _make_view(connection, name, there, _SERIES if name == "series" else {})
     return connection
 
 

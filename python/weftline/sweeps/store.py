@@ -5,7 +5,7 @@
     failed/KEY.json     why a point failed
     index.jsonl         a line for each finished run, see `index`
     parts/              runs under way: KEY.lock, held by who runs the point, and their folders
-    damaged/            runs and files that were not what had been written, numbered; nothing is ever deleted there
+    damaged/            runs and files that were not as written, numbered; nothing is ever deleted there
     digests.json        of the files of the store itself, see `own_files`
 
 KEY is the hash of the resolved scenario, of the files and the code in Python that it names, and of weftline's
@@ -15,8 +15,8 @@ happens; a process that is killed loses the points that it was at. The index can
 from the folders.
 
 Every file of a run is checked against the run's digests.json when its folder is new to the index or was
-touched since (its stamp, see `index`), and every table once more when it is first read. A damaged run is moved
-to ``damaged/`` by a sweep, which runs it again; whatever else reads a store leaves it out and says so.
+touched since (its stamp, see `index`), and every table once more when it is first read. A damaged run is
+moved to ``damaged/`` by a sweep, which runs it again; what else reads a store leaves it out and says so.
 
 Several processes, on several machines, may work on one store. Each holds a lock (flock) on the point that
 it runs, which the system takes back when the process ends, however it ends. Where a file system has no
@@ -210,7 +210,7 @@ class Store:
         return (Path(path) / "points").is_dir()
 
     def _check_format(self) -> bool:
-        """Return whether store.json says of the store what this version writes; raise if it is of a later one."""
+        """Return whether store.json is as this version writes it; raise if it is of a later one."""
         path = self.path / "store.json"
         try:
             about, whole = integrity.unsealed(path.read_bytes())
@@ -341,8 +341,8 @@ class Store:
             more = f" and {len(named) - 3} more" if len(named) > 3 else ""
             integrity.warn(
                 f"{self.path}: {len(named)} of {len(keys)} runs damaged and left out: "
-                f"{', '.join(named[:3])}{more} ({self.damaged[min(self.damaged)]}); `weftline sweep` moves them to "
-                "damaged/ and runs them again"
+                f"{', '.join(named[:3])}{more} ({self.damaged[min(self.damaged)]}); `weftline sweep` moves "
+                "them to damaged/ and runs them again"
             )
         if older := sum(not entry.covered for entry in found.values()):
             integrity.warn(
@@ -352,7 +352,7 @@ class Store:
         return list(found.values())
 
     def finished(self, keys: Sequence[str], *, note: bool = True) -> dict[str, Entry]:
-        """Return those of the runs that are finished and whole, by key; `damaged` has those that are not whole."""
+        """Return those of the runs that are finished and whole, by key; `damaged` has the others."""
         known, choices, _ = self.index.read()
         found: dict[str, Entry] = {}
         self.damaged = {}
