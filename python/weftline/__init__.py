@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
+    from weftline.errors import DamagedError as DamagedError
     from weftline.errors import InputError as InputError
+    from weftline.errors import ResultsWarning as ResultsWarning
     from weftline.errors import RunFailed as RunFailed
     from weftline.figures.plots import plot as plot
     from weftline.measures.comparison import Comparison as Comparison
@@ -38,14 +40,18 @@ _HOMES = {
     "compare": "weftline.measures.comparison",
     "sweep": "weftline.sweeps.runner",
     "Controller": "weftline.controller",
+    "DamagedError": "weftline.errors",
     "InputError": "weftline.errors",
+    "ResultsWarning": "weftline.errors",
     "RunFailed": "weftline.errors",
 }
 
 __all__ = [
     "Comparison",
     "Controller",
+    "DamagedError",
     "InputError",
+    "ResultsWarning",
     "Run",
     "RunFailed",
     "SweepResult",

@@ -265,6 +265,16 @@ class Run:
             integrity.warn_unverified(path)
         return cls(path, summary)
 
+    def verify(self) -> bool:
+        """Check every file of the run against its digest; return False if an earlier version wrote none.
+
+        Raises
+        ------
+        DamagedError
+            If a file is not what the run wrote.
+        """
+        return _native.check_files(str(self.out)) is not None
+
     @property
     def flows(self):
         """One row per flow, as an Arrow stream (see the columns in docs/results.md; times in ns)."""

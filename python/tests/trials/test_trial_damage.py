@@ -210,7 +210,7 @@ def test_readers_of_a_store_leave_a_damaged_run_out_and_name_it(swept):
 
 
 def as_if_untouched(store):
-    """Write into the index that the files are as they were when they were checked: as a disk that lies would."""
+    """Write into the index that the files are as they were: what a disk that loses bits would say."""
     entries, _, _ = store.index.read()
     for key, entry in entries.items():
         store.index.note(replace(entry, stamp=_native.stamps(str(store.points), [key])[0]))

@@ -123,4 +123,4 @@ class Index:
             data = self.path.read_bytes()
         except OSError:
             return []
-        return [line for line in data.splitlines(keepends=True) if line != b"\n"]
+        return data.splitlines(keepends=True)
