@@ -111,7 +111,10 @@ class Index:
         if not broken:
             return None
         good = [line for line in self._lines() if line not in broken]
-        aside = integrity.put_aside(self.path, below)
+        try:
+            aside = integrity.put_aside(self.path, below)
+        except FileNotFoundError:
+            return None  # another process was first
         for line in good:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             os.write(descriptor, line)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DIGESTS = "digests.json"
 SWEEP = "sweep.json"
 KIND = "xxh3-128"
+WRITING = "tables"
+"""What a process claims that writes the tables of a store and their digests."""
 
 
 def repair(store: Store) -> list[str]:
@@ -65,16 +67,20 @@ def _vouched(path: Path) -> bool:
 
 
 def _aside(store: Store, path: Path, what: str) -> str:
-    return f"{path}: the file was damaged; it is now {integrity.put_aside(path, store.damaged_path)}; {what}"
+    try:
+        aside = integrity.put_aside(path, store.damaged_path)
+    except FileNotFoundError:
+        return f"{path}: the file was damaged, and another process has moved it; {what}"
+    return f"{path}: the file was damaged; it is now {aside}; {what}"
 
 
 def _sealed(store: Store, path: Path) -> list[str]:
     try:
         integrity.unsealed(path.read_bytes())
     except FileNotFoundError:
-        if path.name == SWEEP and (store.path / "points.csv").exists():
-            return [f"{path}: the file was missing; it is made anew"]
-        return []
+        # A store has the first from its beginning, and the second before its tables.
+        made = [store.path / "points.csv"] if path.name == SWEEP else [store.index.path, store.path / SWEEP]
+        return [f"{path}: the file was missing; it is made anew"] if any(p.exists() for p in made) else []
     except ValueError:
         what = "the point is run again" if path.parent.name == "failed" else "it is made anew"
         return [_aside(store, path, what)]
@@ -88,6 +94,16 @@ def _digests(store: Store, *, missed: bool) -> list[str]:
         return [f"{path}: the file was missing; it is made anew"]
     if not path.exists():
         return []
+    claim = store.claim(WRITING)
+    if claim is None:
+        return []  # another sweep writes its tables
+    try:
+        return _tables(store, path)
+    finally:
+        claim.release()
+
+
+def _tables(store: Store, path: Path) -> list[str]:
     try:
         listed = integrity.unsealed(path.read_bytes())[0]["files"]
     except (ValueError, KeyError):

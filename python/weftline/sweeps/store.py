@@ -30,6 +30,7 @@ import hashlib
 import os
 import shutil
 import socket
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -297,11 +298,16 @@ class Store:
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files of the store itself, given by name, and their digests."""
-        for name, text in files.items():
-            write_whole(self.path / name, text)
-        if (self.path / own_files.DIGESTS).exists():
-            for name in files:
-                _native.cover_file(str(self.path / name))
+        while (claim := self.claim(own_files.WRITING)) is None:
+            time.sleep(0.01)
+        try:
+            for name, text in files.items():
+                write_whole(self.path / name, text)
+            if (self.path / own_files.DIGESTS).exists():
+                for name in files:
+                    _native.cover_file(str(self.path / name))
+        finally:
+            claim.release()
 
     def fail(self, of: Point, why: str) -> None:
         """Record why a point failed."""
