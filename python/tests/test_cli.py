@@ -198,7 +198,7 @@ def test_a_reader_that_goes_away_is_no_error():
         "import sys, types\n"
         "import weftline\n"
         "n = types.ModuleType('weftline._native')\n"
-        "n.InputError = n.RunFailed = ZeroDivisionError\n"
+        "n.InputError = n.DamagedError = n.RunFailed = ZeroDivisionError\n"
         "n.schema = lambda: 'x' * 10_000_000\n"
         "sys.modules['weftline._native'] = weftline._native = n\n"
         "from weftline.cli.main import main\n"

@@ -51,6 +51,7 @@ def runs(tmp_path_factory):
         found.append(weftline.run(SCENARIO, set=changes, out=folder / scheme))
     path = folder / "dctcp" / "summary.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "name": HOSTILE}))
+    _native.write_digests(str(path.parent))
     return [weftline.Run.open(folder / "hpcc"), weftline.Run.open(folder / "dctcp")]
 
 

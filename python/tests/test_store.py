@@ -10,7 +10,7 @@ import time
 import pytest
 
 from weftline import scenarios
-from weftline.errors import InputError, RunFailed
+from weftline.errors import InputError, ResultsWarning, RunFailed
 from weftline.sweeps import executor, store
 
 
@@ -201,19 +201,22 @@ def test_a_file_counts_by_what_is_in_it(engine, tmp_path):
     assert key("a", "one") == key("b", "one") != key("a", "two")
 
 
-@pytest.mark.parametrize(
-    "text, said",
-    [
-        ('{"format": 9, "begun_by": "weftline 7.0"}', "begun by weftline 7.0"),
-        ("{", "remove this file"),
-        ("[]", "remove"),
-    ],
-)
-def test_a_store_of_another_format_is_refused(kept, text, said):
-    (kept.path / "store.json").write_text(text)
+def test_a_store_of_another_format_is_refused(kept):
+    (kept.path / "store.json").write_text('{"format": 9, "begun_by": "weftline 7.0"}')
     for make in (store.Store.open, store.Store.create):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match="begun by weftline 7"):
             make(kept.path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", '{"format": 3, "begun_by": "weftline","digest":"00"}'])
+def test_a_damaged_description_of_a_store_blocks_nothing(kept, text):
+    (kept.path / "store.json").write_text(text)
+    with pytest.warns(ResultsWarning, match="makes it anew"):
+        store.Store.open(kept.path)
+    again = store.Store.create(kept.path)
+    assert "damaged/store.json-1" in again.remarks[0]
+    assert (kept.path / "damaged/store.json-1").read_text() == text
+    assert store.Store.create(kept.path).remarks == []
 
 
 def test_what_is_no_store_is_named(engine, tmp_path):

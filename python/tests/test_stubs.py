@@ -67,6 +67,6 @@ def test_a_class_has_the_members_that_the_stub_says(name):
 
 
 def test_errors_are_of_the_kinds_that_the_stub_says():
-    for name in ("InputError", "RunFailed"):
+    for name in ("InputError", "DamagedError", "RunFailed"):
         (base,) = CLASSES[name].bases
         assert getattr(_native, name).__base__.__name__ == base.id

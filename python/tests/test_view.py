@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
         weftline.run(SCENARIO, set={"transport.controller.kind": scheme}, out=found / scheme)
     summary = json.loads((found / "dctcp" / "summary.json").read_text())
     (found / "dctcp" / "summary.json").write_text(json.dumps({**summary, "name": HOSTILE}))
+    _native.write_digests(str(found / "dctcp"))
     (found / "broken").mkdir()
     (found / "broken" / "summary.json").write_text("[")
     return found

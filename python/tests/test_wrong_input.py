@@ -167,14 +167,26 @@ def test_a_trace_that_never_comes_can_be_given_up(here):
 @pytest.mark.parametrize("do", [["compare"], ["compare", "--json"], ["report"]])
 def test_a_spoiled_folder_is_refused_with_its_file(finished, tmp_path, name, content, expected, do):
     folder = shutil.copytree(finished, tmp_path / "spoiled")
-    if content is None:
-        (folder / name).unlink()
-    else:
-        (folder / name).write_text(content)
-    done = weftline(do[0], str(folder), *do[1:])
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-    assert expected in done.stderr
+
+    def spoil():
+        if content is None:
+            (folder / name).unlink(missing_ok=True)
+        else:
+            (folder / name).write_text(content)
+        done = weftline(do[0], str(folder), *do[1:])
+        assert done.returncode == 2, done.stderr
+        return done.stderr
+
+    error = spoil()
+    assert error.startswith("error: ") and error.count("\n") == 1
+    assert f"{name}: the results are damaged" in error
+    # Results of an earlier version, for which nothing vouches.
+    (folder / "digests.json").unlink()
+    summary = json.loads((finished / "summary.json").read_text())
+    del summary["file_digests"]
+    (folder / "summary.json").write_text(json.dumps(summary))
+    *warnings, error = spoil().splitlines()
+    assert expected in error and all("an earlier version" in warning for warning in warnings)
 
 
 def test_a_damaged_table_ends_its_stream_with_an_error(finished, tmp_path):

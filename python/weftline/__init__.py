@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
+    from weftline.errors import DamagedError as DamagedError
     from weftline.errors import DeterminismWarning as DeterminismWarning
     from weftline.errors import InputError as InputError
+    from weftline.errors import ResultsWarning as ResultsWarning
     from weftline.errors import RunFailed as RunFailed
     from weftline.errors import WeftlineWarning as WeftlineWarning
     from weftline.figures.plots import plot as plot
@@ -40,7 +42,9 @@ _HOMES = {
     "compare": "weftline.measures.comparison",
     "sweep": "weftline.sweeps.runner",
     "Controller": "weftline.controller",
+    "DamagedError": "weftline.errors",
     "InputError": "weftline.errors",
+    "ResultsWarning": "weftline.errors",
     "RunFailed": "weftline.errors",
     "WeftlineWarning": "weftline.errors",
     "DeterminismWarning": "weftline.errors",
@@ -49,8 +53,10 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "Controller",
+    "DamagedError",
     "DeterminismWarning",
     "InputError",
+    "ResultsWarning",
     "Run",
     "RunFailed",
     "SweepResult",

@@ -1,8 +1,10 @@
 """The exceptions that weftline raises, and the warnings that it gives.
 
 `InputError`: what the user wrote cannot be run; the text says where and what to write instead (exit status
-2). `RunFailed`: the input was good and the run did not end well (exit status 1). `WeftlineWarning`: look at
-this before you trust the result; `DeterminismWarning`: two runs that must be the same to the bit are not.
+2). `DamagedError`, an `InputError`: results are not what a run wrote. `RunFailed`: the input was good and the
+run did not end well (exit status 1). `WeftlineWarning`: look at this before you trust the result;
+`DeterminismWarning`: two runs that must be the same to the bit are not; `ResultsWarning`: results are damaged
+or cannot be verified.
 """
 
 from __future__ import annotations
@@ -13,9 +15,18 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from weftline._native import InputError, RunFailed
+from weftline._native import DamagedError, InputError, RunFailed
 
-__all__ = ["DeterminismWarning", "InputError", "RunFailed", "WeftlineWarning", "nearest", "warn"]
+__all__ = [
+    "DamagedError",
+    "DeterminismWarning",
+    "InputError",
+    "ResultsWarning",
+    "RunFailed",
+    "WeftlineWarning",
+    "nearest",
+    "warn",
+]
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -26,6 +37,10 @@ class WeftlineWarning(UserWarning):
 
 class DeterminismWarning(WeftlineWarning):
     """Two runs of one scenario, seed and build have different results."""
+
+
+class ResultsWarning(WeftlineWarning):
+    """Something about results that should be known before they are trusted."""
 
 
 class Conflict(str):

@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, provenance, scenarios
-from weftline.errors import InputError, RunFailed, warn
+from weftline import _native, integrity, provenance, scenarios
+from weftline.errors import DamagedError, InputError, RunFailed, warn
 
 if TYPE_CHECKING:
     from weftline.figures.plots import Plots
@@ -112,8 +112,9 @@ def start(
     force: bool,
     memory: str | None = None,
     progress: Callable[[dict], None] | None = None,
+    sync: bool = True,
 ) -> Run:
-    """Run a loaded scenario into a given folder."""
+    """Run a loaded scenario into a given folder; with `sync` it ends when the disk has the results."""
     _native.run(
         source.text,
         source.file,
@@ -127,6 +128,7 @@ def start(
         classes(source),
         memory,
         lambda resolved: provenance.of(resolved, source),
+        **({} if sync else {"sync": False}),
     )
     return Run.read(out)
 
@@ -169,10 +171,18 @@ def default_folder(
     seed: int | None,
     force: bool,
 ) -> tuple[Path, bool]:
-    """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may."""
+    """Return ``out/<name>-<short hash>`` and whether it may be replaced: incomplete results may.
+
+    Damaged results are moved to ``out/damaged/``, with a `ResultsWarning`.
+    """
     resolved = resolve(source, changes, seed=seed)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(tomllib.loads(resolved).get("name", ""))).strip("-.") or "run"
     folder = Path("out") / f"{name}-{content_hash(resolved)[:8]}"
+    try:
+        _native.check_files(str(folder))
+    except DamagedError as error:
+        aside = integrity.put_aside(folder, folder.parent / "damaged")
+        integrity.warn(f"{error}. They are now in {aside}, and the scenario is run again")
     return folder, force or (folder.exists() and status_of(folder) != "done")
 
 
@@ -251,8 +261,11 @@ class Run:
         ------
         InputError
             If it is not the folder of a run, or its summary cannot be read.
+        DamagedError
+            If it is not as the run wrote it. Its tables are looked at when they are first read.
         """
         path = Path(folder)
+        digests = integrity.check(path)
         try:
             text = (path / "summary.json").read_text("utf-8")
         except (OSError, ValueError) as error:
@@ -265,7 +278,19 @@ class Run:
             summary = _checked(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path / 'summary.json'}: not the summary of a run: {error}") from None
+        if digests is None:
+            integrity.warn_unverified(path)
         return cls(path, summary)
+
+    def verify(self) -> bool:
+        """Check every file of the run against its digest; return False if an earlier version wrote none.
+
+        Raises
+        ------
+        DamagedError
+            If a file is not what the run wrote.
+        """
+        return _native.check_files(str(self.out)) is not None
 
     @property
     def flows(self):
@@ -361,6 +386,8 @@ class Run:
         """Queue length over all sampled ports: ``percentiles`` and ``cdf`` in bytes; None if not measured."""
         try:
             found = json.loads(_native.queues(str(self.out)))
+        except DamagedError:
+            raise
         except (InputError, RunFailed):
             return None
         return found if found and found.get("cdf") else None
@@ -369,6 +396,8 @@ class Run:
         """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured."""
         try:
             return json.loads(_native.series(str(self.out), metric, every_ns, max_points))["entities"]
+        except DamagedError:
+            raise
         except (InputError, RunFailed):
             return {}
 
@@ -376,6 +405,7 @@ class Run:
     def scenario(self) -> dict:
         """The resolved scenario."""
         path = self.out / "scenario.toml"
+        integrity.check(self.out, (path.name,))
         try:
             found = tomllib.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:

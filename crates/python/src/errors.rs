@@ -13,6 +13,12 @@ create_exception!(
 );
 create_exception!(
     weftline._native,
+    DamagedError,
+    InputError,
+    "Results are not what a run wrote; the text names the file."
+);
+create_exception!(
+    weftline._native,
     RunFailed,
     PyRuntimeError,
     "The run could not be completed; the text says why and what is readable."
@@ -29,6 +35,7 @@ pub fn failed(text: impl ToString) -> PyErr {
 pub fn of_results(error: ResultsError) -> PyErr {
     match error {
         ResultsError::Input(text) => input(text),
+        ResultsError::Damaged(text) => DamagedError::new_err(text),
         ResultsError::Failed(text) => failed(text),
     }
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 mod bench;
 mod controllers;
 mod errors;
+mod file_digests;
 mod flow_cache;
 mod instructions;
 mod interrupts;
@@ -23,6 +24,11 @@ mod _native {
 
     #[pymodule_export]
     use crate::bench::{bench, bench_scenario, workloads};
+    #[pymodule_export]
+    use crate::file_digests::{
+        check_file, check_files, cover_file, decode_tables, digest, seal_is_whole, sealed, stamps,
+        sync_files, write_digests,
+    };
     #[pymodule_export]
     use crate::flow_cache::flow_cache;
     #[pymodule_export]
@@ -51,6 +57,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
         module.add("InputError", py.get_type::<errors::InputError>())?;
+        module.add("DamagedError", py.get_type::<errors::DamagedError>())?;
         module.add("RunFailed", py.get_type::<errors::RunFailed>())
     }
 }

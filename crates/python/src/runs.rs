@@ -25,10 +25,12 @@ use crate::scenarios::{self, Source};
 /// Ctrl-C, or an exception from `progress`, ends the run; it is raised again once the folder is complete and says that
 /// the run was interrupted. `memory` ("8GB", "none") takes the place of the scenario's limit; a run that goes beyond
 /// it ends with the status "memory-limit". `provenance` is given the resolved scenario and returns, as JSON, what the
-/// summary is to say of the program and of the files that the run was made of.
+/// summary is to say of the program and of the files that the run was made of. Without `sync` it does not wait until the
+/// disk has the results.
 #[pyfunction]
 #[pyo3(signature = (
-    text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None, provenance=None
+    text, file, base_dir, sets, seed, out, force, threads, progress=None, controllers=None, memory=None,
+    provenance=None, sync=true
 ))]
 #[allow(clippy::too_many_arguments)] // the call that the Python side makes, argument by argument
 pub fn run(
@@ -45,6 +47,7 @@ pub fn run(
     controllers: Option<Bound<'_, PyDict>>,
     memory: Option<Bound<'_, PyAny>>,
     provenance: Option<Py<PyAny>>,
+    sync: bool,
 ) -> PyResult<String> {
     let source = Source { text, file, base_dir, sets, seed: scenarios::seed(seed)? };
     let threads = threads.map(|number| threads_of(&number)).transpose()?;
@@ -55,7 +58,8 @@ pub fn run(
         scenario.memory = memory.unwrap_or(scenario.memory);
         let mut watch = Watch::new(progress, &failure, scenario.memory);
         let provenance = provenance_of(&scenario, provenance)?;
-        simulate(&scenario, provenance, threads.unwrap_or(scenario.threads), out, force, &mut watch)
+        let threads = threads.unwrap_or(scenario.threads);
+        simulate(&scenario, provenance, threads, &Place { out, force, sync }, &mut watch)
     })
 }
 
@@ -82,15 +86,24 @@ fn provenance_of(scenario: &Scenario, provenance: Option<Py<PyAny>>) -> PyResult
     serde_json::from_str(&text).map_err(|error| input(format!("provenance: expected a JSON object: {error}")))
 }
 
+/// Where the results go.
+struct Place {
+    out: PathBuf,
+    /// Whether they may take the place of others.
+    force: bool,
+    /// Whether to wait until the disk has them.
+    sync: bool,
+}
+
 /// Builds, runs and ends the folder, whatever happens.
 fn simulate(
     scenario: &Scenario,
     provenance: Map<String, Value>,
     threads: usize,
-    out: PathBuf,
-    force: bool,
+    place: &Place,
     watch: &mut Watch,
 ) -> PyResult<String> {
+    let out = &place.out;
     let mut warnings = scenario.warnings.clone();
     warnings.extend(memory_warning(scenario));
     let config = scenario.config().map_err(input)?;
@@ -103,7 +116,10 @@ fn simulate(
         provenance,
     };
     let capture = CapturePlan::of(&config);
-    let mut folder = RunFolder::create(&out, force, about, Names::of(&config)).map_err(of_results)?;
+    let mut folder = RunFolder::create(out, place.force, about, Names::of(&config)).map_err(of_results)?;
+    if !place.sync {
+        folder.unsynced();
+    }
     if let Some(plan) = &capture {
         folder.capture(plan).map_err(of_results)?;
     }
@@ -112,7 +128,7 @@ fn simulate(
         Err(error) => return Err(end_unbuilt(folder, error)),
     };
     if let Some(ending) = watch.beyond_limit() {
-        return ended(folder, &Outcome::nothing(ending), &built, &out);
+        return ended(folder, &Outcome::nothing(ending), &built, out);
     }
     if let Some(why) = &network.plan().why_fewer {
         folder.warn(format!("threads: {why}"));
@@ -130,7 +146,7 @@ fn simulate(
         }
     };
     outcome.ending = watch.ending.unwrap_or(outcome.ending);
-    let summary = ended(folder, &outcome, &cost, &out)?;
+    let summary = ended(folder, &outcome, &cost, out)?;
     watch.stopped.take().map_or(Ok(summary), Err)
 }
 

@@ -30,6 +30,7 @@ pub struct Table {
 
 impl Table {
     fn open(&self) -> Result<FFI_ArrowArrayStream, ResultsError> {
+        results::file_digests::check_file(&self.path)?;
         match self.name.as_str() {
             "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
             "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
@@ -83,6 +84,9 @@ pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
         return Err(input(parameters::unknown("table", name, known)));
     };
     let path = dir.join(file);
+    if !path.exists() {
+        results::file_digests::check_file(&path).map_err(of_results)?;
+    }
     let may_be_absent = matches!(name, "series" | "queues") && dir.join(flow_table::FILE).exists();
     if !path.exists() && !may_be_absent {
         return Err(input(format!("{}: no such file: expected the folder of a run", path.display())));

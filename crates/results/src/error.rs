@@ -6,6 +6,9 @@ pub enum ResultsError {
     /// What was asked for cannot be: the folder exists, the file is not what it should be.
     #[error("{0}")]
     Input(String),
+    /// The file is not what a run wrote: somebody or something changed it.
+    #[error("{0}")]
+    Damaged(String),
     /// It could be asked for and went wrong: a full disk, a file that vanished.
     #[error("{0}")]
     Failed(String),

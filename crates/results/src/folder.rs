@@ -8,17 +8,18 @@ use serde_json::{Map, Value};
 use weftline_sim::measure::{Balance, DigestRecord, FlowRecord, Frames, Outcome, Sample, Sink};
 
 use crate::capture::{self, CaptureFile, CapturePlan};
+use crate::durable::{self, write_whole};
 use crate::flow_table::{self, FlowRows};
 use crate::names::Names;
 use crate::resources::Resources;
 use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
-use crate::{ResultsError, digests, queues, summary};
+use crate::{ResultsError, digests, file_digests, queues, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
-/// What a run or a report writes; the only files that overwriting a folder removes.
-const OWN_FILES: &[&str] = &[
+/// What a run writes, digests.json apart, which says what is in these.
+pub const WRITTEN_FILES: &[&str] = &[
     SCENARIO_FILE,
     SUMMARY_FILE,
     flow_table::FILE,
@@ -26,9 +27,9 @@ const OWN_FILES: &[&str] = &[
     queues::FILE,
     digests::FILE,
     capture::FILE,
-    "report.html",
-    RESERVE_FILE,
 ];
+/// What is there too, of a run or a report.
+const OTHER_FILES: &[&str] = &["report.html", RESERVE_FILE];
 /// Room kept on the disk until the run ends, so that a full one still takes the last flows and the summary.
 const RESERVE_FILE: &str = "reserve.part";
 const RESERVE_BYTES: usize = 1 << 20;
@@ -69,6 +70,8 @@ pub struct RunFolder {
     waiting_digests: Vec<DigestRecord>,
     capture: Option<CaptureFile>,
     reserve: Option<Reserve>,
+    /// Whether the run ends only when the disk has its files.
+    sync: bool,
 }
 
 /// A file that takes up room until this is dropped.
@@ -97,7 +100,8 @@ impl Drop for Reserve {
 
 impl RunFolder {
     /// Makes `dir` and its parents and writes scenario.toml into it. A folder that holds anything is refused, unless
-    /// `overwrite`: then what an earlier run left in it is removed, and nothing else.
+    /// `overwrite`: then what an earlier run left in it is removed, and nothing else. The run ends only when the disk has its
+    /// files, unless [`RunFolder::unsynced`] or WEFTLINE_SYNC says otherwise.
     pub fn create(
         dir: &Path,
         overwrite: bool,
@@ -105,7 +109,7 @@ impl RunFolder {
         names: Names,
     ) -> Result<RunFolder, ResultsError> {
         prepare(dir, overwrite)?;
-        write_whole(&dir.join(SCENARIO_FILE), about.scenario.as_bytes())?;
+        write_whole(&dir.join(SCENARIO_FILE), about.scenario.as_bytes(), false)?;
         let names = Arc::new(names);
         Ok(RunFolder {
             flows: TableFile::create(&dir.join(flow_table::FILE), flow_table::schema())?,
@@ -122,11 +126,17 @@ impl RunFolder {
             waiting_digests: Vec::new(),
             capture: None,
             reserve: Some(Reserve::take(dir.join(RESERVE_FILE))?),
+            sync: durable::by_default(),
         })
     }
 
     pub fn path(&self) -> &Path {
         &self.dir
+    }
+
+    /// Lets the run end before the disk has its files: who moves them elsewhere syncs them there.
+    pub fn unsynced(&mut self) {
+        self.sync = false;
     }
 
     /// Adds a warning to what the summary will say.
@@ -158,11 +168,10 @@ impl RunFolder {
             if let Some(capture) = &self.capture {
                 summary["capture"] = capture.summary();
             }
-            self.write_summary(&summary)?;
-            Ok(summary)
+            self.end(summary)
         });
         written.inspect_err(|error| {
-            let _ = self.write_summary(&summary::of_failure(&self.about, &error.to_string(), cost));
+            let _ = self.end(summary::of_failure(&self.about, &error.to_string(), cost));
         })
     }
 
@@ -178,7 +187,7 @@ impl RunFolder {
                 text = format!("{text}\n{error}");
             }
         }
-        if let Err(error) = self.write_summary(&summary::of_failure(&self.about, &text, cost)) {
+        if let Err(error) = self.end(summary::of_failure(&self.about, &text, cost)) {
             text = format!("{text}\n{error}");
         }
         let rows = self.flows.rows();
@@ -243,8 +252,20 @@ impl RunFolder {
         table.close()
     }
 
+    /// Writes the summary and then digests.json; what has no digests.json does not say that it has. Returns the summary.
+    fn end(&self, mut summary: Value) -> Result<Value, ResultsError> {
+        summary[file_digests::SUMMARY_KEY] = file_digests::KIND.into();
+        self.write_summary(&summary)?;
+        if let Err(error) = file_digests::write(&self.dir, self.sync) {
+            summary[file_digests::SUMMARY_KEY].take();
+            let _ = self.write_summary(&summary);
+            return Err(error);
+        }
+        Ok(summary)
+    }
+
     fn write_summary(&self, summary: &Value) -> Result<(), ResultsError> {
-        write_whole(&self.dir.join(SUMMARY_FILE), format!("{summary:#}\n").as_bytes())
+        write_whole(&self.dir.join(SUMMARY_FILE), format!("{summary:#}\n").as_bytes(), false)
     }
 }
 
@@ -302,7 +323,8 @@ fn prepare(dir: &Path, overwrite: bool) -> Result<(), ResultsError> {
              (in Python: out=, force=True)"
         )));
     }
-    for file in OWN_FILES {
+    // First what vouches for the others: a process that is killed in between leaves files that nothing vouches for.
+    for file in [file_digests::FILE, SUMMARY_FILE].iter().chain(WRITTEN_FILES).chain(OTHER_FILES) {
         match fs::remove_file(dir.join(file)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(ResultsError::input(format!("{}: {e}", dir.join(file).display())));
@@ -311,15 +333,6 @@ fn prepare(dir: &Path, overwrite: bool) -> Result<(), ResultsError> {
         }
     }
     Ok(())
-}
-
-/// Writes a file so that it is either there as a whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let part = path.with_extension("part");
-    fs::write(&part, bytes).and_then(|()| fs::rename(&part, path)).map_err(|e| {
-        let _ = fs::remove_file(&part);
-        ResultsError::failed(format!("{}: {e}", path.display()))
-    })
 }
 
 #[cfg(test)]

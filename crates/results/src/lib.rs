@@ -7,6 +7,7 @@
 //! queues.parquet   histogram of the bytes queued at each port asked for (queues)
 //! capture.pcapng   packets of the links asked for, for other tools       (capture)
 //! summary.json     totals, percentiles, cost, versions                  (summary)
+//! digests.json     size and digest of every other file, written last    (file_digests)
 //! ```
 //!
 //! Tables are written while the run goes on and are complete Parquet files after every row group (`table_file`), so
@@ -18,7 +19,9 @@ pub mod completion;
 pub mod deadlines;
 pub mod digests;
 pub mod distribution;
+pub mod durable;
 mod error;
+pub mod file_digests;
 pub mod flow_table;
 pub mod folder;
 mod footer;
@@ -27,6 +30,7 @@ pub mod parquet_read;
 pub mod queues;
 pub mod recorded;
 pub mod resources;
+pub mod seal;
 pub mod series;
 pub mod shares;
 pub mod slowdown;

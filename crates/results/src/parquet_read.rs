@@ -1,6 +1,7 @@
 //! Reading Parquet: our own tables whole or as a stream, and whatever a user's tool has written.
 //!
-//! A damaged file is an error, never a panic, also where the decoder itself would panic.
+//! A table of a run is read only if it is what the run wrote (`file_digests`). A damaged file is an error, never a panic, also where the
+//! decoder itself would panic.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,12 +18,13 @@ use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::{ResultsError, footer};
+use crate::{ResultsError, file_digests, footer};
 
 const ROWS_PER_BATCH: usize = 65_536;
 
 fn open(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, ResultsError> {
     let error = |why: String| ResultsError::input(format!("{}: {why}", path.display()));
+    file_digests::check_file(path)?;
     let mut file = File::open(path).map_err(|e| error(e.to_string()))?;
     if file.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(error("is a folder or a device, expected a Parquet file".into()));
@@ -130,6 +132,12 @@ pub fn each(
         }
         Ok(())
     })
+}
+
+/// Reads a file to its end and forgets what is in it.
+pub fn decode(path: &Path) -> Result<(), ResultsError> {
+    let columns = columns(path)?;
+    each(path, &columns.iter().map(String::as_str).collect::<Vec<_>>(), &mut |_| Ok(()))
 }
 
 /// The whole table as an Arrow stream, read row group by row group as its consumer asks for it.

@@ -11,7 +11,7 @@ use weftline_sim::measure::QueueHistogram;
 
 use crate::flow_table::text;
 use crate::names::{Labels, Names};
-use crate::{ResultsError, parquet_read};
+use crate::{ResultsError, file_digests, parquet_read};
 
 pub const FILE: &str = "queues.parquet";
 
@@ -53,6 +53,7 @@ pub fn read(dir: &Path) -> Result<QueueHistogram, ResultsError> {
     let path = dir.join(FILE);
     let mut all = QueueHistogram::default();
     if !path.exists() {
+        file_digests::check_file(&path)?;
         return Ok(all);
     }
     let batches = parquet_read::batches(&path, &["queue_bytes", "samples"])?;

@@ -10,7 +10,7 @@ use weftline_sim::measure::{Entity, Sample};
 
 use crate::flow_table::text;
 use crate::names::Names;
-use crate::{ResultsError, parquet_read};
+use crate::{ResultsError, file_digests, parquet_read};
 
 pub const FILE: &str = "series.parquet";
 
@@ -102,6 +102,7 @@ pub fn read(dir: &Path, metric: &str, every_ns: f64, most: usize) -> Result<Seri
     let path = dir.join(FILE);
     let mut all = Series::new();
     if !path.exists() {
+        file_digests::check_file(&path)?;
         return Ok(all);
     }
     let foreign = || ResultsError::input(format!("{}: not a table of series", path.display()));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
-//! fingerprint, versions
+//! fingerprint, versions, file_digests (the kind of those in digests.json; absent: there is none)
 //! provenance { build, files { "workload.0.sizes": sha256 }, controllers { name: digest } }   what the run was made of; null: unknown
 //! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share

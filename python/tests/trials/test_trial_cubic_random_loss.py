@@ -16,7 +16,8 @@ SETTLED = 40
 ROUND_TRIP, LOSS, MSS = 0.1, 1e-4, 1448
 
 CUBIC = {"kind": "cubic", "reno_friendly": False, "fast_convergence": False, "hystart": False}
-# The mean window of each in segments. For NewReno: Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997, Table 1 (losses at random).
+# The mean window of each in segments. For NewReno: Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997, Table 1
+# (losses at random).
 LAWS = {
     "cubic": (CUBIC, 1.29 * (ROUND_TRIP / LOSS) ** 0.75),
     "newreno": ({"kind": "newreno"}, 1.31 / math.sqrt(LOSS)),
@@ -45,7 +46,9 @@ def mean_window(controller, validation, seed, tmp_path):
 
 
 def tolerance(law):
-    """5 % where all seeds run; otherwise three standard errors of the mean: the spread of one cycle between two losses is at most 0.9 of it
+    """5 % where all seeds run; otherwise three standard errors of the mean.
+
+    The spread of one cycle between two losses is at most 0.9 of it
     (400 runs of 360 s), and there are so many of them."""
     cycles = SEEDS * (SECONDS - SETTLED) * LOSS * law / ROUND_TRIP
     return 0.05 if FULL else 3 * 0.9 / math.sqrt(cycles)

@@ -1,5 +1,6 @@
 """A ring of hosts comes back to its period after a flow has disturbed it."""
 
+import itertools
 import os
 import tomllib
 from pathlib import Path
@@ -37,7 +38,7 @@ def periods(table, tmp_path, name):
     run = weftline.run(table, out=tmp_path / name)
     ends = [job["finish_ns"] for job in run.summary["jobs"]]
     assert len(ends) == table["workload"][0]["repeat"]
-    return [later - earlier for earlier, later in zip(ends, ends[1:], strict=False)]
+    return [later - earlier for earlier, later in itertools.pairwise(ends)]
 
 
 def recovers(table, tmp_path, within=0.01):

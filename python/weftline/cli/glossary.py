@@ -62,6 +62,10 @@ SERIES = {
 
 SUMMARY = {
     "status": ("key of summary.json", "done, interrupted, stalled, memory-limit or failed."),
+    "file_digests": (
+        "key of summary.json",
+        "Kind of the digests in digests.json: of every file of the run.",
+    ),
     "warnings": ("key of summary.json", "What deserves a look before the result is trusted."),
     "events": ("key of summary.json", "Events that the engine handled."),
     "bytes_on_wire": ("key of summary.json, bytes", "Transmitted on any link: every hop counts."),

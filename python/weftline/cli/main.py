@@ -72,6 +72,20 @@ def _end_like_ctrl_c(*names: str) -> None:
 
 
 def _command(arguments: Sequence[str] | None) -> int:
+    """Run one command; warnings on results are said as a sentence, each once."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        return _command_with_warnings(arguments)
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     if options.version:
         from weftline import _native
@@ -453,21 +467,32 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from weftline.errors import InputError
     from weftline.report import of_runs
 
-    try:
-        page = of_runs.of_folders(
+    page = _without_damaged(
+        options.folders,
+        lambda: of_runs.of_folders(
             options.folders, options.out, title=options.title, question=options.question
-        )
-    except InputError as error:
-        if not any(os.path.join(folder, "points", "") in str(error) for folder in options.folders):
-            raise
-        raise InputError(
-            f"{error}; `weftline sweep` moves damaged results aside and runs them again"
-        ) from None
+        ),
+    )
     print(page)
     return DONE
+
+
+def _without_damaged(folders: Sequence[str], do: Callable):
+    """Return what `do` returns; once more without runs of stores that turn out to be damaged."""
+    from pathlib import Path
+
+    from weftline.errors import InputError, RunFailed
+    from weftline.sweeps.store import Store
+
+    try:
+        return do()
+    except (InputError, RunFailed):
+        stores = [Store(folder) for folder in map(Path, folders) if Store.is_at(folder)]
+        if sum(store.suspect_damaged() for store in stores) == 0:
+            raise
+    return do()
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -477,12 +502,16 @@ def _compare(options: argparse.Namespace) -> int:
     from weftline.measures import comparison
     from weftline.report import of_runs
 
-    compared = comparison.comparison_of(options.folders, against=options.against)
+    def compare():
+        compared = comparison.comparison_of(options.folders, against=options.against)
+        return compared, compared.as_json() if options.json else str(compared)
+
+    compared, shown = _without_damaged(options.folders, compare)
     found = compared.lines
     if options.json:
-        _print_json(compared.as_json())
+        _print_json(shown)
     else:
-        print(compared)
+        print(shown)
     for said in compared.warnings:
         print(f"{'error' if isinstance(said, Conflict) else 'warning'}: {said}", file=sys.stderr)
     if options.out:

@@ -56,8 +56,8 @@ def _end(
     if whole:
         try:
             _show_and_write(result, outcome, options)
-        except (InputError, RunFailed):
-            moved = runner.put_damaged_aside(result)
+        except (InputError, RunFailed) as error:
+            moved = runner.put_damaged_aside(result, error)
             if not moved:
                 raise
             outcome.remarks += moved

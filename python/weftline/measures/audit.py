@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, columns, pint, quantities
+from weftline import _native, columns, integrity, pint, quantities
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -149,10 +149,8 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def _numbers(run: Run) -> dict[str, Any]:
     kept = run.out / KEPT
-    try:
-        return json.loads(kept.read_text("utf-8"))
-    except (OSError, ValueError):
-        pass
+    if (before := integrity.numbers_kept(kept, "telemetry.parquet")) is not None:
+        return before
     telemetry = run.scenario.get("telemetry", {})
     recorded = (run.out / "telemetry.parquet").is_file()
     if not recorded or not isinstance(telemetry, dict):
@@ -164,7 +162,7 @@ def _numbers(run: Run) -> dict[str, Any]:
     if query is None:
         return {}
     found = numbers(_flowlets(run, plan, query))
-    kept.write_text(json.dumps(found), encoding="utf-8")
+    integrity.keep_numbers(kept, "telemetry.parquet", found)
     return found
 
 

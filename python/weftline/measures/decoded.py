@@ -19,12 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, controllers, pint
+from weftline import _native, controllers, integrity, pint
 from weftline.errors import InputError
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
+_DIGESTS = "telemetry.parquet"
 LEAST_PACKETS = 200
 """Packets from which a flow counts: of short ones only the lucky have their path known before they end."""
 LEAST_SAMPLES = 100
@@ -113,15 +114,13 @@ def _add_errors(errors: dict[str, list[float]], mine: Mapping[str, Any], true: M
 
 def _numbers(run: Run, known: str) -> dict[str, Any]:
     kept = run.out / f"decoded-{known}.json"
-    try:
-        return json.loads(kept.read_text("utf-8"))
-    except (OSError, ValueError):
-        pass
+    if (before := integrity.numbers_kept(kept, _DIGESTS)) is not None:
+        return before
     if (plan := _plan(run)) is None:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         found = numbers(_reports(run, plan, known, Path(folder)), plan.facts()["queries"])
-    kept.write_text(json.dumps(found), encoding="utf-8")
+    integrity.keep_numbers(kept, _DIGESTS, found)
     return found
 
 

@@ -39,6 +39,7 @@ KINDS = {
     "flows differ": "not the same flows",
     "measured": "no value",
     "interval": "within chance",
+    "base": "nothing to compare with",
 }
 """What each kind of reason is, in short."""
 BEYOND = 2

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from weftline import _native
 from weftline.errors import InputError
 
 _CLASSIC = {
@@ -83,6 +84,7 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
     InputError
         If the file cannot be read, is no capture, or is cut off; the text names the record.
     """
+    _native.check_file(str(path))
     try:
         with _opened(path) as file:
             yield from _records(_Source(file, str(path)), partial)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from weftline.errors import InputError, RunFailed
+from weftline import _native, integrity
+from weftline.errors import DamagedError, InputError, RunFailed
 from weftline.figures.network_view import NetworkView
 from weftline.figures.specs import Figure
 from weftline.terminal import Table
@@ -117,6 +118,11 @@ def save(path: Path, text: str) -> Path:
         raise InputError(f"{path}: no page can be there: {error.strerror}; choose another --out") from None
     except OSError as error:
         raise RunFailed(f"{path}: the page cannot be written: {error.strerror or error}") from None
+    try:
+        # In the folder of a run or a store the page is one of its files.
+        _native.cover_file(str(path))
+    except DamagedError as error:
+        integrity.warn(str(error))
     return path
 
 

@@ -18,7 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from weftline.errors import InputError, RunFailed
+from weftline import integrity
+from weftline.errors import DamagedError, InputError, RunFailed
 from weftline.report.page import ASSETS
 from weftline.runs import Run
 from weftline.sweeps.store import Store
@@ -92,6 +93,8 @@ def _row(folder: Path) -> dict | None:
     """What the list says of a run; nothing of a folder that cannot be read."""
     try:
         summary = Run.read(folder).summary
+    except DamagedError:
+        return {"run": folder.name, "status": "damaged"}
     except InputError:
         return None
     slowdown = summary.get("slowdown")
@@ -132,7 +135,7 @@ class Questions:
         if not (Store.is_at(self._path) or (self._path / "summary.json").is_file()):
             raise InputError("SQL is over a result store of `weftline sweep`, or over one run")
         with self._lock:
-            connection = query.connect(self._path)
+            connection = query.connect(self._path, sql=sql)
             _shut(connection, self._path)
             end = threading.Timer(seconds, connection.interrupt)
             end.start()
@@ -284,6 +287,7 @@ def _runs(view: View, given: dict[str, str]) -> tuple[str, str]:
 
 def _scenario(view: View, given: dict[str, str]) -> tuple[str, str]:
     path = view.catalogue.folder(given.get("run", "")) / "scenario.toml"
+    integrity.check(path.parent, (path.name,))
     try:
         return "text/plain", path.read_text("utf-8")
     except (OSError, ValueError) as error:

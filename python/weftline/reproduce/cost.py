@@ -15,7 +15,6 @@ same fingerprint.
 from __future__ import annotations
 
 import hashlib
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, quantities, runs, scenarios
+from weftline import _native, integrity, quantities, runs, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.reproduce import claims
@@ -237,7 +236,7 @@ def waited(run: Mapping) -> float:
 def _kept(file: Path) -> list[dict]:
     """Return the runs that a file holds; none where it is not there or was cut short."""
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found, _ = integrity.unsealed(file.read_bytes())
         return found["runs"] if isinstance(found["runs"], list) else []
     except (OSError, ValueError, TypeError, KeyError):
         return []
@@ -248,7 +247,7 @@ def _keep(file: Path, found: Sequence[dict]) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
-        part.write_text(json.dumps({"runs": found}, indent=1) + "\n", "utf-8")
+        part.write_text(integrity.sealed({"runs": found}), "utf-8")
         part.replace(file)
     except OSError as error:
         raise InputError(

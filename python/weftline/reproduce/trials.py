@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, quantities
+from weftline import _native, integrity, quantities
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.reproduce import claims, flow_cache, latency, switch_state, tracing
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
@@ -234,10 +234,9 @@ def _known(what: str, name: str, names: list[str]) -> None:
 
 
 def kept(point: Point) -> dict | None:
-    """Return the numbers of a point that was tried before; None where there are none."""
+    """Return the numbers of a point that was tried before; None where there are none, or damaged ones."""
     try:
-        found = json.loads(point.file.read_text("utf-8"))
-        return found if isinstance(found, dict) else None
+        return integrity.unsealed(point.file.read_bytes())[0]
     except (OSError, ValueError):
         return None
 
@@ -247,7 +246,7 @@ def _keep(point: Point, found: dict) -> None:
     try:
         point.file.parent.mkdir(parents=True, exist_ok=True)
         part = point.file.with_suffix(".part")
-        part.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        part.write_text(integrity.sealed(found), "utf-8")
         part.replace(point.file)
     except OSError as error:
         raise InputError(f"{point.file}: cannot be written: {error.strerror or error}") from None

@@ -107,14 +107,24 @@ def waiting(
     outcome = Outcome()
     if touch:
         store.clear_up()
-    for point in {point.folder: point for point in points}.values():
-        state = state_of(point.folder)
-        if state == "finished":
+        outcome.remarks += store.remarks
+        store.remarks = []
+    by_key = {point.key: point for point in points}
+    finished = store.finished(list(by_key), note=touch)
+    older = sum(not entry.covered for entry in finished.values())
+    if touch and older:
+        outcome.remarks.append(
+            f"an earlier version of weftline wrote {older} of the runs, without digests.json: damage to "
+            "them would not be noticed"
+        )
+    for key, point in by_key.items():
+        if key in finished:
             continue
         if touch and point.folder.exists():
-            aside = store.put_aside(point.folder)
-            if state == "damaged":
-                outcome.remarks.append(f"{point.name}, seed {point.seed}: damaged results are now in {aside}")
+            aside = store.put_aside_point(key)
+            if aside and key in store.damaged:
+                remark = f"{point.name}, seed {point.seed}: damaged results are now in {aside}"
+                outcome.remarks.append(f"{remark} ({store.damaged[key]})")
         why = None if retry else store.failure(point.key)
         if why is None:
             wanted.append(point)

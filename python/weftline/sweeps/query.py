@@ -22,10 +22,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline.errors import InputError
+from weftline import integrity
+from weftline.errors import DamagedError, InputError
 from weftline.quantities import digits
 from weftline.runs import Run
-from weftline.sweeps.store import INDEXED, Entry, Store, entry_of
+from weftline.sweeps import own_files
+from weftline.sweeps.index import INDEXED, Entry, entry_of
+from weftline.sweeps.store import Store
 from weftline.terminal import Table, wrapped
 
 if TYPE_CHECKING:
@@ -33,36 +36,61 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 """So many rows a table in the terminal shows."""
+_TABLES = {"flows": "flows.parquet", "series": "series.parquet"}
 _TYPES = {"fingerprint": "varchar"}
 _SERIES = {"time_ns": "double", "entity": "varchar", "metric": "varchar", "value": "double"}
 
 
-def connect(path: str | os.PathLike) -> duckdb.DuckDBPyConnection:
+def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB connection, in memory, with the tables ``runs``, ``points``, ``flows`` and ``series``.
+
+    Every file that these read is checked against its digest before. Damaged runs of a store are left out,
+    with a `ResultsWarning`.
+
+    Parameters
+    ----------
+    sql : str, optional
+        What will be asked: only the tables that this text names are checked; the others are empty.
 
     Raises
     ------
     InputError
         If DuckDB is not installed, or the folder holds no results.
+    DamagedError
+        If it is the folder of one run, and that is damaged.
     """
     try:
         import duckdb
     except ImportError:
         raise InputError("SQL needs DuckDB: pip install 'weftline[query]'") from None
     path = Path(path)
+    asked = [name for name in _TABLES if sql is None or name in sql.lower()]
+    files = [_TABLES[name] for name in asked]
     if Store.is_at(path):
         kept = Store.open(path)
-        entries, folders = kept.entries(), {entry.key: kept.points / entry.key for entry in kept.entries()}
+        entries = [entry for entry in kept.entries() if _is_whole(kept.points / entry.key, files)]
+        folders = [kept.points / entry.key for entry in entries]
     else:
         run = Run.read(path)
-        entries, folders = [entry_of(run.out, {})], {run.out.name: run.out}
+        integrity.check(run.out, files)
+        entries, folders = [entry_of(run.out, {})], [run.out]
     connection = duckdb.connect(":memory:")
     _make_runs(connection, entries)
-    _make_points(connection, path / "points.csv")
-    _make_view(connection, "flows", [folder / "flows.parquet" for folder in folders.values()], {})
-    series = [file for folder in folders.values() if (file := folder / "series.parquet").exists()]
-    _make_view(connection, "series", series, _SERIES)
+    _make_points(connection, path)
+    for name, file in _TABLES.items():
+        there = [path for folder in folders if (path := folder / file).exists()] if name in asked else []
+        _make_view(connection, name, there, _SERIES if name == "series" else {})
     return connection
+
+
+def _is_whole(folder: Path, files: Sequence[str]) -> bool:
+    """Return whether the files of a run of a store are what the run wrote; say so if they are not."""
+    try:
+        integrity.check(folder, files)
+    except DamagedError as error:
+        integrity.warn(f"a run is left out: {error}; `weftline sweep` moves it to damaged/ and runs it again")
+        return False
+    return True
 
 
 def _make_runs(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) -> None:
@@ -87,8 +115,15 @@ def _make_runs(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) 
         )
 
 
-def _make_points(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    if file.exists():
+def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    file = path / "points.csv"
+    try:
+        own_files.check(path, file.name)
+        whole = file.exists()
+    except DamagedError as error:
+        integrity.warn(f"{error}. The table points has no metrics now; `weftline sweep` makes the file anew")
+        whole = False
+    if whole:
         connection.execute(
             f"create view points as select * from read_csv({_literal(file)}, header = true, "
             "types = {'run': 'varchar'})"
@@ -121,7 +156,7 @@ def _literal(file: Path) -> str:
 
 def command(options: argparse.Namespace) -> int:
     """Answer one question and return the exit status."""
-    connection = connect(options.folder)
+    connection = connect(options.folder, sql=options.sql)
     import duckdb
 
     if not options.sql:

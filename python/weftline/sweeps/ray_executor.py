@@ -25,7 +25,7 @@ from typing import Any
 
 from weftline import _native, runs, scenarios
 from weftline.controllers import Law
-from weftline.errors import InputError
+from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor
 from weftline.sweeps.executor import Cost, Outcome, Progress
 from weftline.sweeps.store import Claim, Point, Store, state_of
@@ -326,7 +326,13 @@ class _Work:
             part.mkdir(parents=True)
             for name, data in files.items():
                 (part / name).write_bytes(data)
-        except OSError:
+            _native.check_files(str(part))
+            _native.sync_files(str(part))
+        except InputError as error:
+            shutil.rmtree(part, ignore_errors=True)
+            self._fail(point, f"the results were damaged on the way from the worker: {error}")
+            return
+        except (OSError, RunFailed):
             shutil.rmtree(part, ignore_errors=True)
             raise
         self._kept.keep(point, part)

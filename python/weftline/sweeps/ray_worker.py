@@ -45,14 +45,19 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
         text, moved = _with_files(spec, files, folder)
         laws = {name: _law(name, files[digest]) for name, digest in spec["controllers"].items()}
         source = scenarios.Scenario(text=text, file=spec["file"], base_dir=spec["base_dir"], controllers=laws)
-        run = runs.start(source, [], seed=None, threads=spec["threads"], out=folder / "out", force=True)
+        # The results are on a disk that counts when the sweep has written them into its store.
+        out = folder / "out"
+        run = runs.start(source, [], seed=None, threads=spec["threads"], out=out, force=True, sync=False)
         if run.summary.get("status") == "memory-limit":
             return _failed(spec, run.summary.get("reason") or "the memory limit was reached", began)
+        if moved:
+            scenario = run.out / "scenario.toml"
+            text = scenario.read_text("utf-8")
+            for here, there in moved.items():
+                text = text.replace(here, there)
+            scenario.write_text(text, "utf-8", newline="")
+            _native.write_digests(str(run.out))
         found = {path.name: path.read_bytes() for path in run.out.iterdir()}
-        scenario = found["scenario.toml"]
-        for here, there in moved.items():
-            scenario = scenario.replace(here.encode(), there.encode())
-        found["scenario.toml"] = scenario
         hops = run.summary.get("packet_hops") or 0
         return {"key": spec["key"], "seconds": time.monotonic() - began, "hops": hops, "files": found}
     except (InputError, RunFailed, OSError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weftline.errors import InputError
+from weftline import integrity
+from weftline.errors import DamagedError, InputError
 from weftline.measures import evidence, stats, steady
 from weftline.measures.evidence import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric
@@ -132,11 +132,14 @@ class SweepResult:
         """
         path = Store.open(path).path
         try:
-            return cls(path, json.loads((path / FILE).read_text("utf-8")))
+            remedy = "`weftline sweep` writes it anew, and the runs are not touched"
+            return cls(path, integrity.read_sealed(path / FILE, remedy)[0])
         except FileNotFoundError:
             raise InputError(
                 f"{path}: a result store, but not of a sweep (it has no {FILE}); `weftline query` reads it"
             ) from None
+        except DamagedError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path / FILE}: not the description of a sweep: {error!r}") from None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, scenarios
+from weftline import _native, integrity, scenarios
 from weftline.errors import InputError, RunFailed, warn
 from weftline.runs import Run
 from weftline.sweeps import executor, store, sweepfile
@@ -158,20 +157,20 @@ def run(
     return SweepResult.open(plan.path), outcome
 
 
-def put_damaged_aside(result: SweepResult) -> list[str]:
-    """Move the runs whose tables cannot be read out of the store; return a sentence on each.
+def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
+    """Move the runs that are damaged, or that an error of reading names, out of the store; say so of each.
 
-    `store.state_of` looks at the ends of files alone; this reads them.
+    What the store has listed as whole is read to its end here.
     """
     kept, found = Store(result.path), []
-    for cell in result.cells:
-        for seed in cell.runs:
-            folder = cell.runs.folder(seed)
-            try:
-                Run.read(folder).slowdown(bins=1)
-            except (InputError, RunFailed, OSError):
-                aside = kept.put_aside(folder)
-                found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
+    runs = {cell.runs.folder(seed): (cell, seed) for cell in result.cells for seed in cell.runs}
+    kept.suspect_damaged()
+    moved = {folder: aside for folder in runs if (aside := kept.put_aside_point(folder.name))}
+    if not moved:
+        moved = {folder: kept.put_aside(folder) for folder in runs if f"{folder}{os.sep}" in str(error)}
+    for folder, aside in moved.items():
+        cell, seed = runs[folder]
+        found.append(f"{said(cell.choice)}, seed {seed}: damaged results are now in {aside}")
     return found
 
 
@@ -190,7 +189,7 @@ def write_description(plan: Plan) -> None:
         },
         "points": [{"key": p.key, "seed": p.seed, "choice": dict(p.choice)} for p in plan.points],
     }
-    store.write_whole(plan.path / FILE, json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n")
+    store.write_whole(plan.path / FILE, integrity.sealed(about))
 
 
 def default_folder(sweep: Sweep) -> Path:

@@ -3,14 +3,20 @@
     store.json          the format of the store, and the version that began it
     points/KEY/         the folder of a finished run, as `weftline run` writes it
     failed/KEY.json     why a point failed
-    index.jsonl         a line for each finished run, so that thousands are listed without opening each
+    index.jsonl         a line for each finished run, see `index`
     parts/              runs under way: KEY.lock, held by who runs the point, and their folders
+    damaged/            runs and files that were not as written, numbered; nothing is ever deleted there
+    digests.json        of the files of the store itself, see `own_files`
 
 KEY is the hash of the resolved scenario, of the files and the code in Python that it names, and of weftline's
 version: what was run is never run again, and two sweeps that share a point share its results. A run's folder
 is written below `parts` and moved to its place when it is complete, so `points` holds whole results whatever
 happens; a process that is killed loses the points that it was at. The index can be lost too: it is made anew
 from the folders.
+
+Every file of a run is checked against the run's digests.json when its folder is new to the index or was
+touched since (its stamp, see `index`), and every table once more when it is first read. A damaged run is
+moved to ``damaged/`` by a sweep, which runs it again; what else reads a store leaves it out and says so.
 
 Several processes, on several machines, may work on one store. Each holds a lock (flock) on the point that
 it runs, which the system takes back when the process ends, however it ends. Where a file system has no
@@ -21,18 +27,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import socket
+import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, integrity, runs, scenarios
 from weftline.errors import InputError
+from weftline.sweeps import own_files
+from weftline.sweeps.index import Entry, Index, entry_of
+from weftline.sweeps.states import examined, state_of
 
 try:
     import fcntl
@@ -40,12 +48,8 @@ except ImportError:  # not on Windows: see above
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
-FINISHED = ("done", "stalled")
-"""A stalled run ended too, and would end so again."""
-INDEXED = (
-    "flows", "flows_done", "end_ns", "packet_hops", "cpu_seconds", "wall_seconds", "drops", "pauses",
-    "ecn_marks", "bytes_on_wire", "fingerprint",
-)  # fmt: skip
+_SUSPECT: set[Path] = set()
+"""Runs whose damage showed when they were read, though their stamps were as before: these do not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,45 +112,6 @@ def content_key(resolved: str, source: scenarios.Scenario) -> str:
     return runs.content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
 
 
-def state_of(folder: Path) -> str:
-    """Return ``"finished"``, ``"damaged"`` or ``"absent"``: what a point's folder holds.
-
-    Absent are results that never were complete too. Damaged is what cannot come from a run that ended: a
-    summary that cannot be read, or a table of flows without its end.
-    """
-    try:
-        summary = json.loads((folder / "summary.json").read_bytes())
-    except FileNotFoundError:
-        return "damaged" if (folder / "flows.parquet").exists() else "absent"
-    except (OSError, ValueError):
-        return "damaged"
-    if not isinstance(summary, dict):
-        return "damaged"
-    if summary.get("status") not in FINISHED:
-        return "absent"
-    try:
-        with (folder / "flows.parquet").open("rb") as file:
-            file.seek(-4, os.SEEK_END)
-            whole = file.read(4) == b"PAR1"
-    except OSError:
-        whole = False
-    return "finished" if whole and (folder / "scenario.toml").is_file() else "damaged"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A finished run, as the index has it."""
-
-    key: str
-    name: str
-    seed: int | None
-    status: str
-    version: str
-    choice: Mapping[str, str]
-    numbers: Mapping[str, Any]
-    """What the summary says of flows, drops, seconds and so on."""
-
-
 class Claim:
     """The right to run a point, until `release`."""
 
@@ -170,18 +135,27 @@ class Store:
     ----------
     path : Path
         The folder.
+    index : Index
+        What is known of the finished runs.
+    damaged : dict of key to str
+        The damaged runs that were met, and why they are.
+    remarks : list of str
+        What was done about damaged files of the store itself.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.points = path / "points"
+        self.damaged_path = path / "damaged"
+        self.index = Index(path / "index.jsonl")
+        self.damaged: dict[str, str] = {}
+        self.remarks: list[str] = []
         self._parts = path / "parts"
         self._failed = path / "failed"
-        self._index = path / "index.jsonl"
 
     @classmethod
     def create(cls, path: str | os.PathLike) -> Store:
-        """Return the store in a folder, which is made where there is none.
+        """Return the store in a folder, which is made where there is none; its damaged files are made anew.
 
         Raises
         ------
@@ -194,10 +168,12 @@ class Store:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-        found._check_format()
-        if not (found.path / "store.json").exists():
+        found.remarks = own_files.repair(found)
+        if not found._check_format():
+            if not (found.path / own_files.DIGESTS).exists():
+                own_files.begin(found.path)
             about = {"format": FORMAT, "begun_by": f"weftline {_native.version()}"}
-            write_whole(found.path / "store.json", json.dumps(about) + "\n")
+            write_whole(found.path / "store.json", integrity.sealed(about))
         return found
 
     @classmethod
@@ -221,23 +197,23 @@ class Store:
         """Return whether a folder holds a store."""
         return (Path(path) / "points").is_dir()
 
-    def _check_format(self) -> None:
+    def _check_format(self) -> bool:
+        """Return whether store.json is as this version writes it; raise if it is of a later one."""
         path = self.path / "store.json"
         try:
-            about = json.loads(path.read_text("utf-8"))
-            form = about["format"]
+            about, whole = integrity.unsealed(path.read_bytes())
+            form = about.get("format")
         except FileNotFoundError:
-            return
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(
-                f"{path}: cannot be read as a store's description: remove this file and it is made anew; "
-                f"the runs in {self.points} are not touched"
-            ) from None
+            return False
+        except (OSError, ValueError) as error:
+            integrity.warn(f"{path}: the file is damaged ({error}); `weftline sweep` makes it anew")
+            return False
         if form != FORMAT:
             raise InputError(
                 f"{path}: format {form!r}, begun by {about.get('begun_by', 'another version')}; weftline "
                 f"{_native.version()} knows format {FORMAT}: choose another folder, or use that version"
             )
+        return whole
 
     def claim(self, key: str) -> Claim | None:
         """Return the right to run a point, None while another process or thread has it."""
@@ -286,17 +262,39 @@ class Store:
             else:
                 self.put_aside(of.folder)
                 os.rename(part, of.folder)
-        self._note(entry_of(of.folder, dict(of.choice)))
+        self.index.note(entry_of(of.folder, dict(of.choice)))
         self.forget_failure(of.key)
 
     def put_aside(self, folder: Path) -> Path:
         """Move a damaged or incomplete folder below ``damaged/`` and return where it is now."""
-        number = 1
-        while (aside := self.path / "damaged" / f"{folder.name}-{number}").exists():
-            number += 1
-        aside.parent.mkdir(exist_ok=True)
-        os.rename(folder, aside)
-        return aside
+        return integrity.put_aside(folder, self.damaged_path)
+
+    def put_aside_point(self, key: str) -> Path | None:
+        """Do so with the folder of a point, unless another process is at it or it is finished by now."""
+        claim = self.claim(key)
+        if claim is None:
+            return None
+        try:
+            folder = self.points / key
+            if not folder.exists() or examined(folder, thorough=folder in _SUSPECT)[0] == "finished":
+                return None
+            _SUSPECT.discard(folder)
+            return self.put_aside(folder)
+        finally:
+            claim.release()
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files of the store itself, given by name, and their digests."""
+        while (claim := self.claim(own_files.WRITING)) is None:
+            time.sleep(0.01)
+        try:
+            for name, text in files.items():
+                write_whole(self.path / name, text)
+            if (self.path / own_files.DIGESTS).exists():
+                for name in files:
+                    _native.cover_file(str(self.path / name))
+        finally:
+            claim.release()
 
     def fail(self, of: Point, why: str) -> None:
         """Record why a point failed."""
@@ -308,16 +306,16 @@ class Store:
             "weftline": _native.version(),
         }
         self._failed.mkdir(parents=True, exist_ok=True)
-        write_whole(self._failed / f"{of.key}.json", json.dumps(about, ensure_ascii=False, indent=2) + "\n")
+        write_whole(self._failed / f"{of.key}.json", integrity.sealed(about))
 
     def failure(self, key: str) -> str | None:
         """Return why a point failed when it was last tried, None if it did not."""
         try:
-            return str(json.loads((self._failed / f"{key}.json").read_text("utf-8"))["error"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError):
-            return "its record cannot be read"
+            return str(integrity.unsealed((self._failed / f"{key}.json").read_bytes())[0]["error"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return None  # a damaged record is none: the point is run again
+        except OSError as error:
+            return f"its record cannot be read: {error.strerror or error}"
 
     def forget_failure(self, key: str) -> None:
         """Remove the record of a failure."""
@@ -325,37 +323,56 @@ class Store:
             (self._failed / f"{key}.json").unlink()
 
     def entries(self) -> list[Entry]:
-        """Return every finished run, in order of keys; what the index does not know yet is read and added."""
-        there = {item.name for item in _scan(self.points)}
-        known = {key: entry for key, entry in self._indexed() if key in there}
-        for key in sorted(there - known.keys()):
-            if state_of(self.points / key) == "finished":
-                known[key] = entry_of(self.points / key, {})
-                with contextlib.suppress(OSError):  # a store that may only be read
-                    self._note(known[key])
-        return [known[key] for key in sorted(known)]
+        """Return every finished run, in order of keys; what the index does not know yet is read and added.
 
-    def _indexed(self) -> Iterator[tuple[str, Entry]]:
-        try:
-            data = self._index.read_bytes()
-        except OSError:
-            return
-        for line in data.splitlines():
-            # What is no entry is the work of a killed process; its run is found by its folder.
-            with contextlib.suppress(ValueError, TypeError):
-                fields = json.loads(line)
-                yield fields["key"], Entry(**fields)
+        Damaged runs are left out, with a `ResultsWarning`, and so are said those that nothing vouches for.
+        """
+        keys = sorted(item.name for item in _scan(self.points))
+        found = self.finished(keys)
+        if self.damaged:
+            named = [f"points/{key}" for key in sorted(self.damaged)]
+            more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+            integrity.warn(
+                f"{self.path}: {len(named)} of {len(keys)} runs damaged and left out: "
+                f"{', '.join(named[:3])}{more} ({self.damaged[min(self.damaged)]}); `weftline sweep` moves "
+                "them to damaged/ and runs them again"
+            )
+        if older := sum(not entry.covered for entry in found.values()):
+            integrity.warn(
+                f"{self.path}: an earlier version of weftline wrote {older} of {len(found)} runs, without "
+                "digests.json: damage to them would not be noticed"
+            )
+        return list(found.values())
 
-    def _note(self, entry: Entry) -> None:
-        line = json.dumps(vars(entry), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        descriptor = os.open(self._index, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                line = b"\n" + line
-            os.write(descriptor, line)
-        finally:
-            os.close(descriptor)
+    def finished(self, keys: Sequence[str], *, note: bool = True) -> dict[str, Entry]:
+        """Return those of the runs that are finished and whole, by key; `damaged` has the others."""
+        known, choices, _ = self.index.read()
+        found: dict[str, Entry] = {}
+        self.damaged = {}
+        for key, stamp in zip(keys, _native.stamps(str(self.points), list(keys)), strict=True):
+            folder, entry = self.points / key, known.get(key)
+            suspect = folder in _SUSPECT
+            if entry is not None and entry.stamp and entry.stamp == stamp and not suspect:
+                found[key] = entry
+            else:
+                state, why = examined(folder, scenario=entry.scenario if entry else "", thorough=suspect)
+                if state == "finished":
+                    found[key] = entry_of(
+                        folder, entry.choice if entry else choices.get(key, {}), stamp or ""
+                    )
+                    if note and found[key] != entry:
+                        with contextlib.suppress(OSError):  # a store that may only be read
+                            self.index.note(found[key])
+                elif state == "damaged":
+                    self.damaged[key] = why
+        return found
+
+    def suspect_damaged(self) -> bool:
+        """Read every run to its end; return whether that shows damage that `finished` did not know of."""
+        before = len(_SUSPECT)
+        folders = [self.points / item.name for item in _scan(self.points)]
+        _SUSPECT.update(f for f in folders if examined(f, thorough=True)[0] == "damaged")
+        return len(_SUSPECT) > before
 
 
 def _scan(folder: Path) -> list[os.DirEntry]:
@@ -364,21 +381,6 @@ def _scan(folder: Path) -> list[os.DirEntry]:
             return list(items)
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
-
-
-def entry_of(folder: Path, choice: Mapping[str, str]) -> Entry:
-    """Return what the index says of the run in a folder."""
-    summary = json.loads((folder / "summary.json").read_bytes())
-    versions = summary.get("versions")
-    return Entry(
-        key=folder.name,
-        name=str(summary.get("name", "")),
-        seed=summary.get("seed"),
-        status=str(summary.get("status")),
-        version=str(versions.get("weftline", "")) if isinstance(versions, dict) else "",
-        choice=choice,
-        numbers={name: summary[name] for name in INDEXED if name in summary},
-    )
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -286,13 +286,15 @@ def write(result: SweepResult) -> None:
     """Write ``points.csv``, a row a run, and ``table.csv``, a row a combination and metric."""
     axes = [axis.name for axis in result.axes]
     head = [*axes, "seed", "run", "status", *result.metrics]
-    store.write_whole(result.path / "points.csv", _csv(head, result.rows))
+    points = _csv(head, result.rows)
     tail = [
         *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
         *("against", "difference", "difference_low", "difference_high", "paired"),
         *("separated", "separated_reasons"),
     ]
-    store.write_whole(result.path / "table.csv", _csv([*axes, *tail], result.estimates))
+    store.Store(result.path).write(
+        {"points.csv": points, "table.csv": _csv([*axes, *tail], result.estimates)}
+    )
 
 
 def _csv(columns: Sequence[str], rows: Sequence[dict]) -> str:

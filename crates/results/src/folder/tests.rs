@@ -185,7 +185,17 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     assert_eq!(fs::read_to_string(out.join("scenario.toml")).unwrap(), about().scenario);
     let mut files: Vec<_> = fs::read_dir(&out).unwrap().map(|f| f.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(files, ["flows.parquet", "queues.parquet", "scenario.toml", "series.parquet", "summary.json"]);
+    assert_eq!(
+        files,
+        [
+            "digests.json",
+            "flows.parquet",
+            "queues.parquet",
+            "scenario.toml",
+            "series.parquet",
+            "summary.json"
+        ]
+    );
 }
 
 #[test]
@@ -274,4 +284,26 @@ fn a_folder_that_is_in_use_is_refused_unless_forced_and_only_own_files_go() {
     assert!(error.to_string().contains("is a file"), "{error}");
     let error = make(&dir.join("notes.txt/below"), true).err().unwrap();
     assert!(matches!(error, ResultsError::Input(_)), "{error}");
+}
+
+#[test]
+fn whatever_ended_a_run_its_digests_hold_and_list_every_file() {
+    let limit = Ending::MemoryLimit { held: Bytes(2), limit: Bytes(1) };
+    for ending in [Some(Ending::Done), Some(Ending::Stalled), Some(Ending::Interrupted), Some(limit), None] {
+        let dir = Scratch::new();
+        let mut folder = RunFolder::create(dir.path(), false, about(), names()).unwrap();
+        folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
+        match ending {
+            Some(ending) => drop(folder.finish(&outcome(ending), &Resources::default()).unwrap()),
+            None => drop(folder.fail("the controller broke", &Resources::default())),
+        }
+        let found = file_digests::check_folder(dir.path(), None).unwrap().unwrap();
+        let there =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut there: Vec<String> = there.filter(|name| name != file_digests::FILE).collect();
+        there.sort();
+        assert_eq!(found.files.into_keys().collect::<Vec<_>>(), there, "{ending:?}");
+        let summary: Value = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
+        assert_eq!(summary["file_digests"], "xxh3-128");
+    }
 }

@@ -1,0 +1,139 @@
+"""Whether what is read is what was written: digests of a run's files, seals of the files of a store.
+
+A run ends with ``digests.json``, which has size and digest of every other file. The native module hashes each
+table before it decodes it; `check` here is for what Python reads itself. A file of JSON that is written more
+than once (the description of a sweep, a line of a store's index) bears a seal: its own digest as its last
+member. What does not hold raises `DamagedError`.
+
+Results that an earlier version wrote have neither. They are read, with a `ResultsWarning`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from weftline import _native
+from weftline.errors import DamagedError, ResultsWarning
+
+SMALL = ("summary.json", "scenario.toml")
+"""Files of a run that Python reads itself."""
+
+
+def check(folder: Path, names: Sequence[str] = SMALL) -> dict[str, str] | None:
+    """Check the run in a folder: every file by presence and size, those of `names` by digest.
+
+    Returns the digests of its files by name, None where an earlier version wrote none.
+
+    Raises
+    ------
+    DamagedError
+        If a file is not what the run wrote.
+    """
+    return _native.check_files(str(folder), list(names))
+
+
+def warn(text: str) -> None:
+    """Say what should be known of results before they are trusted."""
+    warnings.warn(text, ResultsWarning, stacklevel=3)
+
+
+def warn_unverified(folder: Path) -> None:
+    """Say that nothing vouches for the run in a folder; of the runs of a store the store has said so."""
+    if folder.parent.name == "points" and (folder.parent.parent / "store.json").exists():
+        return
+    warn(
+        f"{folder}: an earlier version of weftline wrote these results, without digests.json: damage to them "
+        "would not be noticed"
+    )
+
+
+def sealed(fields: Mapping[str, Any]) -> str:
+    """Return a line of JSON with its seal."""
+    return _native.sealed(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+
+
+def unsealed(data: bytes) -> tuple[dict[str, Any], bool]:
+    """Return what a text of JSON holds, and whether a seal vouches for it.
+
+    Raises
+    ------
+    ValueError
+        If it is not as it was sealed, or no object of JSON.
+    """
+    whole = _native.seal_is_whole(data)
+    if whole is False:
+        raise ValueError("it is not as it was written: its digest does not hold")
+    fields = json.loads(data)
+    if not isinstance(fields, dict):
+        raise ValueError("expected an object")
+    fields.pop("digest", None)
+    return fields, whole is True
+
+
+def read_sealed(path: Path, remedy: str) -> tuple[dict[str, Any], bool]:
+    """Return what a file of JSON holds, and whether a seal vouches for it.
+
+    Raises
+    ------
+    DamagedError
+        If it is damaged; `remedy` says what to do.
+    """
+    try:
+        return unsealed(path.read_bytes())
+    except ValueError as error:
+        raise DamagedError(f"{path}: the file is damaged: {error}; {remedy}") from None
+
+
+def put_aside(path: Path, below: Path) -> Path:
+    """Move a file or folder into `below`, under a numbered name that nothing has; return where it is."""
+    below.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        aside = below / f"{path.name}-{number}"
+        number += 1
+        try:
+            if path.is_dir():
+                if aside.exists():
+                    continue
+                os.rename(path, aside)
+            else:
+                os.link(path, aside)
+                path.unlink()
+            return aside
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                continue
+            if path.is_dir() or error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            # No links on this file system.
+            if not aside.exists():
+                os.rename(path, aside)
+                return aside
+
+
+def numbers_kept(file: Path, source: str) -> dict[str, Any] | None:
+    """Return what `keep_numbers` wrote, None if it is damaged, or of other contents of `source`."""
+    with contextlib.suppress(OSError, ValueError):
+        fields, whole = unsealed(file.read_bytes())
+        if whole and fields.get("of") == _digest_of(file.parent, source):
+            return fields["numbers"]
+    return None
+
+
+def keep_numbers(file: Path, source: str, found: Mapping[str, Any]) -> None:
+    """Keep numbers computed from the file `source` of a run, in its folder, if that can be written."""
+    with contextlib.suppress(OSError):
+        file.write_text(sealed({"of": _digest_of(file.parent, source), "numbers": found}), "utf-8")
+
+
+def _digest_of(folder: Path, name: str) -> str:
+    return (check(folder, ()) or {}).get(name, "")
