@@ -1,7 +1,8 @@
 //! Collects what nodes report, and hands it on in batches. What was not asked for costs a test of one flag at most.
 
-use super::{DigestRecord, Entity, FlowRecord, Sample, Sink};
+use super::{DigestRecord, Entity, FlowRecord, LossCounters, Sample, Sink};
 use crate::engine::random::mix64;
+use crate::packet::{Packet, PacketKind};
 use crate::units::Time;
 use crate::workload::FlowId;
 
@@ -18,6 +19,8 @@ pub struct Recorder {
     /// Payload bytes delivered in order since the start, in all and per group.
     pub delivered: u64,
     pub group_delivered: Vec<u64>,
+    /// What became of data packets, by group.
+    pub losses: Vec<LossCounters>,
     /// The same for watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
@@ -35,6 +38,7 @@ impl Recorder {
             hash: 0,
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
+            losses: vec![LossCounters::default(); groups.max(1)],
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
         }
@@ -50,6 +54,9 @@ impl Recorder {
             let packets = record.packets_sent ^ record.packets_retransmitted << 40;
             self.hash = self.hash.wrapping_add(mix64(identity ^ mix64(times ^ mix64(packets))));
         }
+        let losses = &mut self.losses[usize::from(record.group)];
+        losses.data_sent = losses.data_sent.wrapping_add(record.packets_sent);
+        losses.retransmitted += record.packets_retransmitted;
         self.flows.push(record);
     }
 
@@ -62,6 +69,14 @@ impl Recorder {
             if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
                 self.watched[at].1 += bytes;
             }
+        }
+    }
+
+    /// A packet of data came to its fate: counts it under its group.
+    #[cold]
+    pub fn count(&mut self, packet: &Packet, counter: fn(&mut LossCounters) -> &mut u64) {
+        if packet.kind == PacketKind::Data {
+            *counter(&mut self.losses[usize::from(packet.group)]) += 1;
         }
     }
 
