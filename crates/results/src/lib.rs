@@ -19,6 +19,7 @@ pub mod deadlines;
 pub mod digests;
 pub mod distribution;
 mod error;
+mod findings;
 pub mod flow_table;
 pub mod folder;
 mod footer;

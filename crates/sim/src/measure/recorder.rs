@@ -2,7 +2,6 @@
 
 use super::{DigestRecord, Entity, FlowRecord, LossCounters, Sample, Sink};
 use crate::engine::random::mix64;
-use crate::packet::{Packet, PacketKind};
 use crate::units::Time;
 use crate::workload::FlowId;
 
@@ -72,12 +71,10 @@ impl Recorder {
         }
     }
 
-    /// A packet of data came to its fate: counts it under its group.
+    /// Something befell a data packet of this group.
     #[cold]
-    pub fn count(&mut self, packet: &Packet, counter: fn(&mut LossCounters) -> &mut u64) {
-        if packet.kind == PacketKind::Data {
-            *counter(&mut self.losses[usize::from(packet.group)]) += 1;
-        }
+    pub fn count(&mut self, group: u16, counter: fn(&mut LossCounters) -> &mut u64) {
+        *counter(&mut self.losses[usize::from(group)]) += 1;
     }
 
     pub fn sample(&mut self, time: Time, entity: Entity, metric: &'static str, value: f64) {

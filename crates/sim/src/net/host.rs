@@ -59,7 +59,7 @@ impl Host {
         }
         // What a host received follows from what was sent; where assertions are on it is counted too.
         if cfg!(debug_assertions) {
-            cx.net.recorder.count(&cx.net.packets[id], |losses| &mut losses.data_received);
+            cx.net.count(id, |losses| &mut losses.data_received);
         }
         if self.edge.is_some() {
             return self.receive_at_edge(port, id, cx);

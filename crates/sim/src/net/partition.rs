@@ -10,9 +10,9 @@ use super::tap::{Seen, Taps};
 use super::{NodeIndex, PortId, tap};
 use crate::config::{Compat, TelemetryConfig};
 use crate::engine::queue::Timed;
-use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
-use crate::packet::{NONE, Packet, PacketId, PacketSlab};
+use crate::measure::{LossCounters, PortTotals};
+use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -294,7 +294,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_dropped += 1;
         totals.bytes_dropped += u64::from(self.packets[id].size);
-        self.recorder.count(&self.packets[id], |losses| &mut losses.data_dropped);
+        self.count(id, |losses| &mut losses.data_dropped);
         self.discard(id);
     }
 
@@ -319,7 +319,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);
-        self.recorder.count(&self.packets[id], |losses| &mut losses.data_stranded);
+        self.count(id, |losses| &mut losses.data_stranded);
         self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
@@ -331,8 +331,8 @@ impl Partition {
         totals.packets_lost += 1;
         totals.packets_lost_at_random += u64::from(how == Loss::Random);
         totals.bytes_lost += u64::from(self.packets[id].size);
-        self.recorder.count(
-            &self.packets[id],
+        self.count(
+            id,
             match how {
                 Loss::DeadLink => |losses| &mut losses.data_lost_on_dead_links,
                 Loss::Random => |losses| &mut losses.data_lost_at_random,
@@ -342,9 +342,18 @@ impl Partition {
         self.discard(id);
     }
 
+    /// Something befell a packet: it is counted under its group if it has data.
+    #[cold]
+    pub fn count(&mut self, id: PacketId, counter: fn(&mut LossCounters) -> &mut u64) {
+        let packet = &self.packets[id];
+        if packet.kind == PacketKind::Data {
+            self.recorder.count(packet.group, counter);
+        }
+    }
+
     /// The run ends while a packet is on a link or in a queue.
     pub fn leave_in_flight(&mut self, id: PacketId) {
-        self.recorder.count(&self.packets[id], |losses| &mut losses.data_in_flight);
+        self.count(id, |losses| &mut losses.data_in_flight);
     }
 
     /// A packet has come over the link into this port, unless the link went down meanwhile.

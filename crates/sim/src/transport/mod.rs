@@ -114,19 +114,19 @@ impl HostContext<'_> {
     /// A retransmission timeout of a flow of this group has expired.
     #[cold]
     pub fn timed_out(&mut self, group: u16) {
-        self.net.recorder.losses[usize::from(group)].timeouts += 1;
+        self.net.recorder.count(group, |losses| &mut losses.timeouts);
     }
 
     /// Data have come of which the receiver has every byte already.
     #[cold]
     pub fn came_again(&mut self, packet: &Packet) {
-        self.net.recorder.count(packet, |losses| &mut losses.retransmitted_spurious);
+        self.net.recorder.count(packet.group, |losses| &mut losses.retransmitted_spurious);
     }
 
     /// Data have come that the receiver does not keep, though it has not got them.
     #[cold]
     pub fn refused(&mut self, packet: &Packet) {
-        self.net.recorder.count(packet, |losses| &mut losses.data_refused);
+        self.net.recorder.count(packet.group, |losses| &mut losses.data_refused);
     }
 
     /// A packet was sent again that counts for no flow, as all of its connection's have been acknowledged.

@@ -400,7 +400,6 @@ pub fn check_losses(kept: &Kept, outcome: &Outcome) {
     assert_eq!(all.retransmitted, all.retransmitted_needed + all.retransmitted_spurious);
     if kept.flows.iter().all(|flow| flow.finish.is_some()) {
         let new = sum(|flow| flow.packets_sent - flow.packets_retransmitted);
-        assert_eq!(new, all.data_sent - all.retransmitted);
         assert_eq!(all.data_received, new + all.retransmitted_spurious + all.data_refused, "{all:?}");
         assert!(all.timeouts >= sum(|flow| u64::from(flow.timeouts)));
     }
