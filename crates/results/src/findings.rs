@@ -130,8 +130,8 @@ fn tail(times: &Times) -> Option<String> {
     let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
     (waited as f64 >= MOST * slowest as f64).then(|| {
         format!(
-            "the tail is that of retransmission timeouts: {waited} of the {slowest} slowest flows, those from the 99th percentile of the \
-             completion times on ({}), waited for at least one",
+            "the tail is that of retransmission timeouts: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
+             waited for at least one",
             milliseconds(p99)
         )
     })
@@ -214,7 +214,7 @@ mod tests {
         let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
         assert_eq!(tail(&Times(flows(1))), None, "one of three");
         let found = tail(&Times(flows(2))).unwrap();
-        assert!(found.contains("2 of the 3 slowest flows") && found.contains("297.0 us"), "{found}");
+        assert!(found.contains("(3, which took 297.0 us or longer) 2 waited"), "{found}");
         assert_eq!(tail(&Times(Vec::new())), None);
     }
 

@@ -105,12 +105,13 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
 /// A transport takes for lost what was only overtaken.
 fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Reason) -> Option<String> {
     let (why, change) = match transport.overtaken() {
+        // Routes change too seldom to matter to whoever sends single packets again.
         Overtaken::LostAfter { packets, why, instead }
-            if u64::from(packets) <= window_packets(scenario, transport) =>
+            if u64::from(packets) <= window_packets(scenario, transport)
+                && (packets == 1 || reason.key != "failures") =>
         {
             (why, format!("{instead}, or "))
         }
-        // Routes change too seldom to matter to it.
         Overtaken::WaitedFor { why } if !reason.one_by_one && reason.key != "failures" => {
             (why, String::new())
         }
