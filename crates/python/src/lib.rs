@@ -44,7 +44,8 @@ mod _native {
     use scenarios::{check, explain, look, names, network, resolve, schema};
     #[pymodule_export]
     use tables::{
-        Table, backlog, completion, deadlines, distribution, queues, series, shares, slowdown, table,
+        Table, backlog, completion, counters, deadlines, distribution, queues, series, shares, slowdown,
+        table,
     };
 
     /// The version of weftline.

@@ -8,6 +8,7 @@ use pyo3::types::PyCapsule;
 use serde_json::{Value, json};
 use weftline_results::slowdown::Scheme;
 use weftline_results::{self as results, ResultsError, flow_table, parquet_read};
+use weftline_sim::measure::{Counter, LossCounters};
 use weftline_sim::parameters;
 
 use crate::errors::{input, of_results, whole};
@@ -19,6 +20,14 @@ const TABLES: [(&str, &str); 4] = [
     ("queues", results::queues::FILE),
     ("telemetry", "telemetry.parquet"),
 ];
+
+/// The counters of data packets under `losses` of a summary, as JSON: `{"key", "unit", "title", "text"}` each, in the order in which
+/// they are shown.
+#[pyfunction]
+pub fn counters() -> String {
+    let told = |counter: &Counter| json!({ "key": counter.key, "unit": counter.unit, "title": counter.title, "text": counter.text });
+    Value::Array(LossCounters::ALL.iter().map(told).collect()).to_string()
+}
 
 /// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) takes it, as often as it likes.
 /// Rows are read from the file as they are asked for.

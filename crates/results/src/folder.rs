@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::resources::Resources;
 use crate::series::{self, SeriesRows};
 use crate::table_file::TableFile;
-use crate::{ResultsError, digests, file_digests, queues, summary};
+use crate::{ResultsError, digests, file_digests, findings, queues, summary};
 
 pub const SCENARIO_FILE: &str = "scenario.toml";
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -161,6 +161,8 @@ impl RunFolder {
         let written = self.close().and_then(|()| self.write_queues(outcome));
         self.about.warnings.extend(self.capture.as_ref().and_then(CaptureFile::warning));
         let written = written.and_then(|()| {
+            let findings = findings::of(outcome, &self.names, &self.dir)?;
+            self.about.warnings.extend(findings);
             let mut summary = summary::of(&self.about, &self.names, outcome, cost, &self.dir)?;
             if let (Value::Object(summary), Some(balance)) = (&mut summary, &self.balance) {
                 summary.extend(summary::of_balance(balance));

@@ -22,6 +22,7 @@ pub mod distribution;
 pub mod durable;
 mod error;
 pub mod file_digests;
+mod findings;
 pub mod flow_table;
 pub mod folder;
 mod footer;

@@ -20,6 +20,8 @@ pub struct Names {
     pub groups: Vec<String>,
     /// (transport, controller) by the index that a flow names, such as ("rdma", "hpcc").
     pub transports: Vec<(String, String)>,
+    /// Controllers among them that steer by marks of switches.
+    pub marked: Vec<String>,
 }
 
 impl Names {
@@ -30,6 +32,10 @@ impl Names {
             (transport.name().to_string(), controller.to_string())
         };
         let transports = config.transports.iter().map(names);
+        let marked = config.transports.iter().filter_map(TransportConfig::marked_controller);
+        let mut marked: Vec<String> = marked.map(str::to_string).collect();
+        marked.sort_unstable();
+        marked.dedup();
         let (link_kinds, links) = config.topology.link_kinds();
         Names {
             link_kinds,
@@ -38,6 +44,7 @@ impl Names {
             nodes: config.topology.nodes.iter().map(|node| node.name.clone()).collect(),
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
+            marked,
         }
     }
 

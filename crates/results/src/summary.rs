@@ -10,7 +10,8 @@
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
 //! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
 //!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
-//! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
+//! drops, bytes_dropped, packets_lost, bytes_lost, packets_lost_at_random, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
+//! losses   { data_sent, data_received, data_dropped, ..., timeouts, by_group {name: {..}} }   the counters of data packets
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
 //! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
@@ -32,14 +33,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{Balance, CebinaeTotals, DropCauses, Ending, Outcome, PortTotals, Receiving};
+use weftline_sim::measure::{
+    Balance, CebinaeTotals, DropCauses, Ending, LossCounters, Outcome, PortTotals, Receiving,
+};
 use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
 use crate::names::Names;
 use crate::resources::{Resources, peak_memory_bytes};
 use crate::slowdown::{self, Finished, Scheme};
-use crate::{ResultsError, queues};
+use crate::{ResultsError, findings, queues};
 
 /// Bins of `slowdown.by_size`.
 const BINS: usize = 10;
@@ -91,6 +94,7 @@ pub(crate) fn of(
         "balancer_header_bytes": outcome.balancer_header_bytes,
         "flowlets": outcome.flowlets,
         "flowlets_moved": outcome.flowlets_moved,
+        "losses": losses(names, outcome),
         "last_loss_ns": outcome.last_loss.map(|time| time.as_ns()),
         "receiving": outcome.receiving.as_ref().map(receiving),
         "paused_share": if port_time > 0.0 { all.paused.as_ns() / port_time } else { 0.0 },
@@ -136,6 +140,18 @@ fn receiving(of: &Receiving) -> Value {
         "flows": of.flows,
         "paths_per_flow": (of.flows > 0).then(|| share(of.paths, of.flows)),
     })
+}
+
+/// What became of the data packets of all groups, and of each.
+fn losses(names: &Names, outcome: &Outcome) -> Value {
+    let counted = |losses: &LossCounters| -> Map<String, Value> {
+        losses.each().map(|(counter, value)| (counter.key.to_string(), json!(value))).collect()
+    };
+    let groups = outcome.losses.iter().enumerate();
+    let by_group = groups.map(|(group, losses)| (names.group(group as u16), Value::Object(counted(losses))));
+    let mut all = counted(&findings::total(&outcome.losses));
+    all.insert("by_group".to_string(), Value::Object(by_group.collect()));
+    Value::Object(all)
 }
 
 /// Packets dropped, by port and by why.
@@ -221,6 +237,7 @@ fn sum(a: PortTotals, b: &PortTotals) -> PortTotals {
         bytes_dropped: a.bytes_dropped + b.bytes_dropped,
         packets_lost: a.packets_lost + b.packets_lost,
         bytes_lost: a.bytes_lost + b.bytes_lost,
+        packets_lost_at_random: a.packets_lost_at_random + b.packets_lost_at_random,
         packets_stranded: a.packets_stranded + b.packets_stranded,
         bytes_stranded: a.bytes_stranded + b.bytes_stranded,
         ecn_marks: a.ecn_marks + b.ecn_marks,
@@ -236,6 +253,7 @@ fn counters(port: &PortTotals) -> Value {
         "bytes_dropped": port.bytes_dropped,
         "packets_lost": port.packets_lost,
         "bytes_lost": port.bytes_lost,
+        "packets_lost_at_random": port.packets_lost_at_random,
         "packets_stranded": port.packets_stranded,
         "bytes_stranded": port.bytes_stranded,
         "ecn_marks": port.ecn_marks,

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use balancer::{
     BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
-    RankChoice, SubflowConfig,
+    RankChoice, Reorders, SubflowConfig,
 };
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
@@ -228,10 +228,70 @@ impl TransportConfig {
         }
     }
 
+    /// What a packet costs that later ones have overtaken.
+    pub fn overtaken(&self) -> Overtaken {
+        let of_tcp = |tcp: &TcpConfig| match tcp.recovery.rack {
+            Some(_) => Overtaken::WaitedFor {
+                why: "loss detection by time begins without patience and has that of a round trip at most (RFC 8985 §6.2)",
+            },
+            None => Overtaken::LostAfter {
+                packets: tcp.recovery.dup_threshold,
+                why: "segments are taken for lost by a count of those that came after them",
+                instead: "transport.loss_detection = \"rack\"",
+            },
+        };
+        match self {
+            TransportConfig::Rdma(rdma) => match rdma.recovery {
+                Recovery::GoBackN => Overtaken::LostAfter {
+                    packets: 1,
+                    why: "go-back-N takes an overtaken packet for lost and sends everything from it on again",
+                    instead: "transport.recovery = \"selective-repeat\" with a transport.reordering as large as a window of packets",
+                },
+                Recovery::SelectiveRepeat { reordering } => Overtaken::LostAfter {
+                    packets: reordering,
+                    why: "packets are taken for lost by a count of those that came after them",
+                    instead: "a transport.reordering as large as a window of packets",
+                },
+            },
+            TransportConfig::Tcp(tcp) => of_tcp(tcp),
+            TransportConfig::Mptcp(mptcp) => of_tcp(&mptcp.tcp),
+            TransportConfig::Phost(_) | TransportConfig::Pfabric(_) | TransportConfig::Fastpass(_) => {
+                Overtaken::Nothing
+            }
+        }
+    }
+
+    /// A packet that is dropped costs much more than itself: this transport is made for a network that drops none.
+    pub fn wants_lossless(&self) -> bool {
+        self.rdma().is_some_and(|rdma| rdma.recovery == Recovery::GoBackN)
+    }
+
+    /// The controller that steers by marks of switches, if it does.
+    pub fn marked_controller(&self) -> Option<&str> {
+        let of_tcp = |tcp: &TcpConfig| tcp.controller.needs_marks().then(|| tcp.controller.name());
+        match self {
+            TransportConfig::Rdma(rdma) => rdma.controller.needs_marks().then(|| rdma.controller.name()),
+            TransportConfig::Tcp(tcp) => of_tcp(tcp),
+            TransportConfig::Mptcp(mptcp) => of_tcp(&mptcp.tcp),
+            TransportConfig::Phost(_) | TransportConfig::Pfabric(_) | TransportConfig::Fastpass(_) => None,
+        }
+    }
+
     /// The controller of RDMA; none elsewhere.
     pub fn controller(&self) -> Option<&ControllerConfig> {
         self.rdma().map(|rdma| &rdma.controller)
     }
+}
+
+/// What a transport does about a packet that later ones of its flow have overtaken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overtaken {
+    /// Nothing: it counts packets in any order.
+    Nothing,
+    /// It waits for it, longer the more often packets are overtaken, but not as long as a block of packets may take.
+    WaitedFor { why: &'static str },
+    /// It takes it for lost when this many sent later have come; `why` and what to set `instead` are for people.
+    LostAfter { packets: u32, why: &'static str, instead: &'static str },
 }
 
 #[derive(Debug, Clone, PartialEq)]

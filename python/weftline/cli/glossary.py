@@ -6,6 +6,8 @@ The engine explains what it defines itself (fct, slowdown, queue, ...); here is 
 
 from __future__ import annotations
 
+from weftline.measures import losses
+
 COLUMNS = {
     "flow_id": ("column of flows.parquet", "Number of the flow, in order of (start, workload, place in it)."),
     "src": ("column of flows.parquet", "Number of the sending host."),
@@ -21,6 +23,10 @@ COLUMNS = {
     ),
     "packets_sent": ("column of flows.parquet", "Data packets, those sent again included."),
     "packets_retransmitted": ("column of flows.parquet", "Data packets that were sent again."),
+    "timeouts": (
+        "column of flows.parquet; metric: retransmission timeouts",
+        "Retransmission timeouts of the flow that expired, those of requests to open or to send included.",
+    ),
     "group": ("column of flows.parquet", "The workload's group; results are told apart by it."),
     "deadline_ns": ("column of flows.parquet, ns", "The flow's deadline; null without one."),
     "met_deadline": ("column of flows.parquet", "Whether it finished by its deadline; null without one."),
@@ -73,7 +79,18 @@ SUMMARY = {
     "probes": ("key of summary.json", "Probe packets of load balancers such as HULA, with probe_bytes."),
     "flowlets": ("key of summary.json", "Flowlets begun in all switches."),
     "flowlets_moved": ("key of summary.json", "Flowlets that left by another port than the one before."),
-    "packets_lost": ("key of summary.json", "Packets on a link when it went down."),
+    "packets_lost": (
+        "key of summary.json",
+        "Packets that links lost: on a link when it went down, or at random.",
+    ),
+    "packets_lost_at_random": (
+        "key of summary.json",
+        "Of the packets lost, those that links lost at random.",
+    ),
+    "losses": (
+        "key of summary.json",
+        "What became of the data packets, and how often they were sent again, in all and by group.",
+    ),
     "packets_stranded": ("key of summary.json", "Packets that had nowhere to go: no link, or no route left."),
     "packets_recirculated": (
         "key of summary.json",
@@ -156,7 +173,12 @@ METRICS = {
     "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
     "recovery": "From the first failure until goodput stays above 90 % of what it was before.",
     "deficit": "Bytes that were delivered less in that time than at the goodput before the failure.",
-    "packets_lost": "Packets that were on a link when it went down, or had nowhere to go.",
+    "packets_lost": "Packets that links lost, dead or at random, or that had nowhere to go.",
+    "lost_on_dead_links": "Packets of every kind that were on a link when it went down.",
+    "lost_at_random": "Packets of every kind that links lost at random ([failures] loss).",
+    "stranded": "Packets of every kind that had nowhere to go: no route, or their link went down.",
+    **{found["key"]: found["text"] for found in losses.declared()},
+    "retransmitted_share": "Data packets that were sent again, over all data packets sent.",
     "audit_flowlets": "Flowlets, told apart by pauses, whose digests were decoded each by itself.",
     "audit_known": "Flowlets of at least 20 digests whose path was decoded, of all such.",
     "audit_right": "Decoded flowlets of which exactly the paths were told that their packets took.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities
 from weftline.errors import InputError, warn
-from weftline.measures import evidence, separations, stats
+from weftline.measures import evidence, losses, separations, stats
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.labels import labels, left_unsaid
@@ -40,7 +40,7 @@ _IDEALS = {
     "telemetry is not in it, so its cost counts against a scheme",
     "phost": "as the pHost authors define it (OPT), without the last acknowledgement",
 }
-COSTS = ("queue_p99", "pauses", "drops", "seconds", "speed")
+COSTS = ("queue_p99", "pauses", *losses.SHOWN, *losses.SENT_AGAIN, "seconds", "speed")
 COMPARED = (
     "slowdown_mean",
     "slowdown_p50",
@@ -331,8 +331,9 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
     decades = {line.label: line.by_decade() for line in lines}
     shown = sorted({decade for by_decade in decades.values() for decade in by_decade})
     columns = ["FCT slowdown", "", *(f"≤ {quantities.bytes_text(10**d)}" for d in shown), "all"]
+    rare = (*losses.SHOWN, *losses.SENT_AGAIN)
     costs = [
-        name for name in COSTS if name != "drops" or any(_positive(line.metric("drops")) for line in lines)
+        name for name in COSTS if name not in rare or any(_positive(line.metric(name)) for line in lines)
     ]
     columns += [METRICS[name].title for name in costs]
     if any(_positive(line.metric("unfinished")) for line in lines):
@@ -392,12 +393,8 @@ def facts(run: Run) -> list[tuple[str, str]]:
         found = run.queues["percentiles"]
         queue = " / ".join(quantities.bytes_text(found.get(p)) for p in ("p95", "p99", "max"))
         rows.append(("queue p95 / p99 / max", queue))
-    rows.append(
-        (
-            "pauses, drops",
-            f"{METRICS['pauses'].text(summary.get('pauses'))}, {METRICS['drops'].text(summary.get('drops'))}",
-        )
-    )
+    rows.append(("pauses", METRICS["pauses"].text(summary.get("pauses"))))
+    rows += losses.shown(run) or [("packets lost", "none")]
     speed = METRICS["speed"].text(summary.get("packet_hops_per_cpu_second"))
     hops = METRICS["packet_hops"].text(summary.get("packet_hops"))
     rows.append(

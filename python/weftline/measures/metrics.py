@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities
 from weftline.errors import InputError, nearest
+from weftline.measures import losses, recovery, sharing, spread
 from weftline.measures import readings as read
-from weftline.measures import recovery, sharing, spread
 from weftline.measures.readings import Flows, Reader
 
 if TYPE_CHECKING:
@@ -225,7 +225,24 @@ METRICS: dict[str, Metric] = {
     ),
     "recovery": _microseconds("time to recover from the first failure", recovery.recovery_ns),
     "deficit": _kilobytes("not delivered after the first failure", recovery.deficit_bytes),
-    "packets_lost": _count("packets lost to dead links", read.packets_lost),
+    "packets_lost": _count("packets lost or stranded", read.packets_lost),
+    "lost_on_dead_links": _count("lost on dead links", losses.lost_on_dead_links),
+    "lost_at_random": _count("lost at random", losses.lost_at_random),
+    "stranded": _count("stranded", read.total("packets_stranded")),
+    **{
+        found["key"]: Metric(
+            title=found["title"],
+            read=losses.counter(found["key"]),
+            of_flows=losses.of_group(found["key"]),
+            text=quantities.count_text,
+        )
+        for found in losses.declared()
+    },
+    "retransmitted_share": _share(
+        "retransmissions (share of data packets)",
+        read.retransmitted_share,
+        "data packets sent again (% of those sent)",
+    ),
     "audit_flowlets": _count("flowlets that were audited", read.audited("flowlets")),
     "audit_known": _share(
         "flowlets whose path was decoded", read.audited("known"), "flowlets whose path was decoded (%)"

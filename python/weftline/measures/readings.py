@@ -61,9 +61,15 @@ def audited(name: str) -> Reader:
 
 
 def packets_lost(run: Run) -> float | None:
-    """Packets that were on a link when it went down, or had nowhere to go."""
+    """Packets that links lost, dead or at random, or that had nowhere to go."""
     lost = [run.summary.get(key) for key in ("packets_lost", "packets_stranded")]
     return None if None in lost else sum(lost)
+
+
+def retransmitted_share(run: Run) -> float | None:
+    """Data packets that were sent again over all that were sent."""
+    found = run.summary.get("losses") or {}
+    return found["retransmitted"] / found["data_sent"] if found.get("data_sent") else None
 
 
 def telemetry_share(run: Run) -> float | None:

@@ -78,11 +78,18 @@ def html(
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
         lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
         sections=[
+            *warning_sections(lines),
             Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
             *comparison_sections(lines, built),
             rerun_section(lines),
         ],
     )
+
+
+def warning_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return what the runs say against their own results, if they do."""
+    said = words.warnings(lines)
+    return [Section(title="Look before you trust this", text="\n\n".join(said))] if said else []
 
 
 def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from weftline import quantities
-from weftline.measures import comparison, evidence, separations
+from weftline.measures import comparison, evidence, losses, separations
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -134,12 +134,45 @@ def _costs(line: Line, *, named: bool) -> str:
     parts = []
     if line.metric("queue_p99"):
         parts.append(f"99 % of the samples find at most {line.metric_text('queue_p99')} in a queue")
-    for name, word in (("drops", "dropped packets"), ("pauses", "pauses")):
-        mean = line.metric(name)
-        if mean is not None:
-            parts.append(f"{line.metric_text(name)} {word}" if mean.value else f"no {word}")
+    parts += _losses(line)
+    pauses = line.metric("pauses")
+    if pauses is not None:
+        parts.append(f"{line.metric_text('pauses')} pauses" if pauses.value else "no pauses")
     text = ", ".join(parts)
     return f"{line.label}: {text}." if named and text else f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+_LOST = {
+    "drops": "packets dropped",
+    "lost_on_dead_links": "lost on dead links",
+    "stranded": "stranded without a way on",
+    "lost_at_random": "lost at random",
+    "retransmitted": "sent again",
+    "retransmitted_spurious": "of them for nothing",
+    "timeouts": "retransmission timeouts",
+}
+
+
+def _losses(line: Line) -> list[str]:
+    """Every kind of loss that there was; that there was none only if there was none of any kind."""
+    means = {name: line.metric(name) for name in _LOST}
+    found = [f"{line.metric_text(name)} {_LOST[name]}" for name, mean in means.items() if mean and mean.value]
+    known = [name for name in losses.SHOWN if means[name] is not None]
+    lost = any(means[name].value for name in known)
+    # A folder of before random losses were counted has them among the others.
+    return (["no lost packets"] if known and not lost else []) + found
+
+
+def warnings(lines: Sequence[Line]) -> list[str]:
+    """Return what the runs say against their own results, each sentence once, with the lines that say it."""
+    said: dict[str, list[str]] = {}
+    for line in lines:
+        for run in line.runs:
+            for warning in run.summary.get("warnings") or []:
+                of = said.setdefault(warning, [])
+                if line.label not in of:
+                    of.append(line.label)
+    return [f"{listed(of)}: {warning}." if len(lines) > 1 else f"{warning}." for warning, of in said.items()]
 
 
 def _finished_text(line: Line) -> str:

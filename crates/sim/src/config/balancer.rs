@@ -112,7 +112,38 @@ pub enum RankChoice {
     Digits,
 }
 
+/// Whether packets of one flow may take several paths, and so overtake each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reorders {
+    /// A flow keeps to its path, unless its sender gives every packet a label of its own.
+    Never,
+    /// Only behind a pause as long as this.
+    AfterPauses(Time),
+    /// From one block of packets to the next, without a pause between them.
+    Blocks,
+    /// From one packet to the next, which keeps the queues of all paths alike.
+    Packets,
+}
+
 impl BalancerConfig {
+    /// The name in scenarios, and what it does to the order of a flow's packets.
+    pub fn order(&self) -> (&'static str, Reorders) {
+        let flowlets = |flowlets: &FlowletConfig| Reorders::AfterPauses(flowlets.gap);
+        match self {
+            BalancerConfig::Ecmp { .. } => ("ecmp", Reorders::Never),
+            BalancerConfig::Destination => ("destination", Reorders::Never),
+            BalancerConfig::Label => ("label", Reorders::Never),
+            BalancerConfig::Spray | BalancerConfig::RoundRobin => ("spray", Reorders::Packets),
+            BalancerConfig::Drill(_) => ("drill", Reorders::Packets),
+            BalancerConfig::Presto { .. } => ("presto", Reorders::Blocks),
+            BalancerConfig::LetFlow(config) => ("letflow", flowlets(config)),
+            BalancerConfig::Conga(config) => ("conga", flowlets(&config.flowlets)),
+            BalancerConfig::Clove(config) => ("clove", flowlets(&config.flowlets)),
+            BalancerConfig::Hula(config) if config.ranks > 1 => ("mp-hula", flowlets(&config.flowlets)),
+            BalancerConfig::Hula(config) => ("hula", flowlets(&config.flowlets)),
+        }
+    }
+
     /// It is told where ports lead and which switches have hosts.
     pub fn knows_fabric(&self) -> bool {
         matches!(self, BalancerConfig::Hula(_) | BalancerConfig::Conga(_))

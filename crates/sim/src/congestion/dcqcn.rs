@@ -113,7 +113,7 @@ impl ControllerParameters for DcqcnParameters {
 
     fn needs(&self) -> Needs {
         // The authors' dcqcn runs have ACK_HIGH_PRIO 1, dcqcn_vwin 0.
-        Needs { ack_priority: self.window == Window::None, ..Needs::window(self.window) }
+        Needs { marks: true, ack_priority: self.window == Window::None, ..Needs::window(self.window) }
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {

@@ -68,7 +68,7 @@ impl ControllerParameters for DctcpParameters {
     }
 
     fn needs(&self) -> Needs {
-        Needs::window(self.window)
+        Needs { marks: true, ..Needs::window(self.window) }
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dctcp {

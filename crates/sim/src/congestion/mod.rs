@@ -143,6 +143,8 @@ pub struct Needs {
     pub int: bool,
     /// The load of the path's busiest port, by PINT.
     pub load: bool,
+    /// Marks of switches (ECN), which are what it steers by.
+    pub marks: bool,
     /// The 8-byte send timestamp of TIMELY on the wire.
     pub timestamp: bool,
     /// Whether the authors let acknowledgements pass a paused NIC (their ACK_HIGH_PRIO).
@@ -152,7 +154,7 @@ pub struct Needs {
 impl Needs {
     /// Nothing but `window`.
     pub const fn window(window: Window) -> Needs {
-        Needs { window, int: false, load: false, timestamp: false, ack_priority: false }
+        Needs { window, int: false, load: false, marks: false, timestamp: false, ack_priority: false }
     }
 }
 
@@ -301,6 +303,12 @@ impl ControllerConfig {
     }
     pub fn needs_load(&self) -> bool {
         self.needs().load
+    }
+    pub fn needs_marks(&self) -> bool {
+        match self {
+            ControllerConfig::Window(window) => window.law.needs_marks(),
+            _ => self.needs().marks,
+        }
     }
     pub fn needs_timestamp(&self) -> bool {
         self.needs().timestamp

@@ -1,9 +1,11 @@
 //! What a run records, streamed out while it goes on.
 
 mod balance;
+mod losses;
 pub mod recorder;
 
 pub use balance::{Balance, RegionWork};
+pub use losses::{Counter, LossCounters};
 
 use crate::units::{Bytes, Time};
 use crate::workload::{FlowId, FlowSpec};
@@ -22,6 +24,8 @@ pub struct FlowRecord {
     pub ideal: Time,
     pub packets_sent: u64,
     pub packets_retransmitted: u64,
+    /// Retransmission timeouts that expired.
+    pub timeouts: u32,
     pub group: u16,
     pub transport: u16,
     pub deadline: Option<Time>,
@@ -40,6 +44,7 @@ impl FlowRecord {
             ideal,
             packets_sent: 0,
             packets_retransmitted: 0,
+            timeouts: 0,
             group: spec.group,
             transport: spec.transport,
             deadline: spec.deadline,
@@ -185,9 +190,11 @@ pub struct PortTotals {
     /// Packets that this port's queue or the switch's buffer refused.
     pub packets_dropped: u64,
     pub bytes_dropped: u64,
-    /// Lost on the wire into this port because the link or its far end was down.
+    /// Lost on the wire into this port, because the link was down or at random.
     pub packets_lost: u64,
     pub bytes_lost: u64,
+    /// Of these, those that the link lost at random.
+    pub packets_lost_at_random: u64,
     /// Had nowhere to go: the port's link was down, or no route was left.
     pub packets_stranded: u64,
     pub bytes_stranded: u64,
@@ -248,6 +255,8 @@ pub struct Outcome {
     pub receiving: Option<Receiving>,
     /// 64-bit hash of all completed flows and counters: equal bits, equal number.
     pub fingerprint: u64,
+    /// What became of data packets, by group.
+    pub losses: Vec<LossCounters>,
     /// (node, port of the node, totals), in order.
     pub ports: Vec<(u32, u32, PortTotals)>,
     /// Histogram of each port asked for, in order.
@@ -338,6 +347,7 @@ impl Outcome {
             last_loss: None,
             receiving: None,
             fingerprint: 0,
+            losses: Vec::new(),
             ports: Vec::new(),
             queues: Vec::new(),
             jobs: Vec::new(),

@@ -1,6 +1,6 @@
 //! Collects what nodes report, and hands it on in batches. What was not asked for costs a test of one flag at most.
 
-use super::{DigestRecord, Entity, FlowRecord, Sample, Sink};
+use super::{DigestRecord, Entity, FlowRecord, LossCounters, Sample, Sink};
 use crate::engine::random::mix64;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -18,6 +18,8 @@ pub struct Recorder {
     /// Payload bytes delivered in order since the start, in all and per group.
     pub delivered: u64,
     pub group_delivered: Vec<u64>,
+    /// What became of data packets, by group.
+    pub losses: Vec<LossCounters>,
     /// The same for watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
@@ -35,6 +37,7 @@ impl Recorder {
             hash: 0,
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
+            losses: vec![LossCounters::default(); groups.max(1)],
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
         }
@@ -50,13 +53,16 @@ impl Recorder {
             let packets = record.packets_sent ^ record.packets_retransmitted << 40;
             self.hash = self.hash.wrapping_add(mix64(identity ^ mix64(times ^ mix64(packets))));
         }
+        let losses = &mut self.losses[usize::from(record.group)];
+        losses.data_sent = losses.data_sent.wrapping_add(record.packets_sent);
+        losses.retransmitted += record.packets_retransmitted;
         self.flows.push(record);
     }
 
     /// Payload came in order to its receiver.
     #[inline]
     pub fn deliver(&mut self, flow: FlowId, group: u16, bytes: u64) {
-        self.count(group, bytes);
+        self.count_bytes(group, bytes);
         if !self.watched.is_empty() {
             self.watch(flow, bytes);
         }
@@ -64,7 +70,7 @@ impl Recorder {
 
     /// The same, for the group alone.
     #[inline]
-    pub fn count(&mut self, group: u16, bytes: u64) {
+    pub fn count_bytes(&mut self, group: u16, bytes: u64) {
         self.delivered += bytes;
         self.group_delivered[usize::from(group)] += bytes;
     }
@@ -74,6 +80,12 @@ impl Recorder {
         if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
             self.watched[at].1 += bytes;
         }
+    }
+
+    /// Something befell a data packet of this group.
+    #[cold]
+    pub fn count(&mut self, group: u16, counter: fn(&mut LossCounters) -> &mut u64) {
+        *counter(&mut self.losses[usize::from(group)]) += 1;
     }
 
     pub fn sample(&mut self, time: Time, entity: Entity, metric: &'static str, value: f64) {

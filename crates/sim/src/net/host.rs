@@ -57,6 +57,10 @@ impl Host {
         if matches!(packet.kind, PacketKind::Pause | PacketKind::Resume) {
             return self.obey(port, id, cx);
         }
+        // What a host received follows from what was sent; where assertions are on it is counted too.
+        if cfg!(debug_assertions) {
+            cx.net.count(id, |losses| &mut losses.data_received);
+        }
         if self.edge.is_some() {
             return self.receive_at_edge(port, id, cx);
         }

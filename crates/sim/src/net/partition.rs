@@ -10,9 +10,9 @@ use super::tap::{Seen, Taps};
 use super::{NodeIndex, PortId, tap};
 use crate::config::{Compat, TelemetryConfig};
 use crate::engine::queue::Timed;
-use crate::measure::PortTotals;
 use crate::measure::recorder::Recorder;
-use crate::packet::{NONE, Packet, PacketId, PacketSlab};
+use crate::measure::{LossCounters, PortTotals};
+use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -54,6 +54,14 @@ pub struct Partition {
     pub agenda: Agenda,
     /// Nodes of the partition are numbered hosts first, then switches.
     pub hosts: u32,
+}
+
+/// How a link lost a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    /// It went down while the packet was on it.
+    DeadLink,
+    Random,
 }
 
 /// What a partition is built from.
@@ -112,7 +120,7 @@ impl Partition {
     /// Payload came in order over a connection to a host here.
     #[inline]
     pub fn deliver(&mut self, connection: FlowId, group: u16, bytes: u64) {
-        self.recorder.count(group, bytes);
+        self.recorder.count_bytes(group, bytes);
         if !self.recorder.watched.is_empty() {
             self.recorder.watch(self.awaited.current(connection), bytes);
         }
@@ -287,6 +295,7 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_dropped += 1;
         totals.bytes_dropped += u64::from(self.packets[id].size);
+        self.count(id, |losses| &mut losses.data_dropped);
         self.discard(id);
     }
 
@@ -311,26 +320,51 @@ impl Partition {
         let totals = &mut self.totals[port as usize];
         totals.packets_stranded += 1;
         totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.count(id, |losses| &mut losses.data_stranded);
         self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
     }
 
     /// Counts a packet that the link into this port lost, and frees it.
     #[cold]
-    fn lose_packet(&mut self, port: PortId, id: PacketId) {
+    fn lose_packet(&mut self, port: PortId, id: PacketId, how: Loss) {
         let totals = &mut self.totals[port as usize];
         totals.packets_lost += 1;
+        totals.packets_lost_at_random += u64::from(how == Loss::Random);
         totals.bytes_lost += u64::from(self.packets[id].size);
+        self.count(
+            id,
+            match how {
+                Loss::DeadLink => |losses| &mut losses.data_lost_on_dead_links,
+                Loss::Random => |losses| &mut losses.data_lost_at_random,
+            },
+        );
         self.last_loss = self.last_loss.max(Some(self.now));
         self.discard(id);
+    }
+
+    /// Something befell a packet: it is counted under its group if it has data.
+    #[cold]
+    pub fn count(&mut self, id: PacketId, counter: fn(&mut LossCounters) -> &mut u64) {
+        let packet = &self.packets[id];
+        if packet.kind == PacketKind::Data {
+            self.recorder.count(packet.group, counter);
+        }
+    }
+
+    /// The run ends while a packet is on a link or in a queue.
+    pub fn leave_in_flight(&mut self, id: PacketId) {
+        self.count(id, |losses| &mut losses.data_in_flight);
     }
 
     /// A packet has come over the link into this port, unless the link went down meanwhile.
     #[inline]
     pub fn arrives(&mut self, port: PortId, id: PacketId) -> bool {
-        if self.links_fail && self.is_lost(port, id) {
-            self.lose_packet(port, id);
-            return false;
+        if self.links_fail {
+            if let Some(how) = self.loss_of(port, id) {
+                self.lose_packet(port, id, how);
+                return false;
+            }
         }
         // What a port received follows from what its peer sent; where assertions are on it is counted too.
         if cfg!(debug_assertions) {
@@ -341,12 +375,14 @@ impl Partition {
         true
     }
 
-    /// The link went down while the packet was on it, or lost it.
-    fn is_lost(&mut self, port: PortId, id: PacketId) -> bool {
+    /// How the link into a port lost a packet, if it did.
+    fn loss_of(&mut self, port: PortId, id: PacketId) -> Option<Loss> {
         let (packet, at) = (&self.packets[id], &self.ports[port as usize]);
-        let losses = self.losses.as_mut();
-        packet.generation != at.generation
-            || losses.is_some_and(|losses| losses.takes(port as usize, (at.node, at.local), packet))
+        if packet.generation != at.generation {
+            return Some(Loss::DeadLink);
+        }
+        let losses = self.losses.as_mut()?;
+        losses.takes(port as usize, (at.node, at.local), packet).then_some(Loss::Random)
     }
 
     /// Packets and bytes sent so far on all links, by partition of their sender.

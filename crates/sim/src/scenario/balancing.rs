@@ -132,7 +132,7 @@ fn conga_serves(section: &mut Section, network: &Network, three_tier: bool) {
 }
 
 /// A network as probes see it.
-struct Probed<'a> {
+pub struct Probed<'a> {
     topology: &'a Topology,
     routes: &'a Routes,
     ports: Vec<Vec<(u32, NodeId)>>,
@@ -142,7 +142,7 @@ struct Probed<'a> {
 }
 
 impl Probed<'_> {
-    fn of<'a>(topology: &'a Topology, routes: &'a Routes) -> Probed<'a> {
+    pub fn of<'a>(topology: &'a Topology, routes: &'a Routes) -> Probed<'a> {
         let ports = topology.ports();
         let (mut racks, mut has_hosts) = (Vec::new(), vec![false; topology.nodes.len()]);
         for (id, &host) in topology.hosts().iter().enumerate() {
@@ -200,6 +200,11 @@ impl Probed<'_> {
             return Ok(());
         }
         Err(format!("the way from {} to {} goes down and up again", self.name(switch), self.name(tor)))
+    }
+
+    /// Some switch has several next hops to some rack.
+    pub fn has_a_choice(&self) -> bool {
+        self.most_hops() > 1
     }
 
     /// Next hops to a rack that the switch with the most of them has.

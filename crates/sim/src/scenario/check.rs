@@ -393,6 +393,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));
+    warnings.extend(super::pairs::warnings(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = diameter(&scenario.network).saturating_sub(1);
         let needed = scenario

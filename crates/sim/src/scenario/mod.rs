@@ -19,6 +19,7 @@ mod measure;
 mod metrics;
 mod network;
 mod origins;
+mod pairs;
 mod problem;
 mod replay;
 mod resolve;

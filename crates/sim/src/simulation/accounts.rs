@@ -3,7 +3,7 @@
 use super::Simulation;
 use super::region::Region;
 use crate::engine::random::mix64;
-use crate::measure::{CebinaeTotals, DropCauses, Ending, Outcome, PortTotals, Receiving};
+use crate::measure::{CebinaeTotals, DropCauses, Ending, LossCounters, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
 use crate::net::host::EdgeTotals;
@@ -53,6 +53,7 @@ impl Simulation {
                 paths: edges.paths,
             }),
             fingerprint: 0,
+            losses: self.losses(),
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
@@ -64,6 +65,15 @@ impl Simulation {
         let delivered = sum(|r| r.net.recorder.delivered);
         outcome.fingerprint = fingerprint(&outcome, hash, delivered);
         outcome
+    }
+
+    /// What became of the data packets of each group; after the regions were taken apart.
+    fn losses(&self) -> Vec<LossCounters> {
+        let mut all = vec![LossCounters::default(); self.regions[0].net.recorder.losses.len()];
+        for region in &self.regions {
+            all.iter_mut().zip(&region.net.recorder.losses).for_each(|(sum, own)| *sum += *own);
+        }
+        all.into_iter().map(LossCounters::closed).collect()
     }
 
     /// When every switch had heard of every rack.
@@ -175,26 +185,31 @@ impl Region {
         for event in self.net.agenda.drain() {
             match event.action() {
                 Action::Arrival { port, packet } => {
+                    self.net.leave_in_flight(packet);
                     let link = &mut on_wire[port as usize];
                     link.packets += 1;
                     link.bytes += u64::from(self.net.packets[packet].size);
                     packets += 1;
                 }
                 // It is charged to the buffer once it is forwarded.
-                Action::Forward { .. } => packets += 1,
+                Action::Forward { packet, .. } => {
+                    self.net.leave_in_flight(packet);
+                    packets += 1;
+                }
                 _ => {}
             }
         }
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
             let owner = self.net.owner(id as u32);
-            let port = &mut self.net.ports[id];
+            let port = &self.net.ports[id];
             let charged: u64 = (1..CLASSES as u8).map(|class| port.queue.class_bytes(class)).sum();
             let charged = if port.queue.owns_buffer() { 0 } else { charged };
             if let NodeIndex::Switch(s) = owner {
                 queued[s as usize] += charged;
             }
-            while port.queue.evict(&mut self.net.packets).is_some() {
+            while let Some(packet) = self.net.ports[id].queue.evict(&mut self.net.packets) {
+                self.net.leave_in_flight(packet);
                 packets += 1;
             }
         }

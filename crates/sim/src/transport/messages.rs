@@ -19,6 +19,7 @@ pub struct Message {
     pub end: u64,
     packets_sent: u64,
     packets_retransmitted: u64,
+    timeouts: u32,
 }
 
 impl Message {
@@ -28,7 +29,16 @@ impl Message {
     }
 
     pub fn new(flow: FlowId, spec: &FlowSpec, start: Time, ideal: Time) -> Message {
-        Message { flow, spec: *spec, start, ideal, end: 0, packets_sent: 0, packets_retransmitted: 0 }
+        Message {
+            flow,
+            spec: *spec,
+            start,
+            ideal,
+            end: 0,
+            packets_sent: 0,
+            packets_retransmitted: 0,
+            timeouts: 0,
+        }
     }
 
     pub fn packets_retransmitted(&self) -> u64 {
@@ -40,6 +50,7 @@ impl Message {
             finish,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
+            timeouts: self.timeouts,
             ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }
@@ -94,12 +105,20 @@ impl Messages {
         self.waiting.iter().any(|message| message.end == byte)
     }
 
-    /// A packet leaves that begins with this byte. One of what is acknowledged counts for the message that is first in line.
-    pub fn count(&mut self, first: u64, again: bool) {
+    /// A packet leaves that begins with this byte. One of what is acknowledged counts for the message that is first in line; false:
+    /// none is, and it counts for no flow.
+    pub fn count(&mut self, first: u64, again: bool) -> bool {
         let place = self.waiting.partition_point(|message| message.end <= first);
-        if let Some(message) = self.waiting.get_mut(place) {
-            message.packets_sent += 1;
-            message.packets_retransmitted += u64::from(again);
+        let Some(message) = self.waiting.get_mut(place) else { return false };
+        message.packets_sent += 1;
+        message.packets_retransmitted += u64::from(again);
+        true
+    }
+
+    /// A timeout of the connection expires: it counts for the message that is first in line.
+    pub fn count_timeout(&mut self) {
+        if let Some(message) = self.waiting.front_mut() {
+            message.timeouts += 1;
         }
     }
 

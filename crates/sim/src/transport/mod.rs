@@ -19,7 +19,7 @@ use crate::net::PortId;
 use crate::net::agenda::Action;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
-use crate::packet::PacketId;
+use crate::packet::{Packet, PacketId};
 use crate::settings::Settings;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
@@ -109,6 +109,38 @@ impl HostContext<'_> {
 
     pub fn record(&mut self, record: FlowRecord) {
         self.net.recorder.flow(record);
+    }
+
+    /// A retransmission timeout of a flow of this group has expired.
+    #[cold]
+    pub fn timed_out(&mut self, group: u16) {
+        self.net.recorder.count(group, |losses| &mut losses.timeouts);
+    }
+
+    /// Data have come of which the receiver has every byte already.
+    #[cold]
+    pub fn came_again(&mut self, packet: &Packet) {
+        self.net.recorder.count(packet.group, |losses| &mut losses.retransmitted_spurious);
+    }
+
+    /// Data have come that the receiver does not keep, though it has not got them.
+    #[cold]
+    pub fn refused(&mut self, packet: &Packet) {
+        self.net.recorder.count(packet.group, |losses| &mut losses.data_refused);
+    }
+
+    /// A packet was sent again that counts for no flow, as all of its connection's have been acknowledged.
+    #[cold]
+    pub fn sent_for_no_flow(&mut self, group: u16) {
+        let losses = &mut self.net.recorder.losses[usize::from(group)];
+        losses.data_sent = losses.data_sent.wrapping_add(1);
+        losses.retransmitted += 1;
+    }
+
+    /// Packets of a flow of this group that count as sent never left: their connection ended before the NIC took them.
+    pub fn never_left(&mut self, group: u16, packets: usize) {
+        let losses = &mut self.net.recorder.losses[usize::from(group)];
+        losses.data_sent = losses.data_sent.wrapping_sub(packets as u64);
     }
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
-use weftline_sim::measure::{DigestRecord, FlowRecord, Frames, Outcome, PortTotals, Sample, Sink};
+use weftline_sim::measure::{
+    DigestRecord, FlowRecord, Frames, LossCounters, Outcome, PortTotals, Sample, Sink,
+};
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Simulation};
@@ -103,6 +105,7 @@ impl Sink for Kept {
 /// eight regions, on two threads: it must be the same run.
 pub fn run(config: Config) -> (Kept, Outcome) {
     let (mut kept, outcome) = run_in(1, config.clone());
+    check_losses(&kept, &outcome);
     if config.compat == Compat::None {
         // Another number with each run of a test, but the same each time that the test runs.
         let regions = 2 + (outcome.fingerprint % 7) as usize;
@@ -377,6 +380,35 @@ pub fn totals_of(outcome: &Outcome, node: NodeId, port: u32) -> PortTotals {
 /// A quantity of all ports added up.
 pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
+}
+
+/// What became of the data packets of all groups.
+pub fn losses_of(outcome: &Outcome) -> LossCounters {
+    let mut all = LossCounters::default();
+    outcome.losses.iter().for_each(|group| all += *group);
+    all
+}
+
+/// No data packet and no retransmission goes astray. That each group receives what it sends but for what was lost or is under way is
+/// asserted where the run adds up; here, that packets which came are new ones, ones that came again, or ones that were refused.
+pub fn check_losses(kept: &Kept, outcome: &Outcome) {
+    let all = losses_of(outcome);
+    let sum = |of: fn(&FlowRecord) -> u64| kept.flows.iter().map(of).sum::<u64>();
+    assert_eq!(all.data_sent, all.data_received + all.lost() + all.data_in_flight, "{all:?}");
+    // A connection that stays open may repeat what is acknowledged when it carries no flow.
+    assert!(all.retransmitted >= sum(|flow| flow.packets_retransmitted));
+    assert_eq!(all.retransmitted, all.retransmitted_needed + all.retransmitted_spurious);
+    if kept.flows.iter().all(|flow| flow.finish.is_some()) {
+        let new = sum(|flow| flow.packets_sent - flow.packets_retransmitted);
+        assert_eq!(all.data_received, new + all.retransmitted_spurious + all.data_refused, "{all:?}");
+        assert!(all.timeouts >= sum(|flow| u64::from(flow.timeouts)));
+    }
+    // Ports count packets of every kind.
+    assert!(all.data_dropped <= sum_of(outcome, |port| port.packets_dropped));
+    assert!(all.data_stranded <= sum_of(outcome, |port| port.packets_stranded));
+    assert!(all.data_lost_at_random <= sum_of(outcome, |port| port.packets_lost_at_random));
+    let on_dead_links = sum_of(outcome, |port| port.packets_lost - port.packets_lost_at_random);
+    assert!(all.data_lost_on_dead_links <= on_dead_links);
 }
 
 /// Completion times in the order of flow ids; every flow must have ended.

@@ -39,6 +39,7 @@ pub struct DctcpParameters {
 impl WindowParameters for DctcpParameters {
     type State = Dctcp;
     const DOC: SchemeDoc = DOC;
+    const NEEDS_MARKS: bool = true;
 
     fn read(p: &mut Parameters, profile: Profile) -> DctcpParameters {
         let g = p.number("g", 1.0 / 16.0, (0.0, 1.0), "weight of a new share in alpha (RFC 8257: 1/16)");

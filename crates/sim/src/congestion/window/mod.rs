@@ -263,6 +263,8 @@ pub trait WindowParameters: Sized {
     const DOC: SchemeDoc;
     /// It couples the subflows of a multipath connection, and is for these only.
     const COUPLES: bool = false;
+    /// It steers by the marks of switches (ECN), not by losses alone.
+    const NEEDS_MARKS: bool = false;
     /// A key whose value asks for what TCP's acknowledgements alone bring, and why a queue pair cannot have it.
     fn only_tcp(&self) -> Option<(&'static str, &'static str)> {
         None
@@ -323,6 +325,13 @@ macro_rules! registry {
             pub fn couples(&self) -> bool {
                 match self {
                     $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::COUPLES,)*
+                }
+            }
+
+            /// It steers by the marks of switches.
+            pub fn needs_marks(&self) -> bool {
+                match self {
+                    $(WindowConfig::$variant(_) => <$file::$parameters as WindowParameters>::NEEDS_MARKS,)*
                 }
             }
 

@@ -142,7 +142,8 @@ fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
     assert_eq!(scenario.switch.balancer, BalancerConfig::Spray);
     let rdma = scenario.transports[0].rdma().unwrap();
     assert_eq!(rdma.controller.name(), "dctcp");
-    assert_eq!(scenario.warnings.len(), 2, "{:?}", scenario.warnings);
+    let left_out = scenario.warnings.iter().filter(|warning| warning.contains("left out"));
+    assert_eq!(left_out.count(), 2, "{:?}", scenario.warnings);
     assert!(scenario.resolved().contains("load = 0.7"));
 }
 

@@ -10,8 +10,9 @@ use crate::packet::{Packet, PacketId, PacketKind, flag};
 impl Fastpass {
     pub(super) fn receive_data(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
-        if !self.received.contains_key(&packet.flow) {
-            self.take_data(&packet, cx);
+        match self.received.contains_key(&packet.flow) {
+            true => cx.came_again(&packet),
+            false => self.take_data(&packet, cx),
         }
         let config = config_of(cx.settings, packet.profile);
         let (control, class, spray) = (config.control, config.class, config.spray);
@@ -38,7 +39,7 @@ impl Fastpass {
         let packets = (packet.seq >> 32) as u32;
         let arrived = self.receivers.entry(packet.flow).or_insert_with(|| Arrived::new(packets));
         if !arrived.take(packet.seq as u32) {
-            return;
+            return cx.came_again(packet);
         }
         cx.net.recorder.deliver(packet.flow, packet.group, u64::from(packet.payload));
         if arrived.missing() > 0 {

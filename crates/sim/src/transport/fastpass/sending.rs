@@ -229,7 +229,13 @@ impl Fastpass {
             flow.silence.over(now, patience)
         };
         cx.set_timer(flow.silence.event, slot);
-        if asks { self.request(slot, cx) } else { None }
+        if !asks {
+            return None;
+        }
+        flow.timeouts += 1;
+        let group = flow.spec.group;
+        cx.timed_out(group);
+        self.request(slot, cx)
     }
 }
 

@@ -38,6 +38,11 @@ pub struct SourceFlow {
     pub ideal: Time,
     /// Data packets sent, those sent again among them.
     pub sent: u64,
+    /// Those that were sent again, and the first packet that was not sent yet.
+    again: u64,
+    first_unsent: u32,
+    /// Requests repeated and packets asked for again because nothing was heard in time.
+    pub timeouts: u32,
     /// How long the arbiter has not been heard; once all is sent, how long to wait for acknowledgements.
     pub silence: Silence,
     pub done: bool,
@@ -60,6 +65,9 @@ impl SourceFlow {
             start: now,
             ideal: Time::ZERO,
             sent: 0,
+            again: 0,
+            first_unsent: 0,
+            timeouts: 0,
             silence: Silence::starting(now, config.request_timeout),
             done: false,
         }
@@ -81,6 +89,9 @@ impl SourceFlow {
         let packet = self.acknowledged.missing_from(self.cursor)?;
         self.cursor = packet + 1;
         self.sent += 1;
+        // They are sent in order the first time.
+        self.again += u64::from(packet < self.first_unsent);
+        self.first_unsent = self.first_unsent.max(self.cursor);
         Some(packet)
     }
 
@@ -95,12 +106,13 @@ impl SourceFlow {
         self.silence = Silence::starting(now, patience);
     }
 
-    /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
+    /// The flow is over, or unfinished at the end of the run.
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
         FlowRecord {
             finish,
             packets_sent: self.sent,
-            packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
+            packets_retransmitted: self.again,
+            timeouts: self.timeouts,
             ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }

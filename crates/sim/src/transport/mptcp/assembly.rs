@@ -44,6 +44,13 @@ impl Assembly {
         std::mem::replace(&mut self.most_waiting, self.waiting)
     }
 
+    /// All of these bytes have come.
+    pub fn has(&self, first: u64, bytes: u64) -> bool {
+        let end = first + bytes;
+        let block = || self.beyond.range(..=first).next_back();
+        end <= self.expected || block().is_some_and(|(_, &to)| end <= to)
+    }
+
     /// Bytes from `first` on have come, a flow's last among them if `last`; how many are in order now that were not.
     pub fn take(&mut self, first: u64, bytes: u64, last: bool) -> u64 {
         let (before, end) = (self.expected, first + bytes);

@@ -177,6 +177,7 @@ impl Transport for Mptcp {
         for sender in self.senders.iter().filter(|sender| !sender.over) {
             sender.record_unfinished(&self.outgoing, cx);
         }
+        self.outgoing.finish(cx);
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

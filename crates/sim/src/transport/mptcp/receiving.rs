@@ -176,10 +176,14 @@ impl Mptcp {
         let packet = cx.net.packets[id];
         let config = config_of(cx.settings, packet.profile);
         if self.arrivals.received.contains_key(&packet.flow) {
+            cx.came_again(&packet);
             cx.net.discard(id);
             return self.acknowledge_all(&packet, cx);
         }
-        let Some(arrival) = self.arrivals.open.get_mut(&packet.flow) else { return cx.net.discard(id) };
+        let Some(arrival) = self.arrivals.open.get_mut(&packet.flow) else {
+            cx.refused(&packet);
+            return cx.net.discard(id);
+        };
         let mut segment = segment(&packet, &config.tcp);
         // It may be the last of the connection, never of the subflow.
         segment.last = false;
@@ -196,7 +200,12 @@ impl Mptcp {
         let taken = self.incoming.take(slot, &segment, &config.tcp, cx);
         let Some(arrival) = self.arrivals.open.get_mut(&packet.flow) else { return cx.net.discard(id) };
         let first = data_sequence(&packet, arrival.assembly.expected());
-        let moved = arrival.assembly.take(first, u64::from(packet.payload), packet.is_last());
+        // What is next in order is new.
+        let bytes = u64::from(packet.payload);
+        if first != arrival.assembly.expected() && arrival.assembly.has(first, bytes) {
+            cx.came_again(&packet);
+        }
+        let moved = arrival.assembly.take(first, bytes, packet.is_last());
         let complete = arrival.assembly.is_complete();
         if moved > 0 {
             cx.net.deliver(packet.flow, packet.group, moved);

@@ -125,6 +125,8 @@ pub struct Sender {
     /// Of subflows that are gone.
     packets_sent: u64,
     packets_retransmitted: u64,
+    /// Timeouts of all its subflows.
+    timeouts: u32,
     /// Packets and payload that had been sent on another subflow before.
     copies: u64,
     pub reinjected: u64,
@@ -152,6 +154,7 @@ impl Sender {
             turn: 0,
             packets_sent: 0,
             packets_retransmitted: 0,
+            timeouts: 0,
             copies: 0,
             reinjected: 0,
             repeated: false,
@@ -225,24 +228,35 @@ impl Sender {
         outgoing[self.paths[own].slot].law.couple(seen, place);
     }
 
-    /// A segment of a subflow leaves: says in the packet which bytes of the connection it has.
-    pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool) {
+    /// A segment of a subflow leaves: says in the packet which bytes of the connection it has. False: it counts for no flow, as all
+    /// flows so far have been acknowledged for the connection, on other subflows.
+    pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool) -> bool {
         let path = &mut self.paths[at];
-        let Some(given) = path.piece(packet.seq) else { return };
+        let Some(given) = path.piece(packet.seq) else { return self.messages.is_none() };
         packet.sender = sender_of(path.slot, path.port);
         packet.aux = given.start as u32;
         packet.flags |= if given.last { flag::LAST } else { 0 };
         let copied = !repeated && self.stream.leaves(given.piece);
-        if let Some(messages) = &mut self.messages {
-            messages.count(given.start, repeated || copied);
-        }
+        let counts = match &mut self.messages {
+            Some(messages) => messages.count(given.start, repeated || copied),
+            None => true,
+        };
         if repeated {
-            return;
+            return counts;
         }
         path.bytes += u64::from(packet.payload);
         if copied {
             self.copies += 1;
             self.reinjected += u64::from(packet.payload);
+        }
+        counts
+    }
+
+    /// A timeout of one of its subflows has expired.
+    pub fn count_timeout(&mut self) {
+        self.timeouts += 1;
+        if let Some(messages) = &mut self.messages {
+            messages.count_timeout();
         }
     }
 
@@ -292,6 +306,7 @@ impl Sender {
             finish,
             packets_sent: self.packets_sent + sent,
             packets_retransmitted: self.packets_retransmitted + again + self.copies,
+            timeouts: self.timeouts,
             ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }

@@ -132,7 +132,9 @@ impl Mptcp {
         let before = self.outgoing[slot].packets_retransmitted;
         let mut packet = self.outgoing.build(slot, &config.tcp, cx)?;
         let repeated = self.outgoing[slot].packets_retransmitted > before;
-        sender.label(usize::from(at), &mut packet, repeated);
+        if !sender.label(usize::from(at), &mut packet, repeated) {
+            cx.sent_for_no_flow(packet.group);
+        }
         Some(packet)
     }
 
@@ -203,7 +205,7 @@ impl Mptcp {
             path.standing = Standing::Gone;
             self.outgoing[path.slot].phase = phase;
             self.outgoing.steer(path.slot, &config.tcp, cx);
-            self.outgoing.close(path.slot);
+            self.outgoing.close(path.slot, cx);
         }
         sender.over = true;
         self.free.push(number);
@@ -220,6 +222,8 @@ impl Mptcp {
         let config = config_of(cx.settings, sender.spec.transport);
         if sender.paths[at].standing != Standing::Up {
             sender.repeated = true;
+            sender.count_timeout();
+            cx.timed_out(sender.spec.group);
             self.outgoing[slot].timeouts += 1;
             return match self.outgoing[slot].timeouts <= config.tcp.syn_retries {
                 true => self.send_opening(slot, cx),
@@ -228,6 +232,8 @@ impl Mptcp {
         }
         if !sender.confirmed && self.outgoing[slot].board.outstanding() == 0 {
             sender.repeated = true;
+            sender.count_timeout();
+            cx.timed_out(sender.spec.group);
             sender.unanswered += 1;
             return match sender.unanswered <= config.tcp.retries {
                 true => self.tell_keys(number, cx),
@@ -238,6 +244,9 @@ impl Mptcp {
         self.outgoing.time_out(slot, &config.tcp, cx);
         // Not where a timer of its loss detection came before.
         let expired = self.outgoing[slot].timeouts > before;
+        if expired {
+            sender.count_timeout();
+        }
         if config.reinject && expired {
             let Sender { paths, stream, .. } = sender;
             paths[at].unacknowledged().for_each(|piece| stream.send_again(piece));
@@ -268,7 +277,7 @@ impl Mptcp {
         sender.lose(at, &self.outgoing);
         self.outgoing[slot].phase = Phase::Dead;
         self.outgoing.steer(slot, &config.tcp, cx);
-        self.outgoing.close(slot);
+        self.outgoing.close(slot, cx);
         let left = sender.paths.len() - sender.count(Standing::Gone);
         let again = config.rejoin > Time::ZERO && sender.ports < u8::MAX;
         if keyless || left == 0 {

@@ -58,6 +58,7 @@ struct Outgoing {
     done: bool,
     packets_sent: u64,
     packets_retransmitted: u64,
+    timeouts: u32,
     /// When the timeout ends, and the time of the event that looks at it.
     deadline: Time,
     event: Time,
@@ -80,16 +81,18 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// Takes in a packet of data.
-    fn take(&mut self, packet: &Packet, mtu: u64) {
+    /// Takes in a packet of data; whether it is new.
+    fn take(&mut self, packet: &Packet, mtu: u64) -> bool {
         if packet.is_last() {
             self.end = Some(packet.seq + u64::from(packet.payload));
         }
-        if !self.arrived.take((packet.seq / mtu) as u32) || packet.seq != self.expected {
-            return;
+        let new = self.arrived.take((packet.seq / mtu) as u32);
+        if !new || packet.seq != self.expected {
+            return new;
         }
         let whole = self.arrived.missing_from(0).map_or(u64::MAX, |missing| u64::from(missing) * mtu);
         self.expected = self.end.map_or(whole, |end| whole.min(end));
+        true
     }
 }
 
@@ -166,8 +169,19 @@ impl Pfabric {
         let (ack_header, spray, mtu) = (config.ack_header, config.spray, u64::from(config.mtu));
         let probe = packet.code() == PROBE;
         let expected = match self.received.get(&packet.flow) {
-            Some(&length) => length,
-            None if probe => self.receivers.get(&packet.flow).map_or(0, |receiver| receiver.expected),
+            Some(&length) => {
+                cx.came_again(&packet);
+                length
+            }
+            None if probe => {
+                let expected = self.receivers.get(&packet.flow).map_or(0, |receiver| receiver.expected);
+                if packet.seq < expected {
+                    cx.came_again(&packet)
+                } else {
+                    cx.refused(&packet)
+                }
+                expected
+            }
             None => self.take_data(&packet, mtu, cx),
         };
         let back = flow_hash(packet.dst, packet.src, packet.flow);
@@ -193,8 +207,11 @@ impl Pfabric {
     fn take_data(&mut self, packet: &Packet, mtu: u64, cx: &mut HostContext) -> u64 {
         let receiver = self.receivers.entry(packet.flow).or_default();
         let before = receiver.expected;
-        receiver.take(packet, mtu);
+        let new = receiver.take(packet, mtu);
         let (expected, end) = (receiver.expected, receiver.end);
+        if !new {
+            cx.came_again(packet);
+        }
         if expected > before {
             cx.net.recorder.deliver(packet.flow, packet.group, expected - before);
         }
@@ -254,6 +271,7 @@ impl Outgoing {
             finish,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
+            timeouts: self.timeouts,
             ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }
@@ -291,6 +309,7 @@ impl Transport for Pfabric {
             done: false,
             packets_sent: 0,
             packets_retransmitted: 0,
+            timeouts: 0,
             deadline,
             event: deadline,
         };
@@ -337,6 +356,9 @@ impl Transport for Pfabric {
         let expired = now >= flow.deadline;
         if expired {
             flow.deadline = now.saturating_add(settings_of(cx.settings, flow.spec.transport).rto);
+            flow.timeouts += 1;
+            let group = flow.spec.group;
+            cx.timed_out(group);
         }
         flow.event = flow.deadline;
         cx.set_timer(flow.event, slot);

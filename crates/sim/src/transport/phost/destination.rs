@@ -41,6 +41,8 @@ pub struct DestinationFlow {
     /// It is left alone until then.
     waits_until: Option<Time>,
     last_given: Time,
+    /// How often packets were still missing when it had been left alone for them.
+    pub timeouts: u32,
     /// Tokens given to it while downgraded since data last came.
     unanswered: u32,
     /// The next token is for the first packet from here on that is missing.
@@ -131,6 +133,7 @@ impl DestinationFlow {
             returned: u64::from(returned),
             waits_until: all_free.then(|| now.saturating_add(wait)),
             last_given: Time::ZERO,
+            timeouts: 0,
             unanswered: 0,
             next_packet: free,
         }
@@ -157,6 +160,7 @@ impl DestinationFlow {
             }
             self.waits_until = None;
             self.goal += u64::from(self.arrived.missing());
+            self.timeouts += 1;
         }
         if !self.has_room(config) {
             let until = self.last_given.saturating_add(pace.until_next_chance(self.unanswered));

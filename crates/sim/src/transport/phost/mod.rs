@@ -36,7 +36,7 @@ use crate::settings::PhostSettings;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use clock::TokenClock;
-use destination::{DestinationFlow, Pace};
+use destination::{DestinationFlow, Pace, Place};
 use ranking::Ranking;
 use rustc_hash::FxHashMap;
 use source::SourceFlow;
@@ -47,6 +47,7 @@ pub mod code {
     pub const REQUEST: u8 = 0;
     /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that are missing.
     pub const TOKEN: u8 = 1;
+    // Acknowledgements have timeouts of the destination where others have a time (`sent`).
 }
 
 /// The timer of the token clock; others are those of flows at their source.
@@ -61,8 +62,8 @@ pub struct Phost {
     flows: Vec<DestinationFlow>,
     free_flows: Vec<u32>,
     slots: FxHashMap<FlowId, u32>,
-    /// Flows that have arrived in full, of which packets may still come.
-    arrived: FxHashMap<FlowId, ()>,
+    /// Flows that have arrived in full, of which packets may still come, with the timeouts that they took.
+    arrived: FxHashMap<FlowId, u32>,
     clock: TokenClock,
     /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
     rate: Rate,
@@ -190,6 +191,9 @@ impl Transport for Phost {
     fn finish(&mut self, cx: &mut HostContext) {
         for flow in self.sources.iter().filter(|flow| !flow.done) {
             cx.net.recorder.flow(flow.record(cx.host, None));
+        }
+        for flow in self.flows.iter().filter(|flow| flow.place != Place::Gone) {
+            (0..flow.timeouts).for_each(|_| cx.timed_out(flow.group));
         }
     }
 

@@ -47,7 +47,8 @@ impl Phost {
         cx.net.discard(id);
         let Some(slot) = self.flow_of(&packet, packet.seq as u32, cx) else {
             // It has arrived, and the source does not know.
-            return self.acknowledge(&packet, true, cx);
+            let timeouts = self.arrived.get(&packet.flow).copied().unwrap_or(0);
+            return self.acknowledge(&packet, true, timeouts, cx);
         };
         let flow = &mut self.flows[slot as usize];
         if std::mem::replace(&mut flow.requested, true) {
@@ -66,7 +67,9 @@ impl Phost {
         cx.net.discard(id);
         let known = self.slots.len();
         let Some(slot) = self.flow_of(&packet, (packet.seq >> 32) as u32, cx) else {
-            return self.acknowledge(&packet, true, cx);
+            cx.came_again(&packet);
+            let timeouts = self.arrived.get(&packet.flow).copied().unwrap_or(0);
+            return self.acknowledge(&packet, true, timeouts, cx);
         };
         let is_new = self.slots.len() > known;
         let flow = &mut self.flows[slot as usize];
@@ -78,6 +81,8 @@ impl Phost {
                 self.clock.ranking.rerank(flow.group, flow.rank, rank);
             }
             flow.rank = rank;
+        } else {
+            cx.came_again(&packet);
         }
         if flow.arrived.missing() == 0 {
             return self.complete(slot, &packet, cx);
@@ -96,24 +101,33 @@ impl Phost {
             self.clock.ranking.remove(flow.group, flow.rank);
         }
         flow.place = Place::Gone;
-        let requested = flow.requested;
+        let (requested, timeouts) = (flow.requested, flow.timeouts);
+        (0..timeouts).for_each(|_| cx.timed_out(packet.group));
         self.free_flows.push(slot);
         self.slots.remove(&packet.flow);
         if cx.settings.duplicates {
-            self.arrived.insert(packet.flow, ());
+            self.arrived.insert(packet.flow, timeouts);
         }
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
         }
-        self.acknowledge(packet, requested, cx)
+        self.acknowledge(packet, requested, timeouts, cx)
     }
 
-    /// Tells the source of `packet` that its flow has arrived; `requested`: its request too.
-    fn acknowledge(&mut self, packet: &Packet, requested: bool, cx: &mut HostContext) -> Option<PortId> {
+    /// Tells the source of `packet` that its flow has arrived; `requested`: its request too; `timeouts`: how often this end waited
+    /// for packets in vain.
+    fn acknowledge(
+        &mut self,
+        packet: &Packet,
+        requested: bool,
+        timeouts: u32,
+        cx: &mut HostContext,
+    ) -> Option<PortId> {
         let answer = Packet {
             kind: PacketKind::Ack,
             flags: if requested { flag::LAST } else { 0 },
             seq: packet.seq,
+            sent: Time(u64::from(timeouts)),
             flow: packet.flow,
             dst: packet.src,
             sender: packet.sender,

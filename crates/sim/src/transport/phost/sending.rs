@@ -116,6 +116,7 @@ impl Phost {
             return;
         }
         flow.done = true;
+        flow.timeouts += packet.sent.0 as u32;
         if std::mem::take(&mut flow.ranked) {
             self.nics[usize::from(flow.nic)].remove(flow.group, flow.rank);
         }
@@ -146,7 +147,7 @@ impl Phost {
                 self.nics[nic].remove(flow.group, flow.rank);
             }
             let Some(token) = token else { continue };
-            flow.sent += 1;
+            flow.count(token.packet);
             self.nics[nic].served(flow.group);
             return Some(self.build(slot, token, port, cx));
         }
@@ -190,7 +191,13 @@ impl Phost {
         }
         let repeats = flow.silence.over(now, cx.settings.phost(flow.transport).config.request_timeout);
         cx.set_timer(flow.silence.event, slot);
-        if repeats { self.request(slot, cx) } else { None }
+        if !repeats {
+            return None;
+        }
+        flow.timeouts += 1;
+        let group = flow.group;
+        cx.timed_out(group);
+        self.request(slot, cx)
     }
 }
 

@@ -4,6 +4,7 @@
 //! that a source which is busy with another flow does not spend them long after the destination has given its time to
 //! somebody else.
 
+use super::arrived::Arrived;
 use super::ranking::Rank;
 use crate::config::PhostConfig;
 use crate::measure::FlowRecord;
@@ -51,6 +52,11 @@ pub struct SourceFlow {
     pub size: u64,
     /// Data packets sent, those sent again among them.
     pub sent: u64,
+    /// Packets that were sent once at least, and how many were sent again.
+    once: Arrived,
+    again: u64,
+    /// Requests repeated because nothing was heard, and what the destination says that it waited in vain for.
+    pub timeouts: u32,
     pub start: Time,
     pub ideal: Time,
     pub deadline: Option<Time>,
@@ -117,6 +123,9 @@ impl SourceFlow {
             ideal: Time::ZERO,
             deadline: spec.deadline,
             sent: 0,
+            once: Arrived::new(packets),
+            again: 0,
+            timeouts: 0,
             requests: 0,
             silence: Silence::starting(now, config.request_timeout),
             done: false,
@@ -144,6 +153,13 @@ impl SourceFlow {
         None
     }
 
+    /// A packet leaves.
+    #[inline]
+    pub fn count(&mut self, packet: u32) {
+        self.sent += 1;
+        self.again += u64::from(!self.once.take(packet));
+    }
+
     #[inline]
     pub fn has_tokens(&self) -> bool {
         !self.tokens.is_empty()
@@ -158,7 +174,7 @@ impl SourceFlow {
         !self.tokens.is_empty() && self.last_expiry >= at
     }
 
-    /// The flow is over, or unfinished at the end of the run. What was sent again is known only of a flow that is over.
+    /// The flow is over, or unfinished at the end of the run.
     pub fn record(&self, src: u32, finish: Option<Time>) -> FlowRecord {
         FlowRecord {
             flow: self.flow,
@@ -169,7 +185,8 @@ impl SourceFlow {
             finish,
             ideal: self.ideal,
             packets_sent: self.sent,
-            packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
+            packets_retransmitted: self.again,
+            timeouts: self.timeouts,
             group: self.group,
             transport: self.transport,
             deadline: self.deadline,

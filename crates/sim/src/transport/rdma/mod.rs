@@ -37,7 +37,7 @@ use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use nic::{Choice, Nic};
 use pair::{Cut, QueuePair};
-use receiver::{Answer, Receiver};
+use receiver::{Answer, Comes, Receiver};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 use stream::end_flows;
@@ -150,12 +150,22 @@ impl Rdma {
         let new = matches!(entry, Entry::Vacant(_));
         let received = if new { self.received.get(&packet.flow) } else { None };
         let (answer, expected) = match received {
-            Some(&length) => (Receiver::duplicate(cx.settings.compat), length),
+            Some(&length) => {
+                cx.came_again(&packet);
+                (Receiver::duplicate(cx.settings.compat), length)
+            }
             None => {
                 let several = new && cx.net.awaited.stays_open(packet.flow);
                 let receiver = entry.or_insert_with(|| Receiver::new(several));
                 let before = receiver.expected;
                 let settings = settings_of(cx, packet.profile);
+                if packet.seq != before {
+                    match receiver.sort(&packet, settings) {
+                        Comes::New => {}
+                        Comes::Again => cx.came_again(&packet),
+                        Comes::Refused => cx.refused(&packet),
+                    }
+                }
                 let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
                 let (mut expected, complete) = (receiver.expected, receiver.is_complete());
                 if expected > before {
@@ -333,6 +343,8 @@ impl Rdma {
         if expired {
             let outstanding = pair.outstanding();
             pair.give_up_in_flight();
+            let group = pair.group;
+            cx.timed_out(group);
             pair.rto_deadline = now.saturating_add(pair.backed_off(rto));
             pair.controller.on_timeout(now, &mut pair.control);
             pair.tell_timed_out(outstanding, now);

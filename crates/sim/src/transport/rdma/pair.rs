@@ -65,6 +65,8 @@ pub struct QueuePair {
     deadline: Option<Time>,
     packets_sent: u64,
     packets_retransmitted: u64,
+    /// Retransmission timeouts that expired.
+    timeouts: u32,
 }
 
 impl QueuePair {
@@ -111,6 +113,7 @@ impl QueuePair {
             deadline: spec.deadline,
             packets_sent: 0,
             packets_retransmitted: 0,
+            timeouts: 0,
         };
         pair.size_window();
         pair
@@ -200,6 +203,7 @@ impl QueuePair {
     /// The timeout expired: everything in flight counts as lost.
     pub fn give_up_in_flight(&mut self) {
         self.backoff = (self.backoff + 1).min(MOST_BACKOFF);
+        self.timeouts += 1;
         match &mut self.scoreboard {
             None => self.next = self.acknowledged,
             Some(board) => board.lose_all(self.acknowledged, self.next),
@@ -329,6 +333,7 @@ impl QueuePair {
             ideal: self.ideal,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
+            timeouts: self.timeouts,
             group: self.group,
             transport: self.transport,
             deadline: self.deadline,

@@ -31,6 +31,16 @@ struct Ahead {
     reached: u64,
 }
 
+/// What a data packet brings its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comes {
+    New,
+    /// Nothing: all of it has come before.
+    Again,
+    /// Nothing: go-back-N throws away what comes behind a gap.
+    Refused,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Ack,
@@ -62,6 +72,19 @@ impl Receiver {
         let reached = ahead.reached.max(first);
         self.expected = self.end.map_or(reached, |end| reached.min(end));
         self.expected - first
+    }
+
+    /// What a packet comes to, before it is taken in; to be asked of those that are not the next one in order.
+    #[cold]
+    pub fn sort(&self, packet: &Packet, settings: &RdmaSettings) -> Comes {
+        if packet.seq < self.expected {
+            return Comes::Again;
+        }
+        match (&self.beyond, settings.selective) {
+            (_, None) => Comes::Refused,
+            (Some(beyond), _) if beyond.has(packet.seq / u64::from(settings.config.mtu)) => Comes::Again,
+            _ => Comes::New,
+        }
     }
 
     /// Takes in a data packet and says how to answer it.

@@ -76,6 +76,11 @@ impl Reassembly {
         whole
     }
 
+    /// A packet beyond the first gap has come.
+    pub fn has(&self, number: u64) -> bool {
+        self.arrived.get(number)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }

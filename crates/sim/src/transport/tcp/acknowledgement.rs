@@ -380,7 +380,7 @@ impl Connection {
     /// The retransmission timeout has expired: everything counts as lost, with RACK what is overdue (RFC 8985 §6.3), and one segment
     /// may be sent (RFC 5681 §3.1).
     fn time_out_last(&mut self, now: Time, config: &TcpConfig) {
-        self.timeouts += 1;
+        self.count_timeout();
         if self.timeouts > config.retries {
             self.phase = Phase::Dead;
             return;

@@ -159,6 +159,8 @@ pub struct Connection {
     pub last_sent: Time,
     pub packets_sent: u64,
     pub packets_retransmitted: u64,
+    /// Timeouts since it was opened, of SYNs and of data.
+    pub expired: u32,
 }
 
 impl Connection {
@@ -218,6 +220,7 @@ impl Connection {
             last_sent: now,
             packets_sent: 0,
             packets_retransmitted: 0,
+            expired: 0,
         }
     }
 
@@ -418,6 +421,15 @@ impl Connection {
         }
     }
 
+    /// A timeout expires, of a SYN or of data.
+    pub fn count_timeout(&mut self) {
+        self.timeouts += 1;
+        self.expired += 1;
+        if let Some(messages) = &mut self.messages {
+            messages.count_timeout();
+        }
+    }
+
     /// ns-3.35: the answer to the SYN has come once more. The first window counts anew, the threshold is none; nothing is sent.
     pub fn answered_again(&mut self, config: &TcpConfig) {
         self.window.cwnd = self.window.mss * u64::from(config.initial_window);
@@ -535,6 +547,7 @@ impl Connection {
             finish,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
+            timeouts: self.expired,
             ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
         }
     }

@@ -55,6 +55,8 @@ pub struct Taken {
     pub reply: Reply,
     /// The last byte is among them.
     pub complete: bool,
+    /// All of the segment had come before.
+    pub again: bool,
 }
 
 impl std::ops::Index<u32> for Incoming {
@@ -123,12 +125,14 @@ impl Incoming {
         if let Some(rate) = config.application.read_rate {
             reading.resume(before, rate, cx.now());
         }
+        // What is next in order is new.
+        let again = segment.first != before && receiver.has((segment.first, segment.end()));
         let reply = receiver.take(segment, &config.ack);
         let (expected, complete) = (receiver.expected(), receiver.is_complete());
         if reply == Reply::Later {
             self.delay(slot, config, cx);
         }
-        Taken { slot, moved: expected - before, expected, reply, complete }
+        Taken { slot, moved: expected - before, expected, reply, complete, again }
     }
 
     /// The acknowledgement of everything that has come.

@@ -116,6 +116,7 @@ impl Tcp {
         let config = config_of(cx.settings, packet.profile);
         let segment = segment(&packet, config);
         if let Some(&length) = self.received.get(&packet.flow) {
+            cx.came_again(&packet);
             let twice = if config.ack.duplicates { (segment.first, segment.end()) } else { (0, 0) };
             let answer = Answer {
                 expected: length,
@@ -134,6 +135,9 @@ impl Tcp {
             send_answer(id, turned(&packet), &answer, window, config, cx);
         }
         let taken = self.incoming.take(slot, &segment, config, cx);
+        if taken.again {
+            cx.came_again(&packet);
+        }
         if taken.moved > 0 {
             cx.net.deliver(packet.flow, packet.group, taken.moved);
         }
@@ -207,7 +211,7 @@ impl Tcp {
             let fin = Packet { seq: connection.spec.size, ..connection.header(slot, cx) };
             signal(code::FIN, fin, config, cx);
         }
-        self.outgoing.close(slot);
+        self.outgoing.close(slot, cx);
     }
 
     /// The next packet of a close: it is lost for good if it is lost.
@@ -236,7 +240,7 @@ impl Tcp {
         if connection.messages.is_some() {
             self.kept.remove(&connection.flow);
         }
-        self.outgoing.close(slot);
+        self.outgoing.close(slot, cx);
     }
 
     /// The connection of a flow, not yet opened.
@@ -344,6 +348,7 @@ impl Transport for Tcp {
         for connection in self.outgoing.alive() {
             record_unfinished(connection, cx);
         }
+        self.outgoing.finish(cx);
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

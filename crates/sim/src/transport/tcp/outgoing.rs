@@ -58,9 +58,18 @@ impl Outgoing {
         slot
     }
 
+    /// The run ends.
+    pub fn finish(&self, cx: &mut HostContext) {
+        for connection in self.alive() {
+            cx.never_left(connection.spec.group, connection.outbox.len());
+        }
+    }
+
     /// The place of a connection that is over is free for another.
-    pub fn close(&mut self, slot: u32) {
-        debug_assert!(self[slot].is_over());
+    pub fn close(&mut self, slot: u32, cx: &mut HostContext) {
+        let connection = &self[slot];
+        debug_assert!(connection.is_over());
+        cx.never_left(connection.spec.group, connection.outbox.len());
         self.free.push(slot);
     }
 
@@ -205,9 +214,11 @@ impl Outgoing {
     pub fn time_out(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<PortId> {
         let port = self.port(slot, cx);
         let connection = &mut self[slot];
+        let (before, group) = (connection.expired, connection.spec.group);
         if connection.phase == Phase::Opening {
-            connection.timeouts += 1;
+            connection.count_timeout();
             if connection.timeouts <= config.syn_retries {
+                cx.timed_out(group);
                 return self.send_syn(slot, config, cx);
             }
             connection.phase = Phase::Dead;
@@ -217,6 +228,10 @@ impl Outgoing {
             }
         } else {
             connection.time_out(cx.now(), config);
+        }
+        // Timers of loss detection that come before the timeout do not count.
+        if self[slot].expired > before {
+            cx.timed_out(group);
         }
         self.steer(slot, config, cx);
         if !self[slot].is_over() {

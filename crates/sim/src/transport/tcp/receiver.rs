@@ -196,7 +196,7 @@ impl Receiver {
     }
 
     /// All of a block has come.
-    fn has(&self, (from, to): Block) -> bool {
+    pub fn has(&self, (from, to): Block) -> bool {
         to <= self.expected || self.beyond.iter().any(|block| block.0 <= from && to <= block.1)
     }
 

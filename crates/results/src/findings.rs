@@ -1,0 +1,234 @@
+//! What a run itself says against its results: much was sent again, the tail is that of timeouts, flows did not end, marks never came.
+//!
+//! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell it, and no further.
+
+use std::path::Path;
+
+use weftline_sim::measure::{LossCounters, Outcome};
+
+use crate::names::Names;
+use crate::{ResultsError, flow_table, parquet_read};
+
+/// Retransmissions in more than this share of the data packets are worth a word.
+const MANY: f64 = 0.01;
+/// The tail is that of timeouts if at least this share of its flows waited for one.
+const MOST: f64 = 0.5;
+
+/// The warnings of a run that ended; flows are read from the table in `dir`.
+pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<String>, ResultsError> {
+    let all = total(&outcome.losses);
+    let mut found = Vec::new();
+    found.extend(sent_again(outcome, names));
+    if all.timeouts > 0 {
+        found.extend(tail(&Times::read(dir)?));
+    }
+    let unfinished = outcome.flows.saturating_sub(outcome.flows_done);
+    if unfinished > 0 && outcome.flows_done > 0 {
+        found.push(format!(
+            "{unfinished} of {} flows did not finish: they are missing in every mean and percentile, which are of the {} that did",
+            outcome.flows, outcome.flows_done
+        ));
+    }
+    found.extend(never_marked(outcome, &all, &names.marked));
+    Ok(found)
+}
+
+/// All groups together.
+pub(crate) fn total(groups: &[LossCounters]) -> LossCounters {
+    let mut all = LossCounters::default();
+    groups.iter().for_each(|group| all += *group);
+    all
+}
+
+fn share(losses: &LossCounters) -> f64 {
+    if losses.data_sent == 0 { 0.0 } else { losses.retransmitted as f64 / losses.data_sent as f64 }
+}
+
+/// That much was sent again, in the run or in the group with the largest share, and why.
+fn sent_again(outcome: &Outcome, names: &Names) -> Option<String> {
+    let all = total(&outcome.losses);
+    let (of, losses) = if share(&all) > MANY {
+        (String::new(), all)
+    } else {
+        let groups = outcome.losses.iter().enumerate();
+        let (group, worst) = groups.max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
+        (format!(" of group \"{}\"", names.group(group as u16)), *worst)
+    };
+    (share(&losses) > MANY).then(|| {
+        format!(
+            "{:.1} % of the data packets{of} were sent again ({} of {}): {}",
+            100.0 * share(&losses),
+            losses.retransmitted,
+            losses.data_sent,
+            cause(&losses)
+        )
+    })
+}
+
+/// What most of the retransmissions go back to. Under go-back-N one lost or overtaken packet has many others sent again, so what
+/// is compared is how many packets were lost, by how, and how many came twice.
+fn cause(losses: &LossCounters) -> String {
+    let causes = [
+        (losses.retransmitted_spurious, ""),
+        (losses.data_dropped, "were dropped in full or marking buffers"),
+        (losses.data_lost_on_dead_links, "were lost on links that went down"),
+        (losses.data_stranded, "had no route, or waited for a link that went down"),
+        (losses.data_lost_at_random, "were lost at random"),
+    ];
+    // Of equal ones the first.
+    let Some(&(most, how)) = causes.iter().rev().max_by_key(|(packets, _)| *packets) else {
+        return String::new();
+    };
+    let refused = match losses.data_refused {
+        0 => String::new(),
+        some => format!("; receivers refused {some} that came behind a missing one"),
+    };
+    let lost = losses.lost();
+    match (most, how) {
+        (0, _) => format!("none was lost, and none came twice{refused}"),
+        (spurious, "") => {
+            let why = match (losses.timeouts, lost) {
+                (0, 0) => "as packets overtook each other and nothing was lost".to_string(),
+                (0, _) => format!("as packets overtook each other ({lost} were lost)"),
+                (timeouts, _) => format!(
+                    "as packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, {lost} \
+                     data packets lost)"
+                ),
+            };
+            format!("{spurious} for nothing, for their receivers had them already, {why}{refused}")
+        }
+        (most, how) => format!("mostly because packets {how} ({most} of {lost} that were lost){refused}"),
+    }
+}
+
+/// Completion times in nanoseconds, and timeouts, of finished flows.
+struct Times(Vec<(f64, u32)>);
+
+impl Times {
+    fn read(dir: &Path) -> Result<Times, ResultsError> {
+        let path = dir.join(flow_table::FILE);
+        let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
+        let mut times = Vec::new();
+        parquet_read::each(&path, &["fct_ns", "timeouts"], &mut |batch| {
+            let batch = [batch];
+            let fct = parquet_read::numbers(&batch, 0).ok_or_else(foreign)?;
+            let timeouts = parquet_read::numbers(&batch, 1).ok_or_else(foreign)?;
+            let finished = fct.into_iter().zip(timeouts).filter(|(fct, _)| !fct.is_nan());
+            times.extend(finished.map(|(fct, timeouts)| (fct, timeouts as u32)));
+            Ok(())
+        })?;
+        times.sort_unstable_by(|a: &(f64, u32), b| a.0.total_cmp(&b.0));
+        Ok(Times(times))
+    }
+}
+
+/// That most flows at the 99th percentile of completion times and above it waited for timeouts.
+fn tail(times: &Times) -> Option<String> {
+    let flows = &times.0;
+    let p99 = flows.get(flows.len() * 99 / 100)?.0;
+    let first = flows.partition_point(|flow| flow.0 < p99);
+    let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
+    (waited as f64 >= MOST * slowest as f64).then(|| {
+        format!(
+            "the tail is that of retransmission timeouts: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
+             waited for at least one",
+            milliseconds(p99)
+        )
+    })
+}
+
+fn milliseconds(ns: f64) -> String {
+    if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.3} ms", ns / 1e6) }
+}
+
+/// That controllers which steer by marks had none, though there was congestion.
+fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Option<String> {
+    let sum = |of: fn(&weftline_sim::measure::PortTotals) -> u64| {
+        outcome.ports.iter().map(|(_, _, port)| of(port)).sum::<u64>()
+    };
+    let (marks, drops, pauses) =
+        (sum(|port| port.ecn_marks), sum(|port| port.packets_dropped), sum(|port| port.pauses));
+    let silent = marks == 0 && !marked.is_empty() && all.data_sent > 0 && drops + pauses > 0;
+    silent.then(|| {
+        format!(
+            "no packet was marked though buffers dropped {drops} packets and ports were paused {pauses} times: {} steered by losses \
+             alone (switch.ecn)",
+            marked.join(" and ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(retransmitted: u64) -> LossCounters {
+        LossCounters { data_sent: 1000, retransmitted, ..LossCounters::default() }
+    }
+
+    #[test]
+    fn the_cause_is_the_way_in_which_most_packets_were_lost_or_came_twice() {
+        let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
+        assert!(cause(&spurious).contains("30 for nothing") && cause(&spurious).contains("nothing was lost"));
+        assert!(cause(&spurious).contains("refused 200"), "{}", cause(&spurious));
+        let late = LossCounters { timeouts: 4, ..spurious };
+        assert!(cause(&late).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late));
+        let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };
+        assert!(
+            cause(&dropped).contains("dropped in full or marking buffers (31 of 33"),
+            "{}",
+            cause(&dropped)
+        );
+        let dead = LossCounters { data_lost_on_dead_links: 40, ..dropped };
+        assert!(cause(&dead).contains("lost on links that went down (40 of 73"), "{}", cause(&dead));
+        let stranded = LossCounters { data_stranded: 50, ..dead };
+        assert!(cause(&stranded).contains("had no route"), "{}", cause(&stranded));
+        let random = LossCounters { data_lost_at_random: 60, ..stranded };
+        assert!(cause(&random).contains("lost at random"), "{}", cause(&random));
+        assert!(cause(&losses(20)).contains("none was lost, and none came twice"));
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
+        let names = Names { groups: vec!["web".into(), "bulk".into()], ..Names::default() };
+        let with = |groups: Vec<LossCounters>| {
+            let outcome = Outcome { losses: groups, ..Outcome::nothing(weftline_sim::measure::Ending::Done) };
+            sent_again(&outcome, &names)
+        };
+        assert_eq!(with(vec![losses(10), losses(10)]), None);
+        assert!(
+            with(vec![losses(11), losses(11)])
+                .unwrap()
+                .starts_with("1.1 % of the data packets were sent again (22 of 2000)")
+        );
+        let one = with(vec![losses(0), LossCounters { data_sent: 100, ..losses(2) }]).unwrap();
+        assert!(
+            one.starts_with("2.0 % of the data packets of group \"bulk\" were sent again (2 of 100)"),
+            "{one}"
+        );
+        assert_eq!(with(Vec::new()), None);
+    }
+
+    #[test]
+    fn the_tail_is_that_of_timeouts_if_most_of_the_slowest_flows_had_one() {
+        let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
+        assert_eq!(tail(&Times(flows(1))), None, "one of three");
+        let found = tail(&Times(flows(2))).unwrap();
+        assert!(found.contains("(3, which took 297.0 us or longer) 2 waited"), "{found}");
+        assert_eq!(tail(&Times(Vec::new())), None);
+    }
+
+    #[test]
+    fn marks_that_never_came_are_missed_where_there_was_congestion() {
+        let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
+        let all = losses(0);
+        let dctcp = ["dctcp".to_string()];
+        assert_eq!(never_marked(&outcome, &all, &dctcp), None, "nothing happened");
+        let port = weftline_sim::measure::PortTotals { packets_dropped: 5, ..Default::default() };
+        outcome.ports.push((0, 0, port));
+        assert!(never_marked(&outcome, &all, &dctcp).unwrap().contains("dropped 5 packets"));
+        assert_eq!(never_marked(&outcome, &all, &[]), None);
+        outcome.ports[0].2.ecn_marks = 1;
+        assert_eq!(never_marked(&outcome, &all, &dctcp), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! What became of the data packets of a group of flows, and how often their senders had to send again.
+//!
+//! Every data packet that a host sends is received, dropped in a buffer, lost on a dead link, lost at random, stranded, or still under
+//! way when the run ends, so
+//!
+//! ```text
+//! data_sent = data_received + data_dropped + data_lost_on_dead_links + data_lost_at_random + data_stranded + data_in_flight
+//! retransmitted = retransmitted_needed + retransmitted_spurious
+//! ```
+//!
+//! Lost packets are counted where they are lost, by the group that they carry; what was sent comes from the records of the flows;
+//! spurious and refused packets are counted by receivers, timeouts by whoever waits. A packet that arrives in order touches none of it.
+
+use std::ops::AddAssign;
+
+/// What a counter is, for summaries, tables and help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter {
+    /// Its key in results.
+    pub key: &'static str,
+    pub unit: &'static str,
+    /// A few words, as the heading of a row.
+    pub title: &'static str,
+    /// One sentence.
+    pub text: &'static str,
+}
+
+/// A struct of counters, each declared once: its field, its unit, its title and a sentence.
+macro_rules! counters {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $unit:literal, $title:literal, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $name {
+            $(#[doc = $text] pub $field: u64,)*
+        }
+
+        impl $name {
+            /// Its counters, in the order in which they are shown.
+            pub const ALL: &[Counter] = &[
+                $(Counter { key: stringify!($field), unit: $unit, title: $title, text: $text },)*
+            ];
+
+            /// Every counter with its value.
+            pub fn each(&self) -> impl Iterator<Item = (&'static Counter, u64)> {
+                Self::ALL.iter().zip([$(self.$field,)*])
+            }
+        }
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: $name) {
+                $(self.$field = self.$field.wrapping_add(other.$field);)*
+            }
+        }
+    };
+}
+
+counters! {
+    /// The counters of a group of flows.
+    LossCounters {
+        data_sent: "packets", "data packets sent",
+            "Data packets that senders sent, those that were sent again included.";
+        data_received: "packets", "data packets received",
+            "Data packets that came to their hosts, those that had come before included.";
+        data_dropped: "packets", "data packets dropped in buffers",
+            "Data packets that a queue or the buffer of a switch or a NIC dropped.";
+        data_lost_on_dead_links: "packets", "data packets lost on dead links",
+            "Data packets that were on a link when it went down.";
+        data_lost_at_random: "packets", "data packets lost at random",
+            "Data packets that links lost at random ([failures] loss).";
+        data_stranded: "packets", "data packets stranded",
+            "Data packets that had nowhere to go: no route was left, or the link that they waited for went down.";
+        data_in_flight: "packets", "data packets in flight at the end",
+            "Data packets that were on links or in queues when the run ended.";
+        data_refused: "packets", "data packets refused by receivers",
+            "Data packets that came and were thrown away because an earlier one was missing (go-back-N), or that brought nothing (probes).";
+        retransmitted: "packets", "retransmissions",
+            "Data packets that were sent again.";
+        retransmitted_needed: "packets", "retransmissions needed",
+            "Retransmissions that were not spurious: their bytes were not at the receiver when they arrived, or they did not arrive.";
+        retransmitted_spurious: "packets", "retransmissions spurious",
+            "Retransmissions for nothing: data packets that arrived at a receiver which had all their bytes already.";
+        timeouts: "times", "retransmission timeouts",
+            "Retransmission timeouts that expired, those of requests to open a connection or to send included.";
+    }
+}
+
+impl LossCounters {
+    /// Data packets that did not arrive and are not under way any more.
+    pub fn lost(&self) -> u64 {
+        self.data_dropped + self.data_lost_on_dead_links + self.data_lost_at_random + self.data_stranded
+    }
+
+    /// The counters that follow from the others, once the run is over.
+    pub fn closed(self) -> LossCounters {
+        let elsewhere = self.lost() + self.data_in_flight;
+        debug_assert!(
+            self.data_received == 0 || self.data_sent == self.data_received + elsewhere,
+            "a data packet is neither received nor lost nor under way: {self:?}"
+        );
+        debug_assert!(
+            self.retransmitted_spurious <= self.retransmitted,
+            "more packets came twice than were sent again: {self:?}"
+        );
+        LossCounters {
+            data_received: self.data_sent.saturating_sub(elsewhere),
+            retransmitted_needed: self.retransmitted.saturating_sub(self.retransmitted_spurious),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_add_every_counter_and_closing_fills_in_what_follows() {
+        let one = LossCounters {
+            data_sent: 10,
+            data_dropped: 1,
+            data_lost_on_dead_links: 1,
+            data_lost_at_random: 1,
+            data_stranded: 1,
+            data_in_flight: 2,
+            retransmitted: 5,
+            retransmitted_spurious: 2,
+            ..LossCounters::default()
+        };
+        let mut sum = one;
+        sum += one;
+        assert!(sum.each().zip(one.each()).all(|((_, sum), (_, one))| sum == 2 * one));
+        let closed = one.closed();
+        assert_eq!((closed.data_received, closed.retransmitted_needed, closed.lost()), (4, 3, 4));
+        let keys: std::collections::BTreeSet<&str> = LossCounters::ALL.iter().map(|c| c.key).collect();
+        assert_eq!(keys.len(), one.each().count());
+    }
+}

@@ -1,0 +1,216 @@
+//! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that for loss, controllers that
+//! steer by marks over switches that never mark, go-back-N over buffers that drop.
+//!
+//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::config::BalancerConfig::order), [`TransportConfig::overtaken`],
+//! [`TransportConfig::marked_controller`], [`TransportConfig::wants_lossless`]); what follows from two of them together stands here.
+
+use super::Scenario;
+use super::balancing::Probed;
+use super::check::host_rate;
+use crate::config::{
+    Change, Compat, EcnThreshold, ManagedConfig, Overtaken, QueueConfig, Reorders, SwitchConfig,
+    TransportConfig,
+};
+use crate::topology::NodeKind;
+use crate::units::{Bytes, Rate, Time};
+
+/// What deserves a look because of two parts that do not suit each other.
+pub fn warnings(scenario: &Scenario) -> Vec<String> {
+    let reorders = reorders(scenario);
+    let mut found = Vec::new();
+    for transport in &scenario.transports {
+        found.extend(reorders.as_ref().and_then(|reason| takes_for_loss(scenario, transport, reason)));
+        found.extend(dropped_from(scenario, transport));
+        found.extend(never_marked(scenario, transport));
+    }
+    found.dedup();
+    found
+}
+
+/// Why packets of a flow overtake each other.
+struct Reason {
+    key: &'static str,
+    text: String,
+    /// One by one: an overtaken packet is not far behind.
+    one_by_one: bool,
+    /// What to set so that they do not.
+    instead: &'static str,
+}
+
+/// Why packets of a flow may come out of order, if they may.
+fn reorders(scenario: &Scenario) -> Option<Reason> {
+    let network = &scenario.network;
+    let in_order = scenario.host.resequencing.is_some();
+    if in_order || !Probed::of(&network.topology, &network.routes).has_a_choice() {
+        return None;
+    }
+    let (name, order) = scenario.switch.balancer.order();
+    let instead =
+        "a balancer that keeps a flow on one path (\"ecmp\"), or host.resequencing = { enabled = true }";
+    let by_balancer = |text, one_by_one| Some(Reason { key: "switch.balancer", text, one_by_one, instead });
+    match order {
+        Reorders::Packets => by_balancer(
+            format!(
+                "\"{name}\" sends the packets of a flow over several paths, where they overtake each other"
+            ),
+            true,
+        ),
+        Reorders::Blocks => by_balancer(
+            format!("\"{name}\" sends blocks of a flow over several paths, where they overtake each other"),
+            false,
+        ),
+        Reorders::AfterPauses(gap) if gap < in_turn(scenario) => by_balancer(
+            format!(
+                "\"{name}\" sends what follows a pause of {gap} over another path, where it may overtake what is still under way: \
+                 a round trip with queues takes about {}",
+                in_turn(scenario)
+            ),
+            false,
+        ),
+        Reorders::AfterPauses(_) | Reorders::Never => rerouted(scenario),
+    }
+}
+
+/// A pause behind which little is still under way: the longest round trip, and a queue halfway up the ramp of marks, which are the
+/// published ones where nothing is marked.
+fn in_turn(scenario: &Scenario) -> Time {
+    const PUBLISHED: (Bytes, Rate) = (Bytes(250_000), Rate::from_gbps(25));
+    let drains = |&EcnThreshold { rate, kmin, kmax, .. }: &EcnThreshold| {
+        rate.transmission_time(u64::midpoint(kmin.0, kmax.0))
+    };
+    let waits = scenario.switch.ecn.iter().map(drains).max();
+    let waits = waits.unwrap_or(PUBLISHED.1.transmission_time(PUBLISHED.0.0));
+    scenario.network.base_rtt(1000, Compat::None).0.saturating_add(waits)
+}
+
+/// Routes change while flows are under way.
+fn rerouted(scenario: &Scenario) -> Option<Reason> {
+    let changes = |change: &Change| {
+        matches!(
+            change,
+            Change::LinkDown(_) | Change::LinkUp(_) | Change::SwitchDown(_) | Change::SwitchUp(_)
+        )
+    };
+    let any = scenario.failures.events.iter().any(|event| changes(&event.change));
+    any.then(|| Reason {
+        key: "failures",
+        text: "flows change their paths when links or switches fail and come back, and packets on the new path may overtake those \
+               on the old one"
+            .to_string(),
+        one_by_one: false,
+        instead: "host.resequencing = { enabled = true }",
+    })
+}
+
+/// A transport takes for lost what was only overtaken.
+fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Reason) -> Option<String> {
+    let (why, change) = match transport.overtaken() {
+        // Routes change too seldom to matter to whoever sends single packets again.
+        Overtaken::LostAfter { packets, why, instead }
+            if u64::from(packets) <= window_packets(scenario, transport)
+                && (packets == 1 || reason.key != "failures") =>
+        {
+            (why, format!("{instead}, or "))
+        }
+        Overtaken::WaitedFor { why } if !reason.one_by_one && reason.key != "failures" => {
+            (why, String::new())
+        }
+        _ => return None,
+    };
+    let (Reason { key, text, instead, .. }, name) = (reason, transport.name());
+    Some(format!(
+        "{key}: {text}, and under {name} {why}: packets will be sent again that were not lost. Set {change}{instead}"
+    ))
+}
+
+/// Packets of a bandwidth-delay product at a host's rate.
+fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
+    let payload = match transport {
+        TransportConfig::Rdma(rdma) => rdma.mtu,
+        TransportConfig::Tcp(tcp) => tcp.mss,
+        TransportConfig::Mptcp(mptcp) => mptcp.tcp.mss,
+        TransportConfig::Phost(phost) => phost.mtu,
+        TransportConfig::Pfabric(pfabric) => pfabric.mtu,
+        TransportConfig::Fastpass(fastpass) => fastpass.mtu,
+    };
+    let round_trip = scenario.network.base_rtt(payload, Compat::None).0;
+    host_rate(&scenario.network.topology).bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
+}
+
+/// A transport that is made for networks without drops meets buffers that drop.
+fn dropped_from(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let drops = !scenario.switch.pfc.enabled;
+    (drops && transport.wants_lossless()).then(|| {
+        "switch.pfc: off, so full buffers drop packets, and go-back-N sends everything from a dropped packet on again: set \
+         switch.pfc = { enabled = true }, or transport.recovery = \"selective-repeat\""
+            .to_string()
+    })
+}
+
+/// A controller steers by marks, and no switch can mark.
+fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let name = transport.marked_controller()?;
+    let switch = &scenario.switch;
+    if switch.queues().any(marks_itself) {
+        return None;
+    }
+    let steers = format!("and the controller \"{name}\" of {} steers by marks", transport.name());
+    if switch.ecn.is_empty() {
+        let first = scenario.transports.first().filter(|first| first.marked_controller().is_none());
+        let because = first.map_or(String::new(), |first| {
+            format!(" (the default of switches is that of the first transport, {})", first.name())
+        });
+        return Some(format!(
+            "switch.ecn: off{because}, {steers}: it will hear of congestion by losses alone. Set switch.ecn = {}",
+            advice(scenario)
+        ));
+    }
+    let lowest = lowest_threshold(scenario)?;
+    let room = switch.queues().map(|queue| capacity(queue, switch)).max()?;
+    (lowest >= room).then(|| {
+        format!(
+            "switch.ecn: marks begin at {lowest} in a queue, and no queue holds more than {room}, {steers}: it will hear of congestion \
+             by losses alone. Set switch.ecn = {}",
+            advice(scenario)
+        )
+    })
+}
+
+/// The queue decides itself which packets are marked.
+fn marks_itself(queue: &QueueConfig) -> bool {
+    matches!(queue, QueueConfig::Managed(managed) if managed.discipline.marks())
+}
+
+/// Bytes that a queue can hold.
+fn capacity(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
+    match queue {
+        QueueConfig::Pfabric { limit } | QueueConfig::Priority { limit: Some(limit), .. } => *limit,
+        QueueConfig::Managed(ManagedConfig { limit, .. }) => {
+            Bytes(limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500)))
+        }
+        QueueConfig::Fifo | QueueConfig::Priority { limit: None, .. } => switch.buffer,
+    }
+}
+
+/// The lowest threshold at a port of a switch.
+fn lowest_threshold(scenario: &Scenario) -> Option<Bytes> {
+    let topology = &scenario.network.topology;
+    let is_switch = |node| topology.nodes[node as usize].kind == NodeKind::Switch;
+    let links = topology.links.iter().filter(|link| is_switch(link.a) || is_switch(link.b));
+    let rates: Vec<Rate> = links.map(|link| link.rate).collect();
+    let of_links = scenario.switch.ecn.iter().filter(|threshold| rates.contains(&threshold.rate));
+    of_links.map(|threshold| threshold.kmin).min()
+}
+
+/// What to write under `switch.ecn`, so that queues as they are do mark.
+fn advice(scenario: &Scenario) -> String {
+    let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
+    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; half of a short queue is the most there is.
+    match room.filter(|room| *room < scenario.switch.buffer) {
+        Some(room) => {
+            let half = Bytes(room.0 / 2);
+            format!("{{ enabled = true, kmin = \"{half}\", kmax = \"{half}\", pmax = 1.0 }}")
+        }
+        None => "{ enabled = true }".to_string(),
+    }
+}
