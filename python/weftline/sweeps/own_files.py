@@ -106,6 +106,8 @@ def _digests(store: Store, *, missed: bool) -> list[str]:
 def _tables(store: Store, path: Path) -> list[str]:
     try:
         listed = integrity.unsealed(path.read_bytes())[0]["files"]
+        if "summary.json" in listed:
+            raise ValueError("it is that of a run")
     except (ValueError, KeyError):
         said = _aside(store, path, "it is made anew")
         begin(store.path)
