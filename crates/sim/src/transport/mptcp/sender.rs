@@ -207,7 +207,9 @@ impl Sender {
         path.cursor = given.piece + 1;
     }
 
-    /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them.
+    /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them, but for those that repair a loss, and
+    /// once a round trip: NSDI 2012, §4.2; states and thresholds as in the scheduler of multipath-tcp.org, which counts the round trip
+    /// of the faster one. Out of slow start the threshold is halved too; a window that was cut to it again and again would not grow back.
     pub fn penalise(&mut self, by: usize, given: &Given, outgoing: &mut Outgoing, now: Time) {
         let rtt = |outgoing: &Outgoing, slot| outgoing[slot].trips.smoothed().unwrap_or(Time::ZERO);
         let own = rtt(outgoing, self.paths[by].slot);
@@ -216,11 +218,14 @@ impl Sender {
                 continue;
             }
             let theirs = rtt(outgoing, path.slot);
-            if theirs > own && now >= path.penalised.saturating_add(theirs) {
+            let open = outgoing[path.slot].state == State::Open;
+            if open && theirs > own && now >= path.penalised.saturating_add(theirs) {
                 path.penalised = now;
                 let window = &mut outgoing[path.slot].window;
+                if !window.in_slow_start() {
+                    window.ssthresh = (window.ssthresh / 2).max(2 * window.mss);
+                }
                 window.cwnd = (window.cwnd / 2).max(window.mss);
-                window.ssthresh = window.cwnd;
             }
         }
     }

@@ -205,7 +205,9 @@ impl Mptcp {
         }
         let port = self.outgoing.port(slot, cx);
         let tcp = &self.outgoing[slot];
-        let fails = tcp.timeouts >= config.fail_after && sender.has_better(at, &self.outgoing);
+        let fails = config.rejoin > Time::ZERO
+            && tcp.timeouts >= config.fail_after
+            && sender.has_better(at, &self.outgoing);
         let dead = tcp.phase == Phase::Dead;
         self.touch(port, cx);
         if fails || dead {
