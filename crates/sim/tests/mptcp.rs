@@ -118,10 +118,10 @@ size = "1KB"
 
 /// Subflows take the four paths in turn, and each keeps to its own: flowlets, next hops that were heard of, and their ranks last for
 /// the whole run.
-const STEERED: &str = r#"{ kind = "mp-hula", ranks = 4, rank = "round-robin", hysteresis = 255,
+const STEERED: &str = r#"{ kind = "mp-hula", ranks = 4, rank = "round-robin", hysteresis = 255, disjoint = false,
     probe_interval = "10ms", failure_time = "100s", gap = "100s" }"#;
-/// Ranks follow the load, so that a path may have another one when the next subflow comes; but its port is passed over.
-const DISJOINT: &str = r#"{ kind = "mp-hula", ranks = 4, disjoint = true,
+/// Ranks follow the load, so that a path may have another one when the next subflow comes; but its port is passed over (the default).
+const DISJOINT: &str = r#"{ kind = "mp-hula", ranks = 4,
     probe_interval = "10ms", failure_time = "100s", gap = "100s" }"#;
 
 fn trial(sets: &[(&str, &str)], seed: u64, seconds: u64) -> Config {
@@ -225,7 +225,7 @@ fn on_a_clos(rank: &str) -> Outcome {
 kind = "fat-tree"
 k = 4
 [switch]
-balancer = { kind = "mp-hula", ranks = 2, gap = "100ms" }
+balancer = { kind = "mp-hula", ranks = 2, gap = "100ms", disjoint = false }
 [transport]
 kind = "mptcp"
 subflows = 4
@@ -385,6 +385,136 @@ fn a_slow_path_does_not_hold_the_shared_window_up_where_the_fast_one_helps_out()
     let (without, with) = (rate("false"), rate("true"));
     println!("{without:.1} without, {with:.1} Mb/s with");
     assert!(with > 1.5 * without, "{without} and {with}");
+}
+
+/// Goodput of a connection between two hosts with two NICs, in Mb/s, before these changes and at the end: they are at these tenths of
+/// a second, and known after `detection`.
+fn through_changes(sets: &[(&str, &str)], changes: &[(u64, Change)], detection: Time, end: u64) -> [f64; 2] {
+    let mut config = two_nics(sets, Time::from_ms(1));
+    let at = |&(tenths, change): &(u64, Change)| Failure { at: Time::from_ms(100 * tenths), change };
+    config.failures.events = changes.iter().map(at).collect();
+    config.failures.detection = detection;
+    let (kept, _) = run_in(1, until(config, end));
+    [goodput(&kept, 0, 3, 5), goodput(&kept, 0, end - 3, end)]
+}
+
+#[test]
+fn a_path_that_was_repaired_is_used_again_whatever_failed_and_whoever_knew_of_it() {
+    use Change::{LinkDown, LinkUp, SwitchDown, SwitchUp};
+    // Links of the sender, of the receiver, of the first path and of the other one; a switch.
+    let failures = [
+        (LinkDown(0), LinkUp(0)),
+        (LinkDown(1), LinkUp(1)),
+        (LinkDown(2), LinkUp(2)),
+        (LinkDown(3), LinkUp(3)),
+        (SwitchDown(2), SwitchUp(2)),
+    ];
+    let never = Time::from_ms(1_000_000);
+    let outages = [(5, never, "2"), (100, never, "4"), (30, Time::from_ms(1), "2")];
+    for ((down, up), (lasts, detection, subflows)) in
+        failures.iter().flat_map(|f| outages.map(|outage| (*f, outage)))
+    {
+        let changes = [(50, down), (50 + lasts, up)];
+        let end = 5 + lasts / 10 + 9;
+        let [before, after] = through_changes(&[("transport.subflows", subflows)], &changes, detection, end);
+        let case = format!("{down:?} for {lasts}00 ms, known after {detection}, {subflows} subflows");
+        assert!(before > 88.0, "{case}: {before} before");
+        assert!(after > 0.95 * before, "{case}: {before} before, {after} after");
+    }
+}
+
+#[test]
+fn a_connection_that_began_during_an_outage_uses_both_paths_after_it() {
+    use Change::{LinkDown, LinkUp};
+    for (down, up) in [(LinkDown(0), LinkUp(0)), (LinkDown(2), LinkUp(2)), (LinkDown(1), LinkUp(1))] {
+        for subflows in ["2", "4"] {
+            // The first packet leaves at 0, before or after the link fails: routes know it before the second subflow joins.
+            let changes = [(0, down), (80, up)];
+            let sets = [("transport.subflows", subflows), ("transport.rto_syn", "\"100ms\"")];
+            let [_, after] = through_changes(&sets, &changes, Time::ZERO, 16);
+            assert!(after > 88.0, "{down:?}, {subflows} subflows: {after}");
+        }
+    }
+}
+
+#[test]
+fn attempts_to_open_a_subflow_again_outlast_the_ports_that_there_are() {
+    use Change::{LinkDown, LinkUp};
+    let sets = [("transport.rejoin", "\"50ms\""), ("transport.rto_syn", "\"50ms\"")];
+    // 250 ms an attempt: 255 ports are used up after 64 s.
+    let changes = [(50, LinkDown(1)), (750, LinkUp(1))];
+    let [before, after] = through_changes(&sets, &changes, Time::from_ms(1_000_000), 80);
+    assert!(after > 0.95 * before, "{before} before, {after} after");
+}
+
+#[test]
+fn a_subflow_that_is_never_opened_again_is_kept_and_used_when_it_answers() {
+    use Change::{LinkDown, LinkUp};
+    let changes = [(50, LinkDown(1)), (150, LinkUp(1))];
+    let sets = [("transport.rejoin", "\"0s\"")];
+    let [before, after] = through_changes(&sets, &changes, Time::from_ms(1_000_000), 35);
+    assert!(after > 0.95 * before, "{before} before, {after} after");
+}
+
+#[test]
+fn a_slow_path_does_not_hold_the_send_buffer_up_where_the_fast_one_helps_out() {
+    let rate = |opportunistic: &str| {
+        let sets = [
+            ("transport.send_buffer", "\"64KB\""),
+            ("transport.opportunistic", opportunistic),
+            ("transport.penalise", opportunistic),
+        ];
+        let (kept, _) = run(two_nics(&sets, Time::from_ms(50)));
+        goodput(&kept, 0, 5, 20)
+    };
+    let (without, with) = (rate("false"), rate("true"));
+    println!("{without:.1} without, {with:.1} Mb/s with");
+    assert!(with > 1.5 * without, "{without} and {with}");
+}
+
+#[test]
+fn subflows_part_that_send_before_a_probe_has_come() {
+    let balancer =
+        r#"{ kind = "mp-hula", ranks = 4, probe_interval = "5s", failure_time = "100s", gap = "100s" }"#;
+    for seed in 1..=6 {
+        let mut config = trial(&[("switch.balancer", balancer)], seed, 4);
+        config.traffic = traffic(vec![flow(0, 2, 1 << 40, Time::ZERO)]);
+        let (kept, _) = run_in(1, config);
+        let rate = goodput(&kept, 0, 2, 4);
+        assert!(rate > 175.0, "seed {seed}: {rate}");
+    }
+}
+
+#[test]
+fn buffers_that_hold_less_than_the_paths_are_warned_of() {
+    let text = |extra: &str| {
+        format!(
+            r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 4
+hosts_per_leaf = 2
+host_link = {{ rate = "40Gbps", delay = "1us" }}
+fabric_link = {{ rate = "10Gbps", delay = "1ms" }}
+[transport]
+kind = "mptcp"
+{extra}
+[[workload]]
+kind = "permutation"
+size = "1KB"
+"#
+        )
+    };
+    let warnings = |extra: &str| load(&text(extra), &[]).unwrap_or_else(|error| panic!("{error}")).warnings;
+    let of = |extra: &str| warnings(extra).into_iter().find(|w| w.contains("_buffer"));
+    // Four paths of 10 Gb/s and 4 ms hold 20 MB; 4 MiB in that time are 8.4 Gb/s.
+    let said = of("").expect("a warning");
+    assert!(said.contains("transport.send_buffer: 4MiB") && said.contains("at most 8.4Gbps"), "{said}");
+    let said = of("send_buffer = \"60MB\"").expect("a warning");
+    assert!(said.contains("transport.receive_buffer: 6MiB"), "{said}");
+    assert_eq!(of("send_buffer = \"60MB\"\nreceive_buffer = \"60MB\""), None);
+    assert_eq!(of("subflows = 1\nsend_buffer = \"6MB\"\nreceive_buffer = \"6MB\""), None);
 }
 
 #[test]

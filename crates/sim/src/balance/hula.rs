@@ -184,6 +184,29 @@ impl Hula {
         (count > 0).then(|| ways[steering.choose(mark, &live[..count], now)])
     }
 
+    /// The same; as long as the tables are not full, a port that no probe came by yet rather than one that another subflow of the
+    /// connection uses, for a sender without gaps would stay there.
+    fn ranked_apart(
+        &self,
+        mark: SubflowMark,
+        tor: u32,
+        hash: u32,
+        candidates: &[u32],
+        now: u64,
+    ) -> Option<usize> {
+        let ranked = self.ranked(mark, tor, candidates, now);
+        let Some(steering) = self.steering.as_ref().filter(|steering| steering.parts()) else {
+            return ranked;
+        };
+        let taken = |at: usize| steering.is_taken(mark, candidates[at], now);
+        let fresh = || {
+            let from = salted(hash, !self.salt) as usize;
+            let all = (0..candidates.len()).map(|step| (from + step) % candidates.len());
+            all.into_iter().find(|&at| self.heard[candidates[at] as usize] == NEVER && !taken(at))
+        };
+        ranked.filter(|&at| !taken(at)).or_else(fresh).or(ranked)
+    }
+
     /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
     pub fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
         let now = ports.now().0;
@@ -270,7 +293,7 @@ impl LoadBalancer for Hula {
         let at = kept.unwrap_or_else(|| {
             let tor = self.fabric.tor_of[packet.dst as usize];
             let best = match mark {
-                Some(mark) => self.ranked(mark, tor, candidates, now),
+                Some(mark) => self.ranked_apart(mark, tor, packet.hash, candidates, now),
                 None => self.hops.live(tor, now).find_map(|hop| place(hop.port)),
             };
             let at = best.unwrap_or_else(|| self.unprobed(packet.hash, candidates, now));

@@ -345,7 +345,8 @@ fn subflows(p: &mut Parameters) -> SubflowConfig {
     };
     let help = "mp-hula: the first subflow of a connection takes a rank by the connection's hash, not the best hop (ours)";
     let hashed_start = p.flag("hashed_start", default.hashed_start, help);
-    let help = "mp-hula: subflows pass over ports that others of their connection use at the switch (ours)";
+    let help = "mp-hula: subflows pass over ports that others of their connection use at the switch (the talk: different subflows go \
+                to different next hops; the table is ours); off: ranks alone, by which two may meet when ranks change";
     let disjoint = p.flag("disjoint", default.disjoint, help);
     let help = "mp-hula: bytes that a subflow's packets are longer by between ToRs: 64 bits of connection, 4 of subflow, padded";
     let mark = p.bytes("mark", Bytes(u64::from(default.mark)), help);

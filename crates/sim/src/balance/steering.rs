@@ -127,26 +127,35 @@ impl Steering {
     /// Which of so many ports, best first, a new flowlet of a subflow takes. There must be one.
     pub fn choose(&self, mark: SubflowMark, live: &[u32], now: u64) -> usize {
         let rank = self.rule.rank(mark, self.tier, self.k, live.len() as u32);
-        if self.used.is_empty() {
+        if !self.parts() {
             return rank as usize;
         }
-        let used = self.used[place(mark.connection)];
         let mut taken = [false; 16];
-        if used.connection == mark.connection {
-            for (taken, port) in taken.iter_mut().zip(live) {
-                let others = (0..16).filter(|&subflow| subflow != usize::from(mark.subflow));
-                *taken = others
-                    .into_iter()
-                    .any(|s| used.ports[s] == *port && now.saturating_sub(used.at[s]) <= self.lasts);
-            }
+        for (taken, &port) in taken.iter_mut().zip(live) {
+            *taken = self.is_taken(mark, port, now);
         }
         disjoint(rank, &taken[..live.len().min(16)]) as usize
+    }
+
+    /// Subflows of a connection pass over ports that others of them use.
+    pub fn parts(&self) -> bool {
+        !self.used.is_empty()
+    }
+
+    /// Another subflow of the connection uses the port.
+    pub fn is_taken(&self, mark: SubflowMark, port: u32, now: u64) -> bool {
+        if !self.parts() {
+            return false;
+        }
+        let used = &self.used[place(mark.connection)];
+        let uses = |s: usize| used.ports[s] == port && now.saturating_sub(used.at[s]) <= self.lasts;
+        used.connection == mark.connection && (0..16).any(|s| s != usize::from(mark.subflow & 15) && uses(s))
     }
 
     /// A packet of a subflow leaves by a port.
     #[inline]
     pub fn uses(&mut self, mark: SubflowMark, port: u32, now: u64) {
-        if self.used.is_empty() {
+        if !self.parts() {
             return;
         }
         let used = &mut self.used[place(mark.connection)];

@@ -3,8 +3,8 @@
 //! The k best hops are there so that subflows of one connection part. A rule gives each subflow a rank at each tier; pure
 //! functions, so that the rules can be counted without a network. Traffic that carries no mark takes the best hop, as in HULA.
 //!
-//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: "e.g. round-robin"). The digits, the hashed start and the strict
-//! rule are ours: with `subflow mod k` at every tier, subflows 0 and 2 of four choose the same rank everywhere.
+//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: different subflows go to different next hops, "e.g. round-robin"). The digits, the
+//! hashed start and the table behind the strict rule, which is the default, are ours: with `subflow mod k` at every tier, subflows 0 and 2 of four choose the same rank everywhere.
 
 use crate::engine::random::mix64;
 

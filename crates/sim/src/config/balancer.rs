@@ -96,7 +96,7 @@ impl Default for SubflowConfig {
             multipath: false,
             rank: RankChoice::Digits,
             hashed_start: false,
-            disjoint: false,
+            disjoint: true,
             mark: 9,
             known: 1 << 16,
             idle: Time::from_ms(60_000),

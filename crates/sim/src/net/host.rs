@@ -139,6 +139,16 @@ impl Host {
         }
     }
 
+    /// Routes have changed, or one of its links is back.
+    pub fn on_network_change(&mut self, cx: &mut HostContext) {
+        for transport in 0..self.transports.len() {
+            cx.transport = transport as u8;
+            if let Some(port) = self.transports[transport].on_network_change(cx) {
+                self.kick(port, cx);
+            }
+        }
+    }
+
     /// A NIC's wake-up for paced packets of one of the transports.
     #[inline]
     pub fn wake(&mut self, transport: u8, port: PortId, serial: u32, cx: &mut HostContext) {

@@ -4,11 +4,14 @@
 use super::port::Line;
 use crate::topology::{Routes, Row};
 use crate::units::Rate;
+use std::sync::Arc;
 
 /// Routes and links, ports numbered through the whole network.
 #[derive(Clone)]
 pub struct Map {
     pub routes: Routes,
+    /// The first map, before routes followed any failure; none: this one is as good.
+    pub intact: Option<Arc<Map>>,
     /// Another one for other routes.
     pub version: u32,
     /// Of each node, the number of its first port; one more at the end.
@@ -28,6 +31,11 @@ pub struct Side {
 }
 
 impl Map {
+    /// The routes of the network without failures.
+    pub fn intact_routes(&self) -> &Routes {
+        self.intact.as_ref().map_or(&self.routes, |map| &map.routes)
+    }
+
     /// The way out of a node by its port `local`.
     pub fn side(&self, node: u32, local: u32) -> &Side {
         &self.sides[(self.first_port[node as usize] + local) as usize]

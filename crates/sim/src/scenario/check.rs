@@ -390,6 +390,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .chain(busy_arbiter(scenario))
         .chain(super::balancing::sprayed(scenario))
         .chain(super::balancing::wrapped_subflows(scenario))
+        .chain(super::buffers::held_by_buffers(scenario))
         .collect();
     warnings.extend(undrained_round(scenario));
     warnings.extend(pauses_passed_by(scenario));

@@ -6,6 +6,7 @@
 //! over nothing, give the keys for [`schema`], [`explain`] and [`names`]. Nothing outside this room reads TOML.
 
 mod balancing;
+mod buffers;
 mod capture;
 mod catalogue;
 mod check;

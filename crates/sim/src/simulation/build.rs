@@ -263,7 +263,7 @@ fn map(config: &Config) -> Map {
         }
     }
     let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
-    Map { routes, version: 0, first_port, sides }
+    Map { routes, intact: None, version: 0, first_port, sides }
 }
 
 /// Bytes after which a switch forwards; 0: all.

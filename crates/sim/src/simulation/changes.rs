@@ -137,7 +137,13 @@ impl Simulation {
             }
         }
         if up {
-            ports.into_iter().for_each(|(region, port)| self.regions[region].kick(port));
+            for (region, port) in ports {
+                let region = &mut self.regions[region];
+                region.kick(port);
+                if let NodeIndex::Host(host) = region.net.owner(port) {
+                    region.tell_host(host);
+                }
+            }
         }
     }
 
@@ -153,7 +159,8 @@ impl Simulation {
         let routes = Routes::compute(topology, &|link| routed.carries(topology, link as usize), order);
         let first_port = self.map.first_port.clone();
         let version = self.map.version + 1;
-        self.hand_out(Map { routes, version, first_port, sides: self.map.sides.clone() });
+        let intact = Some(self.map.intact.clone().unwrap_or_else(|| self.map.clone()));
+        self.hand_out(Map { routes, intact, version, first_port, sides: self.map.sides.clone() });
         // Flows that found no way out may have one now.
         for region in &mut self.regions {
             for port in 0..region.net.ports.len() as u32 {
@@ -161,6 +168,7 @@ impl Simulation {
                     region.kick(port);
                 }
             }
+            (0..region.hosts.len() as u32).for_each(|host| region.tell_host(host));
         }
     }
 

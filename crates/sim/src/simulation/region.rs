@@ -216,6 +216,12 @@ impl Region {
         }
     }
 
+    /// Routes have changed, or a link of this host's own is back.
+    pub fn tell_host(&mut self, host: u32) {
+        let (host, mut cx) = self.host(host);
+        host.on_network_change(&mut cx);
+    }
+
     /// A host, and everything that it works with.
     #[inline(always)]
     pub fn host(&mut self, host: u32) -> (&mut Host, HostContext<'_>) {

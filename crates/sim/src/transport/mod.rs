@@ -182,6 +182,10 @@ pub trait Transport {
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
+    /// Routes have changed, or a link of the host's own is back; the port that may have something to send because of it.
+    fn on_network_change(&mut self, _cx: &mut HostContext) -> Option<PortId> {
+        None
+    }
     /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of it.
     fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
@@ -298,6 +302,9 @@ impl Transport for TransportState {
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         each!(self, t => t.on_wake(port, serial, cx))
+    }
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
+        each!(self, t => t.on_network_change(cx))
     }
     fn forget(&mut self, flow: FlowId) {
         each!(self, t => t.forget(flow))

@@ -7,7 +7,6 @@ use crate::balance::mptcp::{Join, MptcpOption, proof, short, token};
 use crate::config::JoinRule;
 use crate::packet::{Packet, PacketId};
 use crate::transport::HostContext;
-use crate::transport::tcp::packets::syn_timeout;
 
 impl Mptcp {
     /// A packet of the set-up has come.
@@ -32,9 +31,11 @@ impl Mptcp {
         let (number, at) = self.owners[slot as usize];
         let sender = &self.senders[number as usize];
         let path = &sender.paths[usize::from(at)];
-        let config = &config_of(cx.settings, sender.spec.transport).tcp;
+        let mptcp = config_of(cx.settings, sender.spec.transport);
+        let config = &mptcp.tcp;
         let tcp = &mut self.outgoing[slot];
-        tcp.alarm.deadline = cx.now().saturating_add(syn_timeout(tcp.timeouts, config));
+        let timeout = sender.opening_timeout(usize::from(at), tcp.timeouts, mptcp.rejoin, config);
+        tcp.alarm.deadline = cx.now().saturating_add(timeout);
         let version = sender.version;
         let (code, option) = match (path.standing, path.port) {
             (Standing::Proving, _) => (code::ESTABLISHED, path.third),

@@ -31,6 +31,7 @@ mod assembly;
 mod handshake;
 mod packets;
 mod parameters;
+mod path_manager;
 mod persistent;
 mod receiving;
 mod scheduler;
@@ -167,6 +168,11 @@ impl Transport for Mptcp {
 
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
         self.outgoing.wake_is((port - cx.first_port) as usize, serial)
+    }
+
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
+        self.open_waiting(cx);
+        self.touched(cx)
     }
 
     fn forget(&mut self, flow: FlowId) {

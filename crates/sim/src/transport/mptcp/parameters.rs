@@ -59,8 +59,8 @@ pub fn read(p: &mut Parameters, controller: WindowConfig, network: &Network) -> 
     let help =
         "timeouts in a row after which a subflow is given up, if there is another (Linux: stale after 4)";
     let fail_after = p.integer("fail_after", 4, (1, 1000), help) as u32;
-    let help =
-        "a subflow that was given up is opened anew after this time, from another port; 0s: never (ours)";
+    let help = "a subflow that was given up is opened anew after this time, by its own NIC from another port, and while it gets no answer tries \
+         at least as often; 0s: it is not given up but kept, and used again when it answers (ours)";
     let mut rejoin = p.time("rejoin", Time::from_ms(1000), help);
     if rejoin > MOST_REJOIN {
         p.complain("rejoin", format!("expected at most {MOST_REJOIN}, found {rejoin}"));

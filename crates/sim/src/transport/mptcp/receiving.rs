@@ -103,9 +103,11 @@ impl Mptcp {
             }
             Some(MptcpOption::Join(Join::Syn { token, nonce, .. })) => {
                 let port = subflow_of(packet).1;
-                let Arrivals { open, tokens, .. } = &mut self.arrivals;
-                let arrival = tokens.get(&token).and_then(|flow| open.get_mut(flow));
-                let Some(arrival) = arrival else { return self.reply(code::RESET, packet, None, cx) };
+                let Some(&flow) = self.arrivals.tokens.get(&token) else {
+                    return self.reply(code::RESET, packet, None, cx);
+                };
+                self.forget_predecessor(packet, nonce);
+                let Some(arrival) = self.arrivals.open.get_mut(&flow) else { return };
                 arrival.joins.retain(|join| join.port != port);
                 arrival.joins.push(Joining { port, nonce, waits: Some(*packet) });
                 self.answer_joins(packet.flow, cx);
@@ -331,6 +333,15 @@ impl Mptcp {
         let id = cx.net.packets.insert(back);
         // What it answers came the other way.
         self.acknowledge(id, &turned(&back), answer, cx);
+    }
+
+    /// A subflow joins by a port that another one had before, if its nonce is another one: what told of its end may have been lost.
+    fn forget_predecessor(&mut self, packet: &Packet, nonce: u32) {
+        let port = subflow_of(packet).1;
+        let arrival = self.arrivals.open.get(&packet.flow);
+        if arrival.is_some_and(|arrival| arrival.joins.iter().any(|j| j.port == port && j.nonce != nonce)) {
+            self.forget_subflow(packet);
+        }
     }
 
     /// The initiator has given a subflow up.

@@ -27,6 +27,9 @@ pub enum Standing {
     Gone,
 }
 
+/// The place of a subflow that was never opened.
+const NOWHERE: u32 = u32::MAX;
+
 /// One of a connection's subflows.
 #[derive(Debug)]
 pub struct Path {
@@ -47,8 +50,10 @@ pub struct Path {
     penalised: Time,
     /// Payload that left on it, whatever was sent again not counted.
     pub bytes: u64,
-    /// When it is opened anew, once it is gone.
+    /// When it is opened again at the earliest, once it is gone; [`Time::MAX`]: never.
     pub retry: Time,
+    /// Another one had its number before.
+    pub reopened: bool,
 }
 
 impl Path {
@@ -64,7 +69,18 @@ impl Path {
             penalised: Time::ZERO,
             bytes: 0,
             retry: Time::MAX,
+            reopened: false,
         }
+    }
+
+    /// One that waits for its NIC, from `now` on.
+    pub fn waiting(now: Time) -> Path {
+        Path { standing: Standing::Gone, retry: now, ..Path::new(NOWHERE, 0, 0) }
+    }
+
+    /// The same, opened where another one is gone.
+    pub fn in_place_of(self, gone: &Path) -> Path {
+        Path { bytes: gone.bytes, reopened: gone.slot != NOWHERE, ..self }
     }
 
     /// Everything below this byte of the subflow has been acknowledged.
@@ -112,8 +128,10 @@ pub struct Sender {
     /// Flows that it carries one after the other, if it stays open; `flow` is the first of them.
     pub messages: Option<Box<Messages>>,
     pub paths: Vec<Path>,
-    /// Ports given out.
-    pub ports: u8,
+    /// Subflows opened so far.
+    pub opened: u32,
+    /// The NIC that the first of them left by.
+    pub first_nic: u32,
     /// Data have been acknowledged, so the other end knows both keys.
     pub confirmed: bool,
     /// The keys were sent last.
@@ -147,7 +165,8 @@ impl Sender {
             stream: Stream::new(spec.size, config.tcp.mss, config.tcp.send_buffer),
             messages: None,
             paths: Vec::with_capacity(usize::from(config.subflows)),
-            ports: 0,
+            opened: 0,
+            first_nic: 0,
             confirmed: false,
             told: Time::ZERO,
             unanswered: 0,
@@ -191,7 +210,9 @@ impl Sender {
         path.cursor = given.piece + 1;
     }
 
-    /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them.
+    /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them, but for those that repair a loss, and
+    /// once a round trip: NSDI 2012, §4.2; states and thresholds as in the scheduler of multipath-tcp.org, which counts the round trip
+    /// of the faster one. Out of slow start the threshold is halved too; a window that was cut to it again and again would not grow back.
     pub fn penalise(&mut self, by: usize, given: &Given, outgoing: &mut Outgoing, now: Time) {
         let rtt = |outgoing: &Outgoing, slot| outgoing[slot].trips.smoothed().unwrap_or(Time::ZERO);
         let own = rtt(outgoing, self.paths[by].slot);
@@ -200,11 +221,14 @@ impl Sender {
                 continue;
             }
             let theirs = rtt(outgoing, path.slot);
-            if theirs > own && now >= path.penalised.saturating_add(theirs) {
+            let open = outgoing[path.slot].state == State::Open;
+            if open && theirs > own && now >= path.penalised.saturating_add(theirs) {
                 path.penalised = now;
                 let window = &mut outgoing[path.slot].window;
+                if !window.in_slow_start() {
+                    window.ssthresh = (window.ssthresh / 2).max(2 * window.mss);
+                }
                 window.cwnd = (window.cwnd / 2).max(window.mss);
-                window.ssthresh = window.cwnd;
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The initiator's side at its host: connections that begin and end, data handed out, acknowledgements, timeouts, subflows that
-//! are given up and opened anew.
+//! are given up. The [path manager](super::path_manager) opens them.
 
-use super::packets::{self, code, sender_of, signal, subflow_hash, subflow_of};
-use super::sender::{Path, Sender, Standing};
+use super::packets::{self, code, sender_of, signal, subflow_of};
+use super::sender::{Sender, Standing};
 use super::{Mptcp, RETRY, TOKENS, config_of};
 use crate::config::JoinRule;
 use crate::engine::random::RandomStream;
@@ -10,8 +10,7 @@ use crate::ideal::ideal_fct;
 use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
 use crate::transport::messages::Messages;
-use crate::transport::tcp::connection::{Connection, Phase};
-use crate::transport::tcp::source::Source;
+use crate::transport::tcp::connection::Phase;
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -41,47 +40,7 @@ impl Mptcp {
         if spec.connection.is_some() {
             self.kept.insert(flow, number);
         }
-        self.open(number, 0, cx);
-    }
-
-    /// Opens a subflow of a connection, as the one of this number, from the next port.
-    pub(super) fn open(&mut self, number: u32, at: usize, cx: &mut HostContext) {
-        let sender = &mut self.senders[number as usize];
-        let config = config_of(cx.settings, sender.spec.transport);
-        let (flow, spec, port) = (sender.flow, sender.spec, sender.ports);
-        sender.ports = sender.ports.saturating_add(1);
-        let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{port}"));
-        let mut tcp = Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.now());
-        tcp.source = Source::in_pieces();
-        tcp.hash = subflow_hash(spec.src, spec.dst, flow, port);
-        let nics = cx.map.routes.next_hops(cx.node, spec.dst);
-        let first = subflow_hash(spec.src, spec.dst, flow, 0) as usize;
-        // Without a route the first SYN is lost, and the timeout tries again.
-        tcp.nic = nics.get((first + usize::from(port)) % nics.len().max(1)).map_or(0, |&nic| nic as u16);
-        let slot = self.outgoing.open(tcp, config.tcp.class);
-        if slot as usize >= self.owners.len() {
-            self.owners.resize(slot as usize + 1, (0, 0));
-        }
-        self.owners[slot as usize] = (number, at as u8);
-        let path = Path::new(slot, port, random.next_u64() as u32);
-        match sender.paths.get_mut(at) {
-            Some(gone) => {
-                let bytes = gone.bytes;
-                *gone = path;
-                gone.bytes = bytes;
-            }
-            None => sender.paths.push(path),
-        }
-        self.send_opening(slot, cx);
-    }
-
-    /// Opens all subflows but the first, once.
-    pub(super) fn open_others(&mut self, number: u32, cx: &mut HostContext) {
-        let sender = &self.senders[number as usize];
-        let subflows = usize::from(config_of(cx.settings, sender.spec.transport).subflows);
-        for at in sender.paths.len()..subflows {
-            self.open(number, at, cx);
-        }
+        self.open_first(number, cx);
     }
 
     /// The place, connection and number there of the subflow that a packet answers.
@@ -225,7 +184,9 @@ impl Mptcp {
             sender.count_timeout();
             cx.timed_out(sender.spec.group);
             self.outgoing[slot].timeouts += 1;
-            return match self.outgoing[slot].timeouts <= config.tcp.syn_retries {
+            let timeouts = self.outgoing[slot].timeouts;
+            let fails = timeouts >= config.fail_after && sender.has_better(at, &self.outgoing);
+            return match timeouts <= config.tcp.syn_retries && !fails {
                 true => self.send_opening(slot, cx),
                 false => self.give_up(number, at, cx),
             };
@@ -253,7 +214,9 @@ impl Mptcp {
         }
         let port = self.outgoing.port(slot, cx);
         let tcp = &self.outgoing[slot];
-        let fails = tcp.timeouts >= config.fail_after && sender.has_better(at, &self.outgoing);
+        let fails = config.rejoin > Time::ZERO
+            && tcp.timeouts >= config.fail_after
+            && sender.has_better(at, &self.outgoing);
         let dead = tcp.phase == Phase::Dead;
         self.touch(port, cx);
         if fails || dead {
@@ -279,10 +242,9 @@ impl Mptcp {
         self.outgoing.steer(slot, &config.tcp, cx);
         self.outgoing.close(slot, cx);
         let left = sender.paths.len() - sender.count(Standing::Gone);
-        let again = config.rejoin > Time::ZERO && sender.ports < u8::MAX;
         if keyless || left == 0 {
             self.bury(number, cx);
-        } else if again {
+        } else if config.rejoin > Time::ZERO {
             let retry = cx.now().saturating_add(config.rejoin);
             sender.paths[at].retry = retry;
             cx.set_timer(retry, number * TOKENS + RETRY);
@@ -298,16 +260,5 @@ impl Mptcp {
             self.kept.remove(&sender.flow);
         }
         self.close(number, Phase::Dead, cx);
-    }
-
-    /// Subflows that were given up may be due to be opened anew.
-    pub(super) fn retry(&mut self, number: u32, cx: &mut HostContext) {
-        let Some(sender) = self.senders.get(number as usize).filter(|sender| !sender.over) else { return };
-        let due = |path: &Path| path.standing == Standing::Gone && path.retry <= cx.now();
-        let due: Vec<usize> =
-            sender.paths.iter().enumerate().filter(|(_, path)| due(path)).map(|(at, _)| at).collect();
-        for at in due {
-            self.open(number, at, cx);
-        }
     }
 }

@@ -5,7 +5,8 @@
 //! line for another. The shared window and the send buffer bound what is out at a time.
 //!
 //! Source: RFC 8684 §3.3.1 (data sequence numbers), §3.3.4 (the shared window), §3.3.6 (retransmission on other subflows);
-//! Raiciu et al., "How hard can it be?", NSDI 2012, §4.2 (opportunistic retransmission).
+//! Raiciu et al., "How hard can it be?", NSDI 2012, §4.2 (opportunistic retransmission); also where the send buffer is what is full, as in
+//! the scheduler of multipath-tcp.org (`mptcp_rcv_buf_optimization`).
 
 use std::collections::VecDeque;
 
@@ -32,7 +33,7 @@ pub struct Given {
     pub length: u16,
     /// A flow ends with it.
     pub last: bool,
-    /// It is what holds the shared window up, carried by these others.
+    /// It is what holds the shared window or the send buffer up, carried by these others.
     pub unblocks: u32,
 }
 
@@ -142,7 +143,7 @@ impl Stream {
     }
 
     /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data, or, where the shared
-    /// window lets no new data out and `opportunistic` says so, the piece that holds it up.
+    /// window or the send buffer lets no new data out and `opportunistic` says so, the piece that holds it up.
     pub fn next_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
         if let Some(number) = self.take_again(subflow) {
             return Some(self.give(number, subflow, 0));
@@ -152,10 +153,7 @@ impl Stream {
         if start >= self.size {
             return None;
         }
-        if end > self.acknowledged + self.buffer {
-            return None;
-        }
-        if end <= self.receivable {
+        if end <= self.receivable.min(self.acknowledged + self.buffer) {
             self.pieces.push_back(Piece::default());
             return Some(self.give(next, subflow, 0));
         }
@@ -291,12 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn the_send_buffer_holds_new_data_back() {
+    fn the_send_buffer_holds_new_data_back_and_is_unblocked_by_another_subflow() {
         let mut stream = Stream::new(10_000, 1000, 2_000);
         stream.acknowledge(0, 100_000);
         let given: Vec<_> = (0..3).map(|_| piece(stream.next_for(0, true))).collect();
         assert_eq!(given, [Some((0, 1000)), Some((1, 1000)), None]);
-        assert_eq!(stream.next_for(1, true), None, "the buffer is the sender's own: nothing to unblock");
+        assert_eq!(stream.next_for(1, false), None);
+        let first = stream.next_for(1, true).expect("what holds the buffer up");
+        assert_eq!((first.piece, first.unblocks), (0, 1));
     }
 
     #[test]
