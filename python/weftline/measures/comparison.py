@@ -89,7 +89,8 @@ class Comparison:
         """Return whether a line is lower or higher than its base in a metric, or not separated and why."""
         base = self.base_of(line)
         if base is None:
-            return Separation(0, (NO_BASE,))
+            doubts = separations.of_metric(name).reasons(line)
+            return Separation(0, tuple(doubts) or (NO_BASE,))
         return separations.of_metric(name).between(line, base, paired=False)
 
     @cached_property
