@@ -16,10 +16,11 @@ import pytest
 import weftline
 from weftline import _native, runs, scenarios
 from weftline.cli.main import main
-from weftline.errors import Conflict, DeterminismWarning, InputError, WeftlineWarning
+from weftline.errors import InputError
 from weftline.measures import pooling
 from weftline.measures.comparison import comparison_of
 from weftline.measures.lines import Line, lines_of
+from weftline.notices import Conflict, DeterminismWarning, WeftlineWarning
 from weftline.runs import Run
 
 real = pytest.mark.skipif(

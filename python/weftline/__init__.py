@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weftline.controller import Controller as Controller
-    from weftline.errors import DeterminismWarning as DeterminismWarning
     from weftline.errors import InputError as InputError
     from weftline.errors import RunFailed as RunFailed
-    from weftline.errors import WeftlineWarning as WeftlineWarning
     from weftline.figures.plots import plot as plot
     from weftline.measures.comparison import Comparison as Comparison
     from weftline.measures.comparison import compare as compare
+    from weftline.notices import DeterminismWarning as DeterminismWarning
+    from weftline.notices import WeftlineWarning as WeftlineWarning
     from weftline.runs import Run as Run
     from weftline.runs import run as run
     from weftline.runs import show_versions as show_versions
@@ -42,8 +42,8 @@ _HOMES = {
     "Controller": "weftline.controller",
     "InputError": "weftline.errors",
     "RunFailed": "weftline.errors",
-    "WeftlineWarning": "weftline.errors",
-    "DeterminismWarning": "weftline.errors",
+    "WeftlineWarning": "weftline.notices",
+    "DeterminismWarning": "weftline.notices",
 }
 
 __all__ = [

@@ -1,45 +1,12 @@
-"""The exceptions that weftline raises, and the warnings that it gives.
+"""The two ways in which weftline says no.
 
 `InputError`: what the user wrote cannot be run; the text says where and what to write instead (exit status
-2). `RunFailed`: the input was good and the run did not end well (exit status 1). `WeftlineWarning`: look at
-this before you trust the result; `DeterminismWarning`: two runs that must be the same to the bit are not.
+2). `RunFailed`: the input was good and the run did not end well (exit status 1).
 """
-
-from __future__ import annotations
-
-import os
-import sys
-import warnings
-from collections.abc import Iterable
-from pathlib import Path
 
 from weftline._native import InputError, RunFailed
 
-__all__ = ["DeterminismWarning", "InputError", "RunFailed", "WeftlineWarning", "nearest", "warn"]
-
-_PACKAGE = str(Path(__file__).parent) + os.sep
-
-
-class WeftlineWarning(UserWarning):
-    """Something to look at before a result is trusted."""
-
-
-class DeterminismWarning(WeftlineWarning):
-    """Two runs of one scenario, seed and build have different results."""
-
-
-class Conflict(str):
-    """The text of a warning that is as grave as an error; `warn` gives it as a `DeterminismWarning`."""
-
-
-def warn(texts: Iterable[str]) -> None:
-    """Give each text as a Python warning, at the line of the user's code that called weftline."""
-    level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    for text in texts:
-        kind = DeterminismWarning if isinstance(text, Conflict) else WeftlineWarning
-        warnings.warn(text, kind, stacklevel=level)
+__all__ = ["InputError", "RunFailed", "nearest"]
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -23,9 +23,12 @@ def of(resolved: str, source: scenarios.Scenario) -> str:
     of the code of controllers in Python, by name.
     """
     from weftline import controllers
+    from weftline.sweeps.store import named_files
 
-    laws = controllers.named_in(tomllib.loads(resolved), source.controllers) if source.controllers else []
-    files = scenarios.files_by_key(resolved, source.base_dir)
+    scenario = tomllib.loads(resolved)
+    laws = controllers.named_in(scenario, source.controllers) if source.controllers else []
+    named = named_files(resolved, source.base_dir)
+    files = {".".join(path): value for path, value in scenarios.flat(scenario) if value in named}
     return json.dumps(
         {
             "build": build(),

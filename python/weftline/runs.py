@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weftline import _native, provenance, scenarios
-from weftline.errors import InputError, RunFailed, warn
+from weftline.errors import InputError, RunFailed
+from weftline.notices import warn
 
 if TYPE_CHECKING:
     from weftline.figures.plots import Plots

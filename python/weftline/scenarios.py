@@ -6,11 +6,9 @@ and the writing of TOML (toml.io, version 1.0).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from weftline.controllers import Laws
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
-FILE_KEYS = frozenset({"file", "sizes", "queries"})
-"""Keys of a scenario whose value may be the name of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,19 +158,3 @@ def flat(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
             yield from flat(below, (*path, str(number)))
     else:
         yield path, value
-
-
-def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
-    """Return the files that a resolved scenario names, by the key such as ``workload.0.sizes``."""
-    found = {}
-    for path, value in flat(tomllib.loads(resolved)):
-        if path[-1] in FILE_KEYS and isinstance(value, str):
-            with contextlib.suppress(OSError, ValueError):
-                if (Path(base_dir) / value).is_file():
-                    found[".".join(path)] = value
-    return found
-
-
-def named_files(resolved: str, base_dir: str) -> list[str]:
-    """Return the same without their keys, each file once: traces, sizes, topologies, ..."""
-    return list(dict.fromkeys(files_by_key(resolved, base_dir).values()))

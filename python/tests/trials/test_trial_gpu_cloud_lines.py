@@ -11,8 +11,8 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.cli.main import main
-from weftline.errors import WeftlineWarning
 from weftline.measures.comparison import comparison_of
+from weftline.notices import WeftlineWarning
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"

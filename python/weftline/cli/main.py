@@ -473,8 +473,8 @@ def _report(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from weftline.errors import Conflict
     from weftline.measures import comparison
+    from weftline.notices import Conflict
     from weftline.report import of_runs
 
     compared = comparison.comparison_of(options.folders, against=options.against)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weftline.errors import InputError, warn
+from weftline.errors import InputError
 from weftline.figures import of_flows, of_paths, over_time, specs
 from weftline.figures.specs import Figure
 from weftline.measures import comparison
 from weftline.measures.lines import Line, lines_of
+from weftline.notices import warn
 
 if TYPE_CHECKING:
     from weftline.runs import Run

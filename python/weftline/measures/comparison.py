@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weftline import quantities
-from weftline.errors import InputError, warn
+from weftline.errors import InputError
 from weftline.measures import stats
 from weftline.measures.bases import Axis, Bases, combinations
 from weftline.measures.labels import labels, left_unsaid
 from weftline.measures.lines import PERCENTILES, Line, Mean, lines_of, scheme_name
 from weftline.measures.metrics import METRICS, metric
 from weftline.measures.pooling import pools, same_traffic, seed_of
+from weftline.notices import warn
 from weftline.runs import Run
 from weftline.terminal import Table, warnings_html, wrapped
 

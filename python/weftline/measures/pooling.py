@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weftline import scenarios
-from weftline.errors import Conflict
+from weftline.notices import Conflict
 from weftline.runs import Run
 
 KeyPath = tuple[str, ...]
@@ -70,7 +70,7 @@ def scenario_facts(run: Run) -> Facts:
         if not _counts(path):
             continue
         found[path] = json.dumps(value, ensure_ascii=False, default=str)
-        if path[-1] in scenarios.FILE_KEYS and isinstance(value, str):
+        if isinstance(value, str):
             found[path] = _content(path, value, files, run) or found[path]
         if path[-1] == "kind" and isinstance(value, str) and value.startswith("python:"):
             name = value.removeprefix("python:")

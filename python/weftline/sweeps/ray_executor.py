@@ -23,10 +23,10 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, runs
 from weftline.controllers import Law
 from weftline.errors import InputError
-from weftline.sweeps import executor
+from weftline.sweeps import executor, store
 from weftline.sweeps.executor import Cost, Outcome, Progress
 from weftline.sweeps.store import Claim, Point, Store, state_of
 
@@ -266,7 +266,7 @@ class _Work:
         """Return what a worker has to know of a point, and the files that Ray does not have yet."""
         text = runs.resolve(point.source, list(point.settings), seed=point.seed)
         names, files = {}, {}
-        for path in scenarios.named_files(text, point.source.base_dir):
+        for path in store.named_files(text, point.source.base_dir):
             data = (Path(point.source.base_dir) / path).read_bytes()
             digest = hashlib.sha256(data).hexdigest()
             names[path] = digest

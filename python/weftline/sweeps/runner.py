@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, scenarios
-from weftline.errors import InputError, RunFailed, warn
+from weftline.errors import InputError, RunFailed
+from weftline.notices import warn
 from weftline.runs import Run
 from weftline.sweeps import executor, store, sweepfile
 from weftline.sweeps.executor import Cost, Outcome

@@ -42,6 +42,8 @@ except ImportError:  # not on Windows: see above
 FORMAT = 1
 FINISHED = ("done", "stalled")
 """A stalled run ended too, and would end so again."""
+_FILE_KEYS = frozenset({"file", "sizes", "queries"})
+"""Keys of a scenario whose value may be the name of a file."""
 INDEXED = (
     "flows", "flows_done", "end_ns", "packet_hops", "cpu_seconds", "wall_seconds", "drops", "pauses",
     "ecn_marks", "bytes_on_wire", "fingerprint",
@@ -102,10 +104,21 @@ def content_key(resolved: str, source: scenarios.Scenario) -> str:
         from weftline import controllers
 
         laws = controllers.named_in(tomllib.loads(resolved), source.controllers)
-    for path in scenarios.named_files(resolved, source.base_dir):
+    for path in named_files(resolved, source.base_dir):
         digest = hashlib.sha256((Path(source.base_dir) / path).read_bytes()).hexdigest()
         resolved = resolved.replace(scenarios.value_to_toml(path), f'"sha256 {digest}"')
     return runs.content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
+
+
+def named_files(resolved: str, base_dir: str) -> list[str]:
+    """Return the files that a resolved scenario names, as it writes them: traces, sizes, topologies, ..."""
+    found: dict[str, None] = {}
+    for key, text in scenarios.texts_in(tomllib.loads(resolved)):
+        if key in _FILE_KEYS:
+            with contextlib.suppress(OSError, ValueError):
+                if (Path(base_dir) / text).is_file():
+                    found[text] = None
+    return list(found)
 
 
 def state_of(folder: Path) -> str:
