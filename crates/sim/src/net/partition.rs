@@ -118,12 +118,17 @@ impl Partition {
     }
 
     /// Payload came in order over a connection to a host here.
-    #[inline]
+    #[inline(always)]
     pub fn deliver(&mut self, connection: FlowId, group: u16, bytes: u64) {
         self.recorder.count_bytes(group, bytes);
         if !self.recorder.watched.is_empty() {
-            self.recorder.watch(self.awaited.current(connection), bytes);
+            self.watch(connection, bytes);
         }
+    }
+
+    #[cold]
+    fn watch(&mut self, connection: FlowId, bytes: u64) {
+        self.recorder.watch(self.awaited.current(connection), bytes);
     }
 
     /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where nodes take turns, and

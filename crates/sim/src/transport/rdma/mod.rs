@@ -303,21 +303,7 @@ impl Rdma {
         if pair.is_over() {
             return;
         }
-        self.set_timers(slot, cx);
-    }
-
-    /// Sees to it that an event comes for each of the controller's timers.
-    fn set_timers(&mut self, slot: u32, cx: &mut HostContext) {
-        let pair = &mut self.pairs[slot as usize];
-        for timer in 0..TIMERS {
-            let at = pair.control.timers[timer];
-            if at != pair.timers_set[timer] {
-                pair.timers_set[timer] = at;
-                if at != Time::MAX {
-                    cx.set_timer(at.max(cx.now()), slot * TOKENS + timer as u32);
-                }
-            }
-        }
+        pair.set_timers(slot, cx);
     }
 
     /// Gives the place of a flow that is done to the next one.
@@ -508,7 +494,7 @@ impl Transport for Rdma {
         pair.controller.on_timer(timer, now, &mut pair.control);
         if pair.done {
             pair.steer_at_rest();
-            self.set_timers(slot, cx);
+            pair.set_timers(slot, cx);
             return None;
         }
         self.steer(slot, before, cx);

@@ -1,5 +1,6 @@
 //! A queue pair: one flow at its sender.
 
+use super::TOKENS;
 use super::nic::Nic;
 use super::selective::Scoreboard;
 use super::stream::Stream;
@@ -8,6 +9,7 @@ use crate::congestion::{Ack, Control, Controller, TIMERS, Window};
 use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
 use crate::settings::RdmaSettings;
+use crate::transport::HostContext;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
@@ -161,17 +163,34 @@ impl QueuePair {
     }
 
     /// The next packet to send: lost ones first.
+    #[inline]
     pub fn take_next(&mut self, mtu: u32) -> Cut {
         let mtu = u64::from(mtu);
+        if self.stream.is_some() {
+            return self.take_from_stream(mtu);
+        }
+        self.packets_sent += 1;
+        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost()) {
+            self.packets_retransmitted += 1;
+            return Cut::of_flow(seq, self.size, self.acknowledged, mtu);
+        }
+        let seq = self.next;
+        let cut = Cut::of_flow(seq, self.size, self.acknowledged, mtu);
+        self.next += u64::from(cut.payload);
+        if seq < self.sent_up_to {
+            self.packets_retransmitted += 1;
+        }
+        self.sent_up_to = self.sent_up_to.max(self.next);
+        cut
+    }
+
+    /// The same, of a pair that stays open.
+    #[inline(never)]
+    fn take_from_stream(&mut self, mtu: u64) -> Cut {
         let lost = self.scoreboard.as_mut().and_then(|board| board.take_lost());
         let from = lost.unwrap_or(self.next);
-        let cut = match &mut self.stream {
-            None => Cut::of_flow(from, self.size, self.acknowledged, mtu),
-            Some(stream) => stream.cut(from, self.acknowledged, self.sent_up_to, lost.is_some(), mtu),
-        };
-        let again = lost.is_some() || from < self.sent_up_to;
-        self.packets_sent += 1;
-        self.packets_retransmitted += u64::from(again);
+        let stream = self.stream.get_or_insert_default();
+        let cut = stream.cut(from, self.acknowledged, self.sent_up_to, lost.is_some(), mtu);
         if lost.is_none() {
             self.next = cut.seq + u64::from(cut.payload);
             self.sent_up_to = self.sent_up_to.max(self.next);
@@ -315,6 +334,20 @@ impl QueuePair {
             ..News::default()
         };
         windowed.timed_out(&news, &mut self.control);
+    }
+
+    /// Sees to it that an event comes for each of the controller's timers.
+    #[inline]
+    pub fn set_timers(&mut self, slot: u32, cx: &mut HostContext) {
+        for timer in 0..TIMERS {
+            let at = self.control.timers[timer];
+            if at != self.timers_set[timer] {
+                self.timers_set[timer] = at;
+                if at != Time::MAX {
+                    cx.set_timer(at.max(cx.now()), slot * TOKENS + timer as u32);
+                }
+            }
+        }
     }
 
     /// Bytes sent and not acknowledged cumulatively.

@@ -37,7 +37,6 @@ pub struct Stream {
 
 impl Stream {
     /// The next packet, from byte `from` on.
-    #[inline(never)]
     pub fn cut(&mut self, from: u64, acknowledged: u64, sent_up_to: u64, lost: bool, mtu: u64) -> Cut {
         let Some(message) = self.messages.at(from) else {
             debug_assert!(false, "a queue pair sends what it has");
