@@ -365,11 +365,8 @@ impl Partition {
     /// A packet has come over the link into this port, unless the link went down meanwhile.
     #[inline]
     pub fn arrives(&mut self, port: PortId, id: PacketId) -> bool {
-        if self.links_fail {
-            if let Some(how) = self.loss_of(port, id) {
-                self.lose_packet(port, id, how);
-                return false;
-            }
+        if self.links_fail && self.is_lost(port, id) {
+            return false;
         }
         // What a port received follows from what its peer sent; where assertions are on it is counted too.
         if cfg!(debug_assertions) {
@@ -378,6 +375,16 @@ impl Partition {
             port.packets_received += 1;
         }
         true
+    }
+
+    /// Whether the link into a port lost a packet, which is counted then.
+    #[inline(never)]
+    fn is_lost(&mut self, port: PortId, id: PacketId) -> bool {
+        let how = self.loss_of(port, id);
+        if let Some(how) = how {
+            self.lose_packet(port, id, how);
+        }
+        how.is_some()
     }
 
     /// How the link into a port lost a packet, if it did.
