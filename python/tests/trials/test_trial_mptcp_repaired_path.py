@@ -1,5 +1,6 @@
-"""trials/mptcp_repaired_path.toml: MPTCP uses a path again that was repaired, whatever failed and for how long."""
+"""trials/mptcp_repaired_path.toml: MPTCP uses a repaired path again, whatever failed and for how long."""
 
+import itertools
 import os
 from pathlib import Path
 
@@ -15,7 +16,8 @@ PATH, OTHER, SENDERS, RECEIVERS = ["s0", "s1"], ["s2", "s3"], ["A", "s0"], ["s1"
 UNKNOWN, KNOWN = "1000s", "100us"
 
 CASES = [
-    # What fails, from when to when, who hears of it, subflows, controller, seconds within which both paths are in use again.
+    # What fails, from when to when, when routes know, subflows, controller; after so many seconds both
+    # paths are in use again.
     (PATH, 10, 13, UNKNOWN, 2, "lia", 4),
     (SENDERS, 10, 20, KNOWN, 2, "lia", 2),
     (SENDERS, 10, 20, KNOWN, 4, "lia", 2),
@@ -52,7 +54,8 @@ def rates(tmp_path, changes):
 def outage(what, down, up):
     where = {"switch": what} if isinstance(what, str) else {"link": what}
     return [
-        {"at": f"{int(1000 * at)}ms", "change": change, **where} for at, change in ((down, "down"), (up, "up"))
+        {"at": f"{int(1000 * at)}ms", "change": change, **where}
+        for at, change in ((down, "down"), (up, "up"))
     ]
 
 
@@ -72,14 +75,14 @@ def test_both_paths_carry_data_again_some_seconds_after_the_repair(
         assert all(rate < 50 for rate in found[down + 1 : up]), "one path carries no more"
     # A second alone may have what two subflows bring late.
     after = found[int(up) + within : -1]
-    assert min(sum(pair) / 2 for pair in zip(after, after[1:], strict=False)) > 88, found
+    assert min(sum(pair) / 2 for pair in itertools.pairwise(after)) > 88, found
     assert sum(after) / len(after) > 92, found
 
 
 @pytest.mark.skipif(not FULL, reason="takes a while; set WEFTLINE_TRIALS")
 @pytest.mark.parametrize("lasts", [0.5, 3, 10, 60])
 def test_one_tcp_flow_goes_on_within_one_timeout_that_was_backed_off(tmp_path, lasts):
-    """Timeouts double: what was waited for without an answer is at least as long as what is waited for now, up to 60 s."""
+    """Timeouts double up to 60 s, so the one that is running was begun no earlier than half-way."""
     found = {}
     for name, path in (("path", PATH), ("other", OTHER)):
         changes = {

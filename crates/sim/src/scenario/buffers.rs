@@ -23,9 +23,8 @@ pub fn held_by_buffers(scenario: &Scenario) -> Option<String> {
         };
         (buffer < all && rtt.0 > 0).then(|| {
             let most = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
-            let rounded = |value: u64, unit: u64| value.div_ceil(unit) * unit;
-            let (held, enough) = (Bytes(rounded(all, 100_000)), Bytes(rounded(2 * all, 1_000_000)));
-            let (most, rtt) = (Rate(rounded(most, 100_000_000)), Time(rounded(rtt.0, 1_000_000)));
+            let (held, enough) = (Bytes(rounded(all)), Bytes(rounded(2 * all)));
+            let (most, rtt) = (Rate(rounded(most)), Time(rounded(rtt.0)));
             format!(
                 "transport.{key}: {} are less than what the {} subflows of a connection may have on their way over the longest paths \
                  ({held} in a round trip of {rtt} without queues), so that it sends at most {most}: set send_buffer and receive_buffer to \
@@ -35,4 +34,10 @@ pub fn held_by_buffers(scenario: &Scenario) -> Option<String> {
             )
         })
     })
+}
+
+/// Rounded up to two digits.
+fn rounded(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(10).ilog10() - 1);
+    value.div_ceil(unit) * unit
 }
