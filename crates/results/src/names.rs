@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
-use weftline_sim::config::{Config, TransportConfig};
+use weftline_sim::config::{Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
 
 /// What numbers in records stand for; strings are made when rows are written.
@@ -20,6 +20,8 @@ pub struct Names {
     pub groups: Vec<String>,
     /// (transport, controller) by the index that a flow names, such as ("rdma", "hpcc").
     pub transports: Vec<(String, String)>,
+    /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
+    pub raises_slowdowns: bool,
 }
 
 impl Names {
@@ -38,6 +40,7 @@ impl Names {
             nodes: config.topology.nodes.iter().map(|node| node.name.clone()).collect(),
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
+            raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,
         }
     }
 

@@ -13,6 +13,7 @@ from weftline import pint
 from weftline.cli import main
 from weftline.scenarios import to_toml
 
+HEAD = "bits = 8\nhops = { expected = 3, maximal = 5 }\n[[query]]\n"
 QUERIES = Path(__file__).parents[3] / "trials" / "plan_over_budget.toml"
 
 
@@ -52,7 +53,7 @@ def test_every_piece_of_advice_gives_a_plan_when_it_is_entered(tmp_path, capsys)
 
 def test_flow_0_is_named_in_findings_and_flows_without_numbers_are_not(tmp_path):
     (tmp_path / "q.toml").write_text(
-        'bits = 8\nhops = { expected = 3, maximal = 5 }\n[[query]]\nname = "load"\nvalue = "utilisation"\naggregation = "max"\nbits = 8\n'
+        HEAD + 'name = "load"\nvalue = "utilisation"\naggregation = "max"\nbits = 8\n'
         "approximation = { epsilon = 0.025 }\n"
     )
     plan = pint.Plan.open(tmp_path / "q.toml")
@@ -82,7 +83,7 @@ def test_a_host_that_the_topology_lacks_is_named_where_ends_are_to_follow_from_i
         '[[workload]]\nkind = "permutation"\nsize = "1KB"\n'
     )
     (tmp_path / "q.toml").write_text(
-        'bits = 8\nhops = { expected = 3, maximal = 5 }\n[[query]]\nname = "path"\nvalue = "switch-id"\naggregation = "path"\nbits = 8\n'
+        HEAD + 'name = "path"\nvalue = "switch-id"\naggregation = "path"\nbits = 8\n'
     )
     plan = pint.Plan.open(tmp_path / "q.toml")
 

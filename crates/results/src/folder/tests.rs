@@ -30,6 +30,7 @@ fn names() -> Names {
         links: vec![vec![0], vec![0], vec![0], vec![1, 1, 1]],
         groups: vec!["web".into(), "replay".into()],
         transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
+        raises_slowdowns: false,
     }
 }
 
@@ -56,6 +57,7 @@ fn outcome(ending: Ending) -> Outcome {
         ending,
         end: Time::from_ms(1),
         flows: 3,
+        flows_not_due: 0,
         flows_done: 2,
         events: 1000,
         packet_hops: 4000,
@@ -141,7 +143,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
             Whole(1)
         ]
     );
-    assert_eq!(row(1)[8], Real(1.0), "never below one");
+    assert_eq!(row(1)[8], Real(0.5), "as it is: nothing is raised to 1");
     assert_eq!((&row(1)[11], &row(1)[13]), (&text("replay"), &text("dctcp")));
     assert_eq!((&row(2)[5], &row(2)[6], &row(2)[8], &row(2)[15]), (&Null, &Null, &Null, &Null));
 
@@ -273,4 +275,27 @@ fn a_folder_that_is_in_use_is_refused_unless_forced_and_only_own_files_go() {
     assert!(error.to_string().contains("is a file"), "{error}");
     let error = make(&dir.join("notes.txt/below"), true).err().unwrap();
     assert!(matches!(error, ResultsError::Input(_)), "{error}");
+}
+
+#[test]
+fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_told() {
+    for raises_slowdowns in [false, true] {
+        let dir = Scratch::new();
+        let names = Names { raises_slowdowns, ..names() };
+        let mut folder = RunFolder::create(&dir.path().join("r"), false, about(), names).unwrap();
+        // Ideal times are 10 us: one flow is faster, one has no ideal time, one is unfinished.
+        let no_path = FlowRecord { ideal: Time::ZERO, ..flow(1, 500, Some(20)) };
+        folder.flows(&[flow(0, 500, Some(8)), no_path, flow(2, 500, Some(30)), flow(3, 500, None)]).unwrap();
+        let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+        let slowdown = &summary["slowdown"];
+        // Two flows: the mean of 0.8, or 1, and 3.
+        let expected = if raises_slowdowns { (1, 0, 2.0) } else { (0, 1, 1.9) };
+        let found = (&slowdown["raised_to_1"], &slowdown["below_1"]);
+        assert_eq!((&slowdown["count"], &slowdown["without"]), (&json!(2), &json!(1)));
+        assert_eq!((found.0, found.1), (&json!(expected.0), &json!(expected.1)));
+        assert_eq!(slowdown["mean"], json!(expected.2));
+        let warnings = summary["warnings"].to_string();
+        assert!(warnings.contains("1 flow has no slowdown"), "{warnings}");
+        assert!(warnings.contains(if raises_slowdowns { "is set to 1" } else { "is below 1" }), "{warnings}");
+    }
 }

@@ -13,6 +13,8 @@ pub struct Recorder {
     samples: Vec<Sample>,
     digests: Vec<DigestRecord>,
     pub flows_done: u64,
+    /// Flows of which there is a record, ended or not.
+    pub flows_recorded: u64,
     /// Sum of the hashes of all completed flows: independent of the order in which they complete.
     pub hash: u64,
     /// Payload bytes delivered in order since the start, in all and per group.
@@ -32,6 +34,7 @@ impl Recorder {
             samples: Vec::new(),
             digests: Vec::new(),
             flows_done: 0,
+            flows_recorded: 0,
             hash: 0,
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
@@ -50,6 +53,7 @@ impl Recorder {
             let packets = record.packets_sent ^ record.packets_retransmitted << 40;
             self.hash = self.hash.wrapping_add(mix64(identity ^ mix64(times ^ mix64(packets))));
         }
+        self.flows_recorded += 1;
         self.flows.push(record);
     }
 

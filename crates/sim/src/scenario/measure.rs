@@ -14,10 +14,13 @@ pub const GOODPUT_BY: &[(&str, &str)] =
 pub const IDEALS: &[(&str, &str)] = &[
     (
         "alone",
-        "what the flow takes alone, to the picosecond: every packet with headers and telemetry, and the last ACK back",
+        "a lower bound: what the flow takes alone on the network as configured, with headers, telemetry and the last ACK",
     ),
-    ("hpcc", "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck"),
-    ("phost", "the pHost authors' OPT: whole packets, with the last ACK"),
+    (
+        "hpcc",
+        "the HPCC authors': base RTT plus all bytes with 48 B headers at the bottleneck; less is possible, and counts as 1",
+    ),
+    ("phost", "the pHost authors' OPT: whole packets, with the last ACK; less is possible"),
     ("delivery", "as alone, but only until the last byte is at the receiver: without the last ACK"),
 ];
 

@@ -26,6 +26,7 @@ pub use execution::{Execution, Plan};
 use crate::capture::Capture;
 use crate::config::{Compat, Config};
 use crate::engine::crew;
+use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
@@ -58,6 +59,7 @@ pub struct Simulation {
     map: Arc<Map>,
     settings: Arc<Settings>,
     flows: Flows,
+    ideals: Ideals,
     changes: Changes,
     probes: Probes,
     /// Everything before it has happened.
@@ -268,6 +270,10 @@ impl Simulation {
         let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
+        }
+        for record in &mut collected.flows {
+            let ended = record.finish.unwrap_or(self.now);
+            record.ideal = self.ideals.of(&record.asked(), record.start, ended);
         }
         // Behind what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);

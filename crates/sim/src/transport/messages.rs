@@ -14,7 +14,6 @@ pub struct Message {
     pub spec: FlowSpec,
     /// When it was given to the connection.
     pub start: Time,
-    pub ideal: Time,
     /// Behind its last byte in the stream.
     pub end: u64,
     packets_sent: u64,
@@ -22,8 +21,8 @@ pub struct Message {
 }
 
 impl Message {
-    pub fn new(flow: FlowId, spec: &FlowSpec, start: Time, ideal: Time) -> Message {
-        Message { flow, spec: *spec, start, ideal, end: 0, packets_sent: 0, packets_retransmitted: 0 }
+    pub fn new(flow: FlowId, spec: &FlowSpec, start: Time) -> Message {
+        Message { flow, spec: *spec, start, end: 0, packets_sent: 0, packets_retransmitted: 0 }
     }
 
     pub fn packets_retransmitted(&self) -> u64 {
@@ -35,7 +34,7 @@ impl Message {
             finish,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }
@@ -101,12 +100,7 @@ mod tests {
     #[test]
     fn packets_count_for_the_message_whose_bytes_they_have() {
         let message = |flow, size| {
-            Message::new(
-                flow,
-                &FlowSpec { size, ..FlowSpec::default() },
-                Time::from_us(u64::from(flow)),
-                Time(9),
-            )
+            Message::new(flow, &FlowSpec { size, ..FlowSpec::default() }, Time::from_us(u64::from(flow)))
         };
         let mut messages = Messages::default();
         messages.push(message(1, 2_500));

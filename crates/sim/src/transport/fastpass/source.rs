@@ -35,7 +35,6 @@ pub struct SourceFlow {
     pub nic: u16,
     pub hash: u32,
     pub start: Time,
-    pub ideal: Time,
     /// Data packets sent, those sent again among them.
     pub sent: u64,
     /// How long the arbiter has not been heard; once all is sent, how long to wait for acknowledgements.
@@ -44,7 +43,7 @@ pub struct SourceFlow {
 }
 
 impl SourceFlow {
-    /// A flow as it starts; its NIC, path and ideal time are its maker's to fill in.
+    /// A flow as it starts; its NIC and path are its maker's to fill in.
     pub fn new(flow: FlowId, spec: &FlowSpec, config: &FastpassConfig, now: Time) -> SourceFlow {
         let packets = packets_of(spec.size, config);
         SourceFlow {
@@ -58,7 +57,6 @@ impl SourceFlow {
             nic: 0,
             hash: 0,
             start: now,
-            ideal: Time::ZERO,
             sent: 0,
             silence: Silence::starting(now, config.request_timeout),
             done: false,
@@ -101,7 +99,7 @@ impl SourceFlow {
             finish,
             packets_sent: self.sent,
             packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }

@@ -104,7 +104,6 @@ pub struct Sender {
     pub flow: FlowId,
     pub spec: FlowSpec,
     pub start: Time,
-    pub ideal: Time,
     pub version: Version,
     /// Its own, and the other end's once that is known.
     pub keys: [u64; 2],
@@ -139,7 +138,6 @@ impl Sender {
             flow,
             spec: *spec,
             start: now,
-            ideal: Time::ZERO,
             version: version(config),
             keys: [key, 0],
             stream: Stream::new(spec.size, config.tcp.mss, config.tcp.send_buffer),
@@ -292,7 +290,7 @@ impl Sender {
             finish,
             packets_sent: self.packets_sent + sent,
             packets_retransmitted: self.packets_retransmitted + again + self.copies,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }

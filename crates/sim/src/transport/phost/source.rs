@@ -52,7 +52,6 @@ pub struct SourceFlow {
     /// Data packets sent, those sent again among them.
     pub sent: u64,
     pub start: Time,
-    pub ideal: Time,
     pub deadline: Option<Time>,
 }
 
@@ -114,7 +113,6 @@ impl SourceFlow {
             group: spec.group,
             transport: spec.transport,
             start: now,
-            ideal: Time::ZERO,
             deadline: spec.deadline,
             sent: 0,
             requests: 0,
@@ -167,7 +165,7 @@ impl SourceFlow {
             size: self.size,
             start: self.start,
             finish,
-            ideal: self.ideal,
+            ideal: Time::ZERO,
             packets_sent: self.sent,
             packets_retransmitted: self.sent.saturating_sub(u64::from(self.packets)),
             group: self.group,

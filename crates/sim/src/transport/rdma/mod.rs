@@ -23,7 +23,6 @@ use crate::config::Compat;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::random::RandomStream;
-use crate::ideal::ideal_fct;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::host::record_digest;
@@ -395,7 +394,6 @@ impl Transport for Rdma {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = cx.settings.rdma(spec.transport);
-        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
@@ -417,7 +415,6 @@ impl Transport for Rdma {
         }
         pair.hash = hash;
         pair.nic = nic_number;
-        pair.ideal = ideal;
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
         let nic = &mut self.nics[usize::from(nic_number)];

@@ -109,7 +109,6 @@ pub struct Connection {
     pub nic: u16,
     pub gate: u32,
     pub start: Time,
-    pub ideal: Time,
     pub phase: Phase,
     pub board: Scoreboard,
     pub source: Source,
@@ -179,7 +178,6 @@ impl Connection {
             nic: 0,
             gate: 0,
             start: now,
-            ideal: Time::ZERO,
             phase: Phase::Opening,
             board: Scoreboard::new(
                 config.mss,
@@ -538,7 +536,7 @@ impl Connection {
             finish,
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }
