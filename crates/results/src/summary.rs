@@ -12,7 +12,8 @@
 //! drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns, paused_share
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
-//! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
+//! threads, share_alone, threads_ratio, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was
+//!             spread
 //! slowdown { count, without, raised_to_1, below_1, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
@@ -174,6 +175,8 @@ pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
     let lookahead = (balance.lookahead != Time::MAX).then(|| balance.lookahead.as_ns());
     let of = json!({
         "threads": balance.threads,
+        "share_alone": balance.share_alone,
+        "threads_ratio": balance.threads_ratio,
         "regions": balance.regions.len(),
         "windows": balance.windows,
         "lookahead_ns": lookahead,

@@ -201,6 +201,8 @@ fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
         windows: 9,
         regions: vec![of(3000), of(1000)],
         longest_way: 6400,
+        share_alone: 0.0,
+        threads_ratio: None,
     });
     let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
     assert_eq!(summary["warnings"], json!(["threads: so"]));
