@@ -88,7 +88,7 @@ class Collector:
         hops: int,
         plan_version: int,
         time_ns: int,
-        flow_id: int,
+        flow_id: int | None,
         src: str,
         dst: str,
         src_port: int,

@@ -252,7 +252,7 @@ pub fn quantile_trials<D: Paths>(
     let mut found: Vec<QuantileTrials> = quantiles.iter().map(none).collect();
     let mut hops_told = 0.0;
     for flow in 0..flows {
-        let flow = Flow { id: u64::from(flow) + 1, ..Flow::default() };
+        let flow = Flow { id: Some(u64::from(flow) + 1), ..Flow::default() };
         let (mut trial, path) = (Trial::new(plan, paths, flow)?, random_path(&mut draws, hops, 1 << 20));
         let mut ear = Ear { query, path: None };
         for _ in 0..packets {
@@ -317,7 +317,7 @@ pub fn packet_trials<D: Paths>(
     let mut found = PacketTrials::default();
     for _ in 0..packets {
         // A flow of one packet: its summary is the packet's number.
-        let flow = Flow { id: 1, ..Flow::default() };
+        let flow = Flow { id: Some(1), ..Flow::default() };
         let mut trial = Trial::new(plan, paths, flow)?;
         let mut seen = Vec::with_capacity(hops as usize);
         let packet = draws.word();

@@ -223,7 +223,7 @@ bits = 8
         assert_eq!(rows.iter().map(|row| row.digest).collect::<Vec<_>>(), expected);
         assert_eq!(
             rows.iter().map(|row| (row.hops, row.flow.id)).collect::<Vec<_>>(),
-            [(2, 2), (1, 2), (1, 1)]
+            [(2, Some(2)), (1, Some(2)), (1, Some(1))]
         );
         assert!(rows.iter().all(|row| row.plan_version == plan.version()));
     }

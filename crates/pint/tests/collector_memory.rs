@@ -76,7 +76,7 @@ fn the_memory_of_all_flows_stays_within_the_limit_as_the_allocator_sees_it() {
         // Many small flows, then few large ones, then many again.
         let flows = if (100_000..300_000).contains(&packet) { 50 } else { 40_000 };
         let word = pint::hash::mix(packet);
-        let (flow, hops) = (Flow { id: word % flows, ..Flow::default() }, 1 + (word >> 40) as u32 % 20);
+        let (flow, hops) = (Flow { id: Some(word % flows), ..Flow::default() }, 1 + (word >> 40) as u32 % 20);
         let row = Recorded {
             time_ns: packet,
             flow,

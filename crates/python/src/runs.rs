@@ -141,6 +141,7 @@ fn simulate(
         (_, Some(text)) => return Err(failed(folder.fail(&text, &cost))),
         (Err(error), None) => return Err(failed(folder.fail(&error.to_string(), &cost))),
         (Ok((outcome, balance)), None) => {
+            balance.warning().into_iter().for_each(|warning| folder.warn(warning));
             folder.worked(balance);
             outcome
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
-use weftline_sim::config::{Config, TransportConfig};
+use weftline_sim::config::{Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
 
 /// What numbers in records stand for; strings are made when rows are written.
@@ -22,6 +22,8 @@ pub struct Names {
     pub transports: Vec<(String, String)>,
     /// Controllers among them that steer by marks of switches.
     pub marked: Vec<String>,
+    /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
+    pub raises_slowdowns: bool,
 }
 
 impl Names {
@@ -45,6 +47,7 @@ impl Names {
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
             marked,
+            raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,
         }
     }
 

@@ -117,6 +117,11 @@ pub struct Finished {
     pub groups: Vec<String>,
     /// Each point's group, as its place in `groups`.
     pub group: Vec<u32>,
+    /// Finished flows that have no slowdown, having no ideal time.
+    pub without: u64,
+    /// Slowdowns that were raised to 1, and those below 1.
+    pub raised: u64,
+    pub below_one: u64,
 }
 
 /// The finished flows in the run folder `dir`.
@@ -124,21 +129,30 @@ pub fn read(dir: &Path) -> Result<Finished, ResultsError> {
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
     let mut finished = Finished::default();
-    let wanted = ["flow_id", "size_bytes", "slowdown", "group"];
+    let wanted = ["flow_id", "size_bytes", "slowdown", "group", "fct_ns", "ideal_fct_ns"];
     parquet_read::each(&path, &wanted, &mut |batch| finished.add(batch).ok_or_else(foreign))?;
     Ok(finished)
 }
 
 impl Finished {
-    /// Adds the finished flows of a batch of (flow_id, size_bytes, slowdown, group); none where these have other types.
+    /// Adds the finished flows of a batch of (flow_id, size_bytes, slowdown, group, fct_ns, ideal_fct_ns); none where these have other
+    /// types.
     fn add(&mut self, batch: RecordBatch) -> Option<()> {
         let batch = [batch];
         let ids = parquet_read::numbers(&batch, 0)?;
         let sizes = parquet_read::numbers(&batch, 1)?;
         let slowdowns = parquet_read::numbers(&batch, 2)?;
         let (names, group) = parquet_read::strings(&batch, 3)?;
+        let times = parquet_read::numbers(&batch, 4)?;
+        let ideals = parquet_read::numbers(&batch, 5)?;
         let places: Vec<u32> = names.into_iter().map(|name| self.group_number(name)).collect();
-        for row in (0..ids.len()).filter(|&row| !slowdowns[row].is_nan()) {
+        for row in (0..ids.len()).filter(|&row| !times[row].is_nan()) {
+            if slowdowns[row].is_nan() {
+                self.without += 1;
+                continue;
+            }
+            self.raised += u64::from(slowdowns[row] == 1.0 && times[row] < ideals[row]);
+            self.below_one += u64::from(slowdowns[row] < 1.0);
             self.points.push(Point {
                 flow: ids[row] as u32,
                 size: sizes[row] as u64,

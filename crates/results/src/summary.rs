@@ -4,7 +4,7 @@
 //! name, seed, status (done | interrupted | stalled | memory-limit | failed), reason (of the last two), warnings,
 //! fingerprint, versions, file_digests (the kind of those in digests.json; absent: there is none)
 //! provenance { build, files { "workload.0.sizes": sha256 }, controllers { name: digest } }   what the run was made of; null: unknown
-//! end_ns, flows, flows_done, flows_unfinished, events, packet_hops, bytes_on_wire, telemetry_bytes
+//! end_ns, flows, flows_done, flows_unfinished, flows_not_due, events, packet_hops, bytes_on_wire, telemetry_bytes
 //! packets_recirculated, bytes_recirculated, recirculated_share
 //! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
@@ -14,8 +14,9 @@
 //! losses   { data_sent, data_received, data_dropped, ..., timeouts, by_group {name: {..}} }   the counters of data packets
 //! cpu_seconds, wall_seconds, packet_hops_per_cpu_second, peak_memory_bytes, memory_limit_bytes,
 //! memory_held_bytes (where the limit ended the run)
-//! threads, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was spread
-//! slowdown { count, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
+//! threads, share_alone, threads_ratio, regions, windows, lookahead_ns, balance, most_speedup, crossing_share   how the work was
+//!             spread
+//! slowdown { count, without, raised_to_1, below_1, p50, p95, p99, mean, max, by_size [..], by_group {name: {..}} }
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
@@ -76,6 +77,7 @@ pub(crate) fn of(
         "flows": outcome.flows,
         "flows_done": outcome.flows_done,
         "flows_unfinished": outcome.flows.saturating_sub(outcome.flows_done),
+        "flows_not_due": outcome.flows_not_due,
         "events": outcome.events,
         "packet_hops": outcome.packet_hops,
         "packet_hops_per_cpu_second":
@@ -117,6 +119,10 @@ pub(crate) fn of(
     }
     if !outcome.drops.is_empty() {
         summary.insert("drop_causes".into(), drop_causes(names, outcome));
+    }
+    let noted = noted_of_slowdowns(&totals["slowdown"]);
+    if let Some(Value::Array(warnings)) = summary.get_mut("warnings") {
+        warnings.extend(noted.into_iter().map(Value::String));
     }
     for part in [totals, counters(&all)] {
         if let Value::Object(part) = part {
@@ -186,6 +192,8 @@ pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
     let lookahead = (balance.lookahead != Time::MAX).then(|| balance.lookahead.as_ns());
     let of = json!({
         "threads": balance.threads,
+        "share_alone": balance.share_alone,
+        "threads_ratio": balance.threads_ratio,
         "regions": balance.regions.len(),
         "windows": balance.windows,
         "lookahead_ns": lookahead,
@@ -294,8 +302,35 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
     Value::Object(told.collect())
 }
 
+/// What to know of a run's slowdowns before they are compared.
+fn noted_of_slowdowns(slowdowns: &Value) -> Vec<String> {
+    let count = |key: &str| slowdowns[key].as_u64().filter(|&count| count > 0);
+    let are = |count: u64| if count == 1 { "1 flow is".to_string() } else { format!("{count} flows are") };
+    let mut noted = Vec::new();
+    if let Some(without) = count("without") {
+        let have = if without == 1 { "1 flow has".to_string() } else { format!("{without} flows have") };
+        noted.push(format!(
+            "{have} no slowdown, because the network has no path for them: they are in no figure of slowdowns"
+        ));
+    }
+    if let Some(raised) = count("raised_to_1") {
+        noted.push(format!(
+            "{} faster than the ideal time of this definition (measure.ideal = \"hpcc\"), which is no lower bound: their slowdown \
+             is set to 1, as its authors do",
+            are(raised)
+        ));
+    }
+    if let Some(below) = count("below_1") {
+        noted.push(format!(
+            "{} faster than the ideal time of this definition (measure.ideal), which is no lower bound: their slowdown is below 1",
+            are(below)
+        ));
+    }
+    noted
+}
+
 fn slowdowns(dir: &Path) -> Result<Value, ResultsError> {
-    let Finished { points, groups, group } = slowdown::read(dir)?;
+    let Finished { points, groups, group, without, raised, below_one } = slowdown::read(dir)?;
     let mut by_group = Map::new();
     for (number, name) in groups.into_iter().enumerate() {
         let of_group = points.iter().zip(&group).filter(|(_, group)| **group as usize == number);
@@ -305,5 +340,8 @@ fn slowdowns(dir: &Path) -> Result<Value, ResultsError> {
     let mut all = table["overall"].clone();
     all["by_size"] = table["bins"].clone();
     all["by_group"] = Value::Object(by_group);
+    all["without"] = json!(without);
+    all["raised_to_1"] = json!(raised);
+    all["below_1"] = json!(below_one);
     Ok(all)
 }

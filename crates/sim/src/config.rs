@@ -175,6 +175,22 @@ impl TransportConfig {
         }
     }
 
+    /// The packets of a flow have different labels, and may take different paths.
+    pub fn spreads_flows(&self) -> bool {
+        match self {
+            TransportConfig::Rdma(_) | TransportConfig::Tcp(_) => false,
+            TransportConfig::Phost(phost) => phost.spray,
+            TransportConfig::Pfabric(pfabric) => pfabric.spray,
+            TransportConfig::Fastpass(fastpass) => fastpass.spray || fastpass.arbiter.assign_paths,
+            TransportConfig::Mptcp(_) => true,
+        }
+    }
+
+    /// A flow leaves by several subflows, which know no common order of its packets.
+    pub fn has_subflows(&self) -> bool {
+        matches!(self, TransportConfig::Mptcp(_))
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             TransportConfig::Rdma(_) => "rdma",

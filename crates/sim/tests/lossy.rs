@@ -18,6 +18,7 @@ use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::units::Time;
 
 /// The transports that flows may run over, with what is drawn of their keys. A further one is one line.
 const TRANSPORTS: &[(&str, Keys)] = &[
@@ -359,6 +360,8 @@ fn check(kept: &Kept, outcome: &Outcome, mtu: u64, text: &str) {
     assert_eq!((outcome.flows_done, kept.flows.len() as u64), (outcome.flows, outcome.flows));
     for flow in &kept.flows {
         assert!(flow.finish.is_some_and(|finish| finish > flow.start), "{flow:?}");
+        assert!(flow.finish.is_some_and(|finish| finish - flow.start >= flow.ideal), "{flow:?}");
+        assert!(flow.ideal > Time::ZERO, "{flow:?}");
         assert!(flow.packets_sent >= flow.size.div_ceil(mtu), "{flow:?}");
         let whole = flow.size.div_ceil(mtu) + flow.packets_retransmitted;
         assert!(flow.packets_sent == whole || cut && flow.packets_sent > whole, "{flow:?}");

@@ -40,7 +40,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("ideal", "config net settings topology units workload"),
     (
         "transport",
-        "balance config congestion engine ideal measure net packet parameters queue settings telemetry topology units workload",
+        "balance config congestion engine measure net packet parameters queue settings telemetry topology units workload",
     ),
     // Packets as frames: it writes what the headers of every transport and balancer say.
     ("capture", "balance config measure net packet settings telemetry topology transport units"),

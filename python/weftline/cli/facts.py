@@ -21,7 +21,28 @@ def of_check(found: dict) -> dict:
     if "warnings" in found:
         last["warnings"] = found["warnings"]
     first = {key: value for key, value in found.items() if key not in last}
+    if "traffic" in found:
+        first["traffic"] = _traffic_texts(found["traffic"])
     return {**first, **({"run": run} if run else {}), **last}
+
+
+def _traffic_texts(traffic: dict) -> dict:
+    """Return what is said of flows: beside the load of those that were drawn the one that was asked for."""
+    asked, error = (traffic.get(f"offered_load_{name}") for name in ("asked", "error"))
+    shown = {key: value for key, value in traffic.items() if not key.startswith("offered_load_")}
+    if not shown.get("flows_not_due"):
+        shown.pop("flows_not_due", None)
+    load = shown.get("offered_load")
+    if load is None or asked is None:
+        return shown
+    # Two standard deviations: what 19 of 20 seeds stay within.
+    within = "within" if abs(load - asked) <= 2 * error else "beyond"
+    shown["offered_load"] = (
+        f"{load:.3g} by the {traffic['flows']} flows of this seed; asked for: {asked:.3g}. "
+        "Flows are drawn at random: "
+        f"so many of these sizes are up to {2 * error:.1g} off in 19 of 20 seeds ({within} that here)"
+    )
+    return shown
 
 
 def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:

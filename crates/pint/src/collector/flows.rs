@@ -180,7 +180,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn id(n: u64) -> FlowId {
-        FlowId { group: 0, flow: Flow { id: n, ..Flow::default() } }
+        FlowId { group: 0, flow: Flow { id: Some(n), ..Flow::default() } }
     }
 
     #[test]

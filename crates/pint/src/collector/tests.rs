@@ -82,7 +82,7 @@ pub(super) fn plan() -> Plan {
 }
 
 pub(super) fn flow(id: u64) -> Flow {
-    Flow { id, source: Address::Number(id % 2), destination: Address::Number(9), ..Flow::default() }
+    Flow { id: Some(id), source: Address::Number(id % 2), destination: Address::Number(9), ..Flow::default() }
 }
 
 /// The digest of a packet that passes `path`, its latency at hop i (from 1) being i times `latency`, the loads 40, 80, ...

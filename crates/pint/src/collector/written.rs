@@ -16,8 +16,8 @@ fn flow_json(flow: &Flow) -> Json {
         Address::Number(number) => json!(number),
         other => json!(other.to_string()),
     };
-    if flow.id != 0 {
-        parts.insert("flow_id".to_string(), json!(flow.id));
+    if let Some(id) = flow.id {
+        parts.insert("flow_id".to_string(), json!(id));
     }
     for (name, end) in [("src", &flow.source), ("dst", &flow.destination)] {
         if *end != Address::Unknown {
@@ -159,7 +159,7 @@ impl<W: Write> PathWriter<W> {
             writeln!(
                 self.output,
                 "{},{},{},{},{},{},{epoch},{},{first_ns},{last_ns},{},{},{},{},{},{}",
-                flow.id,
+                flow.id.map_or(String::new(), |id| id.to_string()),
                 flow.source,
                 flow.destination,
                 flow.source_port,

@@ -7,6 +7,7 @@
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.3, §3.4.
 //! Differs from the source: the paper's plan is chosen by hand (§7), this one by a linear program.
 
+mod advice;
 pub(crate) mod describe;
 mod document;
 mod file;
@@ -19,8 +20,6 @@ mod simplex;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use crate::counting::Counter;
 use crate::encoder::{self, Encoder, Refused, Slot, Task};
 use crate::hash::{GOLDEN, Key, mix};
@@ -28,6 +27,7 @@ use crate::loops::LoopDetection;
 use crate::query::*;
 use crate::value;
 
+pub use advice::{Advice, Infeasible};
 pub(crate) use problem::unknown;
 pub use problem::{FileError, Problem};
 pub use read::queries as read;
@@ -60,48 +60,6 @@ pub enum PlanError {
     Infeasible(Infeasible),
 }
 
-/// Demands that no plan meets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Infeasible {
-    /// Bits of the digest.
-    pub bits: u32,
-    /// Bits that the queries ask for per packet on average.
-    pub load: f64,
-    /// Name, bits and asked frequency of each query.
-    pub queries: Vec<(String, u32, f64)>,
-    pub relaxation: Relaxation,
-}
-
-impl fmt::Display for Infeasible {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Relaxation { scale, largest, bits } = &self.relaxation;
-        writeln!(
-            f,
-            "the queries do not fit a digest of {} bits: they ask for {:.3} bits a packet on average. Any one of these helps:",
-            self.bits, self.load
-        )?;
-        write!(f, "  all frequencies times {}", below(*scale))?;
-        for ((name, _, asked), largest) in self.queries.iter().zip(largest) {
-            if let Some(largest) = largest.filter(|&largest| largest < asked - 1e-6) {
-                write!(f, "\n  {name}: frequency {} instead of {}", below(largest), asked)?;
-            }
-        }
-        match bits {
-            Some(bits) => write!(f, "\n  bits = {bits}")?,
-            None => write!(f, "\n  (more bits alone do not help up to {MAX_BITS})")?,
-        }
-        let hopeless =
-            self.queries.iter().zip(largest).filter(|(_, largest)| largest.is_none_or(|l| l < 1e-6));
-        let names: Vec<&str> = hopeless.map(|((name, ..), _)| name.as_str()).collect();
-        if names.is_empty() { Ok(()) } else { write!(f, "\nNo packets are left for: {}.", names.join(", ")) }
-    }
-}
-
-/// Rounded down to four places, so that what is suggested is feasible.
-fn below(x: f64) -> f64 {
-    (x * 1e4 + 1e-3).floor() / 1e4
-}
-
 /// Why a file is no plan and has none.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
@@ -125,26 +83,9 @@ impl Plan {
     /// ratio of the frequencies as far as it goes. Errors: queries that cannot run, demands that cannot be met.
     pub fn new(queries: Queries) -> Result<Plan, PlanError> {
         check(&queries)?;
-        let demands: Vec<sets::Demand> = queries
-            .queries
-            .iter()
-            .map(|query| sets::Demand { bits: query.bits, units: query.demand() })
-            .collect();
-        match sets::choose(queries.bits, &demands) {
-            Ok(choice) => {
-                let set = |&(members, share): &(sets::Members, u32)| QuerySet {
-                    share,
-                    queries: (0..queries.queries.len()).filter(|query| members >> query & 1 == 1).collect(),
-                };
-                runnable(Plan { sets: choice.sets.iter().map(set).collect(), queries })
-            }
-            Err(relaxation) => {
-                let told = |query: &Query| (query.name.clone(), query.bits, query.frequency);
-                let load = queries.queries.iter().map(|query| f64::from(query.bits) * query.frequency).sum();
-                let queries_told = queries.queries.iter().map(told).collect();
-                let infeasible = Infeasible { bits: queries.bits, load, queries: queries_told, relaxation };
-                Err(PlanError::Infeasible(infeasible))
-            }
+        match choose(queries.clone()) {
+            Ok(plan) => runnable(plan),
+            Err(relaxation) => Err(Infeasible::new(&queries, &relaxation).into()),
         }
     }
 
@@ -316,6 +257,18 @@ fn approximation_text(a: &value::Approximation) -> String {
         // The estimate of code 1 is the width of a step; exact is a step of 1.
         None => format!("additive {} {} {rounding}", a.decode(1) as u64, a.bits()),
     }
+}
+
+/// The sets of queries that can run. Errors: what would help where demands cannot be met.
+fn choose(queries: Queries) -> Result<Plan, Relaxation> {
+    let list = &queries.queries;
+    let demand = |query: &Query| sets::Demand { bits: query.bits, units: query.demand() };
+    let choice = sets::choose(queries.bits, &list.iter().map(demand).collect::<Vec<_>>())?;
+    let set = |&(members, share): &(sets::Members, u32)| QuerySet {
+        share,
+        queries: (0..list.len()).filter(|query| members >> query & 1 == 1).collect(),
+    };
+    Ok(Plan { sets: choice.sets.iter().map(set).collect(), queries })
 }
 
 /// The plan, if switches can run it. Errors: more fields in all its sets than an encoder has.

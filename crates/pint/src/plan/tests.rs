@@ -190,11 +190,73 @@ fn an_infeasible_wish_says_what_to_relax() {
     let refused = Plan::new(read(&text, "queries.toml").unwrap()).unwrap_err().to_string();
     for expected in [
         "they ask for 20.000 bits a packet",
-        "all frequencies times 0.8",
+        // Not 0.8: whole parts of 2^-16 do not keep that.
+        "all frequencies times 0.7999: path 0.7999, latency 0.7999, congestion 0.3999",
         "latency: frequency 0.5 instead of 1",
         "bits = 24",
     ] {
         assert!(refused.contains(expected), "{expected}\nnot in\n{refused}");
+    }
+}
+
+/// The queries with a piece of advice entered as it is printed.
+fn advised(queries: &Queries, line: &str) -> Queries {
+    let mut queries = queries.clone();
+    let number = |text: &str| text.parse::<f64>().expect("a number");
+    if let Some(bits) = line.strip_prefix("bits = ") {
+        queries.bits = bits.parse().expect("bits");
+    } else if let Some(name) = line.strip_prefix("without the query ") {
+        queries.queries.retain(|query| query.name != name);
+    } else if let Some(rest) = line.strip_prefix("all frequencies times ") {
+        let (_, each) = rest.split_once(": ").expect("a list");
+        for (query, text) in queries.queries.iter_mut().zip(each.split(", ")) {
+            let (name, frequency) = text.split_once(' ').expect("a name and a frequency");
+            assert_eq!(name, query.name);
+            query.frequency = number(frequency);
+        }
+    } else {
+        let (name, rest) = line.split_once(": frequency ").expect("advice");
+        let query =
+            queries.queries.iter_mut().find(|query| query.name == name).expect("a query of this name");
+        query.frequency = number(rest.split_once(" instead of ").expect("what was asked").0);
+    }
+    queries
+}
+
+/// Checks that every piece of advice gives a plan; how many there are.
+fn follow_advice(queries: &Queries) -> usize {
+    let Err(PlanError::Infeasible(refused)) = Plan::new(queries.clone()) else { return 0 };
+    let text = refused.to_string();
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.starts_with('(')).collect();
+    assert!(!lines.is_empty() && lines.len() == refused.advice.len(), "{text}");
+    for line in &lines {
+        let made = Plan::new(advised(queries, line));
+        assert!(made.is_ok(), "{line:?} of\n{text}\ngives {:?}", made.err().map(|error| error.to_string()));
+    }
+    lines.len()
+}
+
+#[test]
+fn what_a_refusal_advises_can_be_entered_and_gives_a_plan() {
+    let text = QUERIES.replace("bits = 16", "bits = 8");
+    // Scaled down, a wider digest, or the path left out.
+    assert_eq!(follow_advice(&read(&text, "queries.toml").unwrap()), 3);
+}
+
+proptest! {
+    #[test]
+    fn advice_for_any_queries_that_do_not_fit_gives_a_plan(
+        bits in 8u32..=24, sizes in prop::collection::vec((0usize..7, 1e-4f64..=1.0), 2..7)
+    ) {
+        let all = read(ALL, "all.toml").unwrap();
+        let mut queries = Queries { bits, queries: Vec::new(), ..all.clone() };
+        for (place, (kind, frequency)) in sizes.iter().enumerate() {
+            let mut query = all.queries[*kind].clone();
+            (query.name, query.frequency) = (format!("q{place}"), *frequency);
+            queries.queries.push(query);
+        }
+        follow_advice(&queries);
     }
 }
 

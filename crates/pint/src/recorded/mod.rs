@@ -63,7 +63,8 @@ impl fmt::Display for Address {
 /// A flow, as exactly as the record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Flow {
-    pub id: u64,
+    /// None where the record gives flows no numbers.
+    pub id: Option<u64>,
     pub source: Address,
     pub destination: Address,
     pub source_port: u16,
@@ -195,7 +196,7 @@ impl Column {
     pub fn set_whole(self, row: &mut Recorded, number: u64) -> Result<(), String> {
         match (self, u32::try_from(number)) {
             (Column::Time, _) => row.time_ns = number,
-            (Column::FlowId, _) => row.flow.id = number,
+            (Column::FlowId, _) => row.flow.id = Some(number),
             (Column::Packet, _) => row.packet = number,
             (Column::Digest, _) => row.digest = number,
             (Column::Source, _) => row.flow.source = Address::Number(number),
@@ -215,7 +216,7 @@ impl Column {
         let number = |text: &str| number(text).ok_or("a whole number of at most 64 bits, decimal or 0x...");
         match self {
             Column::Time => row.time_ns = time(text).ok_or("a time in nanoseconds, not negative")?,
-            Column::FlowId => row.flow.id = number(text)?,
+            Column::FlowId => row.flow.id = Some(number(text)?),
             Column::Source => row.flow.source = address(text)?,
             Column::Destination => row.flow.destination = address(text)?,
             Column::SourcePort => row.flow.source_port = port(text)?,

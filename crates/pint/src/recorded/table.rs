@@ -67,7 +67,7 @@ impl<W: Write> CsvWriter<W> {
         writeln!(
             self.output,
             "{time_ns},{},{},{},{},{},{},{packet},{digest},{hops},{plan_version},{sink},{}",
-            flow.id,
+            flow.id.map_or(String::new(), |id| id.to_string()),
             flow.source,
             flow.destination,
             flow.source_port,
@@ -186,10 +186,10 @@ mod tests {
     prop_compose! {
         fn rows()(
             source in address(), destination in address(), sink in address(), ports: (u16, u16, u8), numbers: (u64, u64, u64, u64),
-            small: (u32, u32, bool),
+            small: (u32, u32, bool), has_id: bool,
         ) -> Recorded {
             let flow = Flow {
-                id: numbers.3, source, destination, source_port: ports.0, destination_port: ports.1, protocol: ports.2,
+                id: has_id.then_some(numbers.3), source, destination, source_port: ports.0, destination_port: ports.1, protocol: ports.2,
             };
             let (hops, plan_version, looped) = small;
             Recorded { time_ns: numbers.0, flow, packet: numbers.1, digest: numbers.2, hops, plan_version, sink, looped }

@@ -123,7 +123,7 @@ impl Tries<'_> {
             };
             let paths = paths(plan, &mut knowledge)?;
             let route =
-                |draws: &mut Draws| (Flow { id: 1, ..Flow::default() }, random_path(draws, hops, ids));
+                |draws: &mut Draws| (Flow { id: Some(1), ..Flow::default() }, random_path(draws, hops, ids));
             return path_trials(plan, &paths, query, trials, seed, route).map_err(input);
         };
         let ground = &mut knowledge.ground;
@@ -146,7 +146,12 @@ impl Tries<'_> {
             let path = routes.draw(draws);
             let end = |id: Option<&u64>| id.map_or(Address::default(), |&id| Address::Number(id));
             (
-                Flow { id: 1, source: end(path.first()), destination: end(path.last()), ..Flow::default() },
+                Flow {
+                    id: Some(1),
+                    source: end(path.first()),
+                    destination: end(path.last()),
+                    ..Flow::default()
+                },
                 path,
             )
         };

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::Plan;
-use super::decode::{Knowledge, paths};
+use super::decode::{Ends, Knowledge, paths};
 use super::ground::Ground;
 use crate::errors::input;
 
@@ -19,6 +19,7 @@ pub struct Collector {
     plan: pint::plan::Plan,
     collector: pint::collector::Collector<PathDecoder>,
     told: Told,
+    ends: Ends,
 }
 
 #[pymethods]
@@ -52,7 +53,7 @@ impl Collector {
             let limits = Limits { bytes: memory, idle_ns, patience };
             let decoder = paths(&plan, &mut knowledge)?;
             let collector = pint::collector::Collector::new(&plan, limits, decoder).map_err(input)?;
-            Ok(Collector { plan, collector, told: Told::default() })
+            Ok(Collector { plan, collector, told: Told::default(), ends: Ends::of(&knowledge) })
         })
     }
 
@@ -66,7 +67,7 @@ impl Collector {
         hops: u32,
         plan_version: u32,
         time_ns: u64,
-        flow_id: u64,
+        flow_id: Option<u64>,
         src: &str,
         dst: &str,
         src_port: u16,
@@ -86,6 +87,7 @@ impl Collector {
             destination_port: dst_port,
             protocol,
         };
+        self.ends.check(&flow)?;
         let row =
             Recorded { time_ns, flow, packet: packet_id, digest, hops, plan_version, ..Recorded::default() };
         Ok(self.collector.take(&row, &mut self.told).err().map(|refusal| refusal.to_string()))

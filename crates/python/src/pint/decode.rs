@@ -1,5 +1,6 @@
 //! Recorded digests from a file through a collector.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use pint::collector::{
 };
 use pint::graph::Graph;
 use pint::path::PathDecoder;
-use pint::recorded::{CsvReader, Recorded};
+use pint::recorded::{Address, CsvReader, Flow, Recorded};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
 use weftline_results::ResultsError;
@@ -35,6 +36,35 @@ impl Knowledge {
     /// Only that ids are 0 to `ids` - 1.
     pub fn numbered(ids: u64) -> Knowledge {
         Knowledge { ground: Ground { ids: (0..ids).collect(), ..Ground::default() }, ..Knowledge::default() }
+    }
+}
+
+/// The hosts that flows may be between, where the first and the last hop of paths follow from them; none: any.
+#[derive(Debug, Default)]
+pub struct Ends(Option<BTreeSet<u64>>);
+
+impl Ends {
+    pub fn of(knowledge: &Knowledge) -> Ends {
+        Ends(knowledge.ends.then(|| knowledge.ground.hosts.clone()))
+    }
+
+    /// Errors: a flow with an end that the topology does not have. An end that the record does not name is no error.
+    pub fn check(&self, flow: &Flow) -> PyResult<()> {
+        let Some(hosts) = &self.0 else { return Ok(()) };
+        for (name, end) in [("src", flow.source), ("dst", flow.destination)] {
+            let known = match end {
+                Address::Unknown => true,
+                Address::Number(host) => hosts.contains(&host),
+                _ => false,
+            };
+            if !known {
+                return Err(input(format!(
+                    "{name}: the topology has no host {end}, so the switch that it is attached to is not known: give the topology \
+                     that has it, or leave out ends"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -217,8 +247,10 @@ fn collected<D: pint::collector::Paths>(
 ) -> PyResult<String> {
     let (mut rows, mut refused) = (0u64, Vec::new());
     let mut most_flows = 0;
+    let ends = Ends::of(knowledge);
     let mut take = |row: &Recorded| {
         rows += 1;
+        ends.check(&row.flow)?;
         if let Err(refusal) = collector.take(row, &mut outputs) {
             if refused.len() < SHOWN_REFUSALS {
                 refused.push(format!("row {rows}, packet {}: {refusal}", row.packet));

@@ -1,6 +1,6 @@
 //! What a collector knows of the network: ids of switches, links between them, where hosts are attached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
@@ -19,6 +19,8 @@ pub struct Ground {
     pub edges: Vec<(u64, u64)>,
     /// The switch at which each host is attached, by the host's id; none for hosts with several.
     pub attached: BTreeMap<u64, u64>,
+    /// The ids of all hosts.
+    pub hosts: BTreeSet<u64>,
     pub names: BTreeMap<u64, String>,
     /// What the file's reader had to leave out.
     pub warnings: Vec<String>,
@@ -52,14 +54,16 @@ impl Ground {
         let between = topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
         let edges = between.map(|link| (u64::from(link.a), u64::from(link.b))).collect();
         let ports = topology.ports();
-        let mut attached = BTreeMap::new();
+        let (mut attached, mut hosts) = (BTreeMap::new(), BTreeSet::new());
         for (host, node) in (0..).zip(topology.hosts()) {
+            let id = u64::from(topology.host_label(host));
+            hosts.insert(id);
             if let [(_, switch)] = ports[node as usize][..] {
-                attached.insert(u64::from(topology.host_label(host)), u64::from(switch));
+                attached.insert(id, u64::from(switch));
             }
         }
         let named = topology.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Switch);
         let names = named.map(|(id, node)| (id as u64, node.name.clone())).collect();
-        Ground { ids, edges, attached, names, warnings: Vec::new() }
+        Ground { ids, edges, attached, hosts, names, warnings: Vec::new() }
     }
 }

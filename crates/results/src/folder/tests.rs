@@ -32,6 +32,7 @@ fn names() -> Names {
         groups: vec!["web".into(), "replay".into()],
         transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
         marked: vec!["dctcp".into()],
+        raises_slowdowns: false,
     }
 }
 
@@ -59,6 +60,7 @@ fn outcome(ending: Ending) -> Outcome {
         ending,
         end: Time::from_ms(1),
         flows: 3,
+        flows_not_due: 0,
         flows_done: 2,
         events: 1000,
         packet_hops: 4000,
@@ -155,7 +157,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
             Whole(1)
         ]
     );
-    assert_eq!(row(1)[8], Real(1.0), "never below one");
+    assert_eq!(row(1)[8], Real(0.5), "as it is: nothing is raised to 1");
     assert_eq!((&row(1)[12], &row(1)[14]), (&text("replay"), &text("dctcp")));
     assert_eq!((&row(2)[5], &row(2)[6], &row(2)[8], &row(2)[16]), (&Null, &Null, &Null, &Null));
 
@@ -236,6 +238,8 @@ fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
         windows: 9,
         regions: vec![of(3000), of(1000)],
         longest_way: 6400,
+        share_alone: 0.0,
+        threads_ratio: None,
     });
     let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
     assert_eq!(summary["warnings"][0], json!("threads: so"));
@@ -331,5 +335,28 @@ fn whatever_ended_a_run_its_digests_hold_and_list_every_file() {
         assert_eq!(found.files.into_keys().collect::<Vec<_>>(), there, "{ending:?}");
         let summary: Value = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
         assert_eq!(summary["file_digests"], "xxh3-128");
+    }
+}
+
+#[test]
+fn flows_without_a_slowdown_and_slowdowns_below_one_are_counted_and_told() {
+    for raises_slowdowns in [false, true] {
+        let dir = Scratch::new();
+        let names = Names { raises_slowdowns, ..names() };
+        let mut folder = RunFolder::create(&dir.path().join("r"), false, about(), names).unwrap();
+        // Ideal times are 10 us: one flow is faster, one has no ideal time, one is unfinished.
+        let no_path = FlowRecord { ideal: Time::ZERO, ..flow(1, 500, Some(20)) };
+        folder.flows(&[flow(0, 500, Some(8)), no_path, flow(2, 500, Some(30)), flow(3, 500, None)]).unwrap();
+        let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+        let slowdown = &summary["slowdown"];
+        // Two flows: the mean of 0.8, or 1, and 3.
+        let expected = if raises_slowdowns { (1, 0, 2.0) } else { (0, 1, 1.9) };
+        let found = (&slowdown["raised_to_1"], &slowdown["below_1"]);
+        assert_eq!((&slowdown["count"], &slowdown["without"]), (&json!(2), &json!(1)));
+        assert_eq!((found.0, found.1), (&json!(expected.0), &json!(expected.1)));
+        assert_eq!(slowdown["mean"], json!(expected.2));
+        let warnings = summary["warnings"].to_string();
+        assert!(warnings.contains("1 flow has no slowdown"), "{warnings}");
+        assert!(warnings.contains(if raises_slowdowns { "is set to 1" } else { "is below 1" }), "{warnings}");
     }
 }

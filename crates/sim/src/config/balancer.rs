@@ -28,6 +28,13 @@ pub enum BalancerConfig {
     Clove(CloveConfig),
 }
 
+impl BalancerConfig {
+    /// Packets with one label take one path while routes stay.
+    pub fn keeps_flows_on_paths(&self) -> bool {
+        matches!(self, BalancerConfig::Ecmp { .. } | BalancerConfig::Destination | BalancerConfig::Label)
+    }
+}
+
 /// A table of flowlets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowletConfig {

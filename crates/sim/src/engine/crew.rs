@@ -2,10 +2,10 @@
 //!
 //! Ownership is what keeps them apart: for each round the leader hands every member its parts and has them back when the
 //! round is over, so nothing is shared and the leader may do as it likes in between. Parts change hands at a post, whose
-//! state says whose turn it is. Who waits looks at the state for some microseconds, which is how long a wait mostly takes
-//! on a machine that is idle; then it looks between turns of other threads, so that it does not take from a busy machine
-//! what the others of the crew need; at last it sleeps until it is woken. It does not sleep sooner, because one that is
-//! woken often runs where its waker runs, and then they take turns on one core.
+//! state says whose turn it is. A thread that waits looks at the state for a while, as being woken takes longer than most waits
+//! do on an idle machine, and then sleeps until it is woken. How long it looks follows from how long its waits were: about twice
+//! as long where they are short; not at all where they are long, because the other thread has no core to run on, and who
+//! looks takes it from the others. The leader may work on all parts itself, where that is the faster ([`super::payoff`]).
 //!
 //! The posts are checked with loom, every order of what two or three threads do there (`make loom`).
 
@@ -26,9 +26,13 @@ mod sync {
     };
 }
 
-/// How long a thread looks at a state without a pause, and how long before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
-const LONGEST_LOOK: Duration = Duration::from_millis(5);
+/// How long a thread looks at a state before it sleeps: at first, and at most.
+const FIRST_LOOK: Duration = Duration::from_micros(50);
+const LONGEST_LOOK: Duration = Duration::from_micros(400);
+/// A look that is shorter than this is none.
+const SHORTEST_LOOK: Duration = Duration::from_micros(2);
+/// Waits without a look after which the next has one, to see whether waits have become short.
+const BLIND_WAITS: u32 = 32;
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
@@ -86,37 +90,67 @@ impl<T> Post<T> {
     }
 
     /// Waits for a state in which it is one's turn, and takes what lies there.
-    fn take(&self, patience: Duration, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
-        look(patience, || is_turn(self.state()));
+    fn take(&self, patience: &mut Patience, is_turn: fn(u8) -> bool) -> (u8, Vec<T>) {
+        let since = patience.look(|| is_turn(self.state()));
         let mut desk = self.desk();
         while !is_turn(self.state()) {
             desk.asleep = true;
             desk = self.bell.wait(desk).unwrap_or_else(|poison| poison.into_inner());
         }
+        patience.waited(since);
         // Whether the other side sleeps by now is not for this side to say: only who wakes it takes the note away.
         (self.state(), std::mem::take(&mut desk.parts))
     }
 }
 
-/// Looks until it has happened or `longest` is over.
-fn look(longest: Duration, happened: impl Fn() -> bool) {
-    if happened() || longest.is_zero() {
-        return;
-    }
-    let began = Instant::now();
-    loop {
-        for _ in 0..LOOKS {
-            if happened() {
-                return;
+/// How long a thread looks before it sleeps.
+#[derive(Debug, Clone)]
+struct Patience {
+    look: Duration,
+    longest: Duration,
+    /// Waits without a look since the last one.
+    blind: u32,
+}
+
+impl Patience {
+    const SOME: Patience = Patience { look: FIRST_LOOK, longest: LONGEST_LOOK, blind: 0 };
+    const NONE: Patience = Patience { look: Duration::ZERO, longest: Duration::ZERO, blind: 0 };
+
+    /// Looks until it has happened, or for as long as it is worth. Returns when the wait began, if it is one.
+    fn look(&mut self, happened: impl Fn() -> bool) -> Option<Instant> {
+        if self.longest.is_zero() || happened() {
+            return None;
+        }
+        let began = Instant::now();
+        if self.look < SHORTEST_LOOK {
+            self.blind += 1;
+            return Some(began);
+        }
+        loop {
+            for _ in 0..LOOKS {
+                if happened() {
+                    return Some(began);
+                }
+                std::hint::spin_loop();
             }
-            std::hint::spin_loop();
+            if began.elapsed() > self.look {
+                return Some(began);
+            }
         }
-        let waited = began.elapsed();
-        if waited > longest {
-            return;
+    }
+
+    /// A wait is over: the next look is about twice as long as waits that end while it is worth looking, and shorter after each that
+    /// did not.
+    fn waited(&mut self, since: Option<Instant>) {
+        let Some(since) = since else { return };
+        let waited = since.elapsed();
+        if waited <= self.longest {
+            self.look = (self.look * 3 / 4).max(waited * 2).min(self.longest);
+        } else {
+            self.look /= 2;
         }
-        if waited > SPIN {
-            std::thread::yield_now();
+        if self.blind >= BLIND_WAITS {
+            (self.blind, self.look) = (0, self.look.max(FIRST_LOOK));
         }
     }
 }
@@ -124,7 +158,8 @@ fn look(longest: Duration, happened: impl Fn() -> bool) {
 /// The crew, as its leader sees it.
 pub struct Crew<'a, T> {
     posts: &'a [Post<T>],
-    patience: Duration,
+    /// With the members in turn.
+    patience: Patience,
     work: &'a (dyn Fn(&mut T) + Sync),
 }
 
@@ -137,9 +172,10 @@ pub fn gather<T: Send, R>(
     let posts: Vec<Post<T>> = (1..threads.max(1)).map(|_| Post::new()).collect();
     // Where there are not enough cores for all, who looks keeps others from working.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let patience = if threads <= cores { LONGEST_LOOK } else { Duration::ZERO };
+    let patience = if threads <= cores { Patience::SOME } else { Patience::NONE };
     std::thread::scope(|scope| {
         for post in &posts {
+            let patience = patience.clone();
             scope.spawn(|| serve(post, patience, &work));
         }
         // The members go home however the leader's work ends.
@@ -149,11 +185,11 @@ pub fn gather<T: Send, R>(
 }
 
 /// What a member does until it is dismissed.
-fn serve<T>(post: &Post<T>, patience: Duration, work: &dyn Fn(&mut T)) {
+fn serve<T>(post: &Post<T>, mut patience: Patience, work: &dyn Fn(&mut T)) {
     // Should the work panic, the leader must hear of it rather than wait for ever.
     let alarm = OnDrop(|| post.put(Vec::new(), BROKEN));
     loop {
-        let (state, mut parts) = post.take(patience, |state| state != WITH_LEADER);
+        let (state, mut parts) = post.take(&mut patience, |state| state != WITH_LEADER);
         if state != WITH_MEMBER {
             break;
         }
@@ -185,10 +221,15 @@ impl<T> Crew<'_, T> {
         }
         parts.iter_mut().for_each(self.work);
         for post in members {
-            let (state, mut back) = post.take(self.patience, |state| state != WITH_MEMBER);
+            let (state, mut back) = post.take(&mut self.patience, |state| state != WITH_MEMBER);
             assert!(state == WITH_LEADER, "a thread of the simulator panicked");
             parts.append(&mut back);
         }
+    }
+
+    /// The same without the members, who sleep meanwhile.
+    pub fn work_alone(&self, parts: &mut [T]) {
+        parts.iter_mut().for_each(self.work);
     }
 }
 
@@ -204,7 +245,14 @@ mod tests {
                 gather(
                     threads,
                     |part: &mut (u64, u64)| part.1 += part.0 + 1,
-                    |crew| (0..200).for_each(|_| crew.work(&mut parts)),
+                    |crew| {
+                        for round in 0..200 {
+                            match round % 3 {
+                                0 => crew.work_alone(&mut parts),
+                                _ => crew.work(&mut parts),
+                            }
+                        }
+                    },
                 );
                 let expected: Vec<(u64, u64)> = (0..count).map(|n| (n, 200 * (n + 1))).collect();
                 assert_eq!(parts, expected, "{threads} threads");
@@ -254,19 +302,17 @@ mod model {
     use super::*;
     use loom::sync::Arc;
 
-    const NONE: Duration = Duration::ZERO;
-
     /// A crew of `members` and their leader, over `rounds` rounds; the leader then dismisses them.
     fn crew(members: usize, rounds: u32) {
         let posts: Arc<Vec<Post<u32>>> = Arc::new((0..members).map(|_| Post::new()).collect());
         let serving: Vec<_> = (0..members)
             .map(|member| {
                 let posts = posts.clone();
-                loom::thread::spawn(move || serve(&posts[member], NONE, &|part| *part += 1))
+                loom::thread::spawn(move || serve(&posts[member], Patience::NONE, &|part| *part += 1))
             })
             .collect();
         let mut parts = vec![0; members + 1];
-        let mut crew = Crew { posts: &posts, patience: NONE, work: &|part| *part += 1 };
+        let mut crew = Crew { posts: &posts, patience: Patience::NONE, work: &|part| *part += 1 };
         for round in 1..=rounds {
             crew.work(&mut parts);
             assert!(parts.len() == members + 1 && parts.iter().all(|&part| part == round));
@@ -292,7 +338,8 @@ mod model {
         loom::model(|| {
             let post = Arc::new(Post::new());
             let theirs = post.clone();
-            let member = loom::thread::spawn(move || serve(&theirs, NONE, &|part: &mut u32| *part += 1));
+            let member =
+                loom::thread::spawn(move || serve(&theirs, Patience::NONE, &|part: &mut u32| *part += 1));
             post.put(vec![1], WITH_MEMBER);
             // As when the leader's own part panics.
             post.put(Vec::new(), DISMISSED);
@@ -306,12 +353,12 @@ mod model {
             let post = Arc::new(Post::new());
             let theirs = post.clone();
             let member = loom::thread::spawn(move || {
-                let (state, _) = theirs.take(NONE, |state| state != WITH_LEADER);
+                let (state, _) = theirs.take(&mut Patience::NONE.clone(), |state| state != WITH_LEADER);
                 assert!(state == WITH_MEMBER);
                 theirs.put(Vec::new(), BROKEN);
             });
             post.put(vec![1], WITH_MEMBER);
-            let (state, parts) = post.take(NONE, |state| state != WITH_MEMBER);
+            let (state, parts) = post.take(&mut Patience::NONE.clone(), |state| state != WITH_MEMBER);
             assert!(state == BROKEN && parts.is_empty());
             member.join().expect("a member that ends");
         });

@@ -6,7 +6,7 @@
 use crate::units::Time;
 
 /// What each region did, and how often they waited for each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Balance {
     pub threads: usize,
     /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
@@ -17,6 +17,10 @@ pub struct Balance {
     /// Events of the busiest region of each window, added up: what the run takes, in events, with as many threads as
     /// regions.
     pub longest_way: u64,
+    /// Share of the wall time in which one thread worked on all regions, because several did not pay.
+    pub share_alone: f64,
+    /// How many times as fast as one thread they were when that was last measured; none: never.
+    pub threads_ratio: Option<f64>,
 }
 
 /// What one region did.
@@ -29,6 +33,17 @@ pub struct RegionWork {
 }
 
 impl Balance {
+    /// What to say of threads that did not pay for more than a fifth of the run.
+    pub fn warning(&self) -> Option<String> {
+        let ratio = self.threads_ratio.filter(|_| self.share_alone > 0.2)?;
+        Some(format!(
+            "threads: {} threads were {ratio:.2} times as fast as one, so one did all the work for {:.0} % of the time: use \
+             --threads 1, or leave the cores to this run; the results are the same",
+            self.threads,
+            100.0 * self.share_alone
+        ))
+    }
+
     /// Packet-hops of the busiest region over the mean of all: 1 where all did the same, and where nothing was done.
     pub fn busiest_over_mean(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
@@ -58,7 +73,15 @@ mod tests {
     fn balance(hops: &[u64], longest_way: u64) -> Balance {
         let work = |&hops: &u64| RegionWork { events: 2 * hops, packet_hops: hops, crossings: hops / 10 };
         let regions: Vec<RegionWork> = hops.iter().map(work).collect();
-        Balance { threads: 2, lookahead: Time::from_us(1), windows: 7, regions, longest_way }
+        Balance {
+            threads: 2,
+            lookahead: Time::from_us(1),
+            windows: 7,
+            regions,
+            longest_way,
+            share_alone: 0.0,
+            threads_ratio: None,
+        }
     }
 
     #[test]

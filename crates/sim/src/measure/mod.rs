@@ -20,7 +20,7 @@ pub struct FlowRecord {
     pub size: u64,
     pub start: Time,
     pub finish: Option<Time>,
-    /// The time it would take alone: by the definition that the scenario names.
+    /// The time it would take alone, by the definition that the scenario names; set when the record is handed on.
     pub ideal: Time,
     pub packets_sent: u64,
     pub packets_retransmitted: u64,
@@ -32,8 +32,19 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// What the flow was asked to be, as far as its ideal time depends on it.
+    pub fn asked(&self) -> FlowSpec {
+        FlowSpec {
+            src: self.src,
+            dst: self.dst,
+            size: self.size,
+            transport: self.transport,
+            ..FlowSpec::default()
+        }
+    }
+
     /// Of a flow that has not ended, and of which nothing was sent.
-    pub fn of(flow: FlowId, spec: &FlowSpec, src: u32, start: Time, ideal: Time) -> FlowRecord {
+    pub fn of(flow: FlowId, spec: &FlowSpec, src: u32, start: Time) -> FlowRecord {
         FlowRecord {
             flow,
             src,
@@ -41,7 +52,7 @@ impl FlowRecord {
             size: spec.size,
             start,
             finish: None,
-            ideal,
+            ideal: Time::ZERO,
             packets_sent: 0,
             packets_retransmitted: 0,
             timeouts: 0,
@@ -228,6 +239,8 @@ pub struct Outcome {
     /// Simulated time at which the run ended.
     pub end: Time,
     pub flows: u64,
+    /// Flows that the run ended before: not counted, and without records.
+    pub flows_not_due: u64,
     pub flows_done: u64,
     pub events: u64,
     /// Packets transmitted on any link, acknowledgements and pause frames included.
@@ -330,6 +343,7 @@ impl Outcome {
             ending,
             end: Time::ZERO,
             flows: 0,
+            flows_not_due: 0,
             flows_done: 0,
             events: 0,
             packet_hops: 0,

@@ -13,6 +13,8 @@ pub struct Recorder {
     samples: Vec<Sample>,
     digests: Vec<DigestRecord>,
     pub flows_done: u64,
+    /// Flows of which there is a record, ended or not.
+    pub flows_recorded: u64,
     /// Sum of the hashes of all completed flows: independent of the order in which they complete.
     pub hash: u64,
     /// Payload bytes delivered in order since the start, in all and per group.
@@ -34,6 +36,7 @@ impl Recorder {
             samples: Vec::new(),
             digests: Vec::new(),
             flows_done: 0,
+            flows_recorded: 0,
             hash: 0,
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
@@ -56,6 +59,7 @@ impl Recorder {
         let losses = &mut self.losses[usize::from(record.group)];
         losses.data_sent = losses.data_sent.wrapping_add(record.packets_sent);
         losses.retransmitted += record.packets_retransmitted;
+        self.flows_recorded += 1;
         self.flows.push(record);
     }
 

@@ -41,9 +41,9 @@ pub fn read(section: &mut Section, network: Option<&Network>) -> Option<CaptureC
         }
         return None;
     }
-    let patterns = patterns(section, KEY, None, PCAP_HELP)?;
+    let patterns = patterns(section, KEY, None, PCAP_HELP);
     let (most, kept) = quantities(section);
-    let ports = ports(section, &patterns, network?)?;
+    let ports = ports(section, &patterns?, network?)?;
     Some(CaptureConfig { ports, most, kept })
 }
 

@@ -19,7 +19,7 @@ use crate::settings::{Settings, telemetry_bytes, with_telemetry};
 use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
 use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
-use crate::workload::TrafficSize;
+use crate::workload::{AskedLoad, TrafficSize};
 
 /// Everything that can be said before the run on so many threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
@@ -27,6 +27,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let estimate = Estimate::of(scenario, &size, threads, MOST_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
+    let asked = asked_load(scenario, &size);
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
@@ -44,7 +45,10 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "counted_all": size.complete,
             "bytes": size.bytes,
             "last_start_ns": size.last_start.as_ns(),
+            "flows_not_due": not_due(scenario, &size, &estimate),
             "offered_load": offered_load(&size, &scenario.network.topology),
+            "offered_load_asked": asked.map(|(asked, _)| asked),
+            "offered_load_error": asked.map(|(_, error)| error),
             "groups": scenario.traffic.groups,
         },
         "run": {
@@ -414,13 +418,38 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
 
 /// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
 fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
+    let capacity = host_capacity(topology);
+    let seconds = size.last_start.as_seconds();
+    (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
+}
+
+/// Bits per second of the links of the hosts that workloads use.
+fn host_capacity(topology: &Topology) -> f64 {
     let mut used = vec![false; topology.nodes.len()];
     topology.hosts().iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
     let used = |node: NodeId| used[node as usize];
     let host_links = topology.links.iter().filter(|link| used(link.a) || used(link.b));
-    let capacity: f64 = host_links.map(|link| link.rate.0 as f64).sum();
+    host_links.map(|link| link.rate.0 as f64).sum()
+}
+
+/// The load that the workloads were asked for, as a share of what the hosts' links carry, and the standard deviation of what flows
+/// drawn to it for as long as these come to; none where some workload is not asked for a load.
+fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64)> {
+    let asked: Option<Vec<AskedLoad>> =
+        scenario.traffic.sources.iter().map(|source| source.asked()).collect();
+    let asked = asked.filter(|asked| !asked.is_empty())?;
+    let capacity = host_capacity(&scenario.network.topology);
     let seconds = size.last_start.as_seconds();
-    (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
+    let (rate, variance) = asked.iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.rate, sum.1 + of.variance));
+    (capacity > 0.0 && seconds > 0.0).then(|| (rate / capacity, (variance / seconds).sqrt() / capacity))
+}
+
+/// Flows whose start lies behind the end of the run: it does not count them.
+fn not_due(scenario: &Scenario, size: &TrafficSize, estimate: &Estimate) -> u64 {
+    match scenario.until {
+        Until::At(stop) if stop < size.last_start => size.flows.saturating_sub(estimate.replay.flows),
+        _ => 0,
+    }
 }
 
 pub fn estimate_facts(estimate: &Estimate) -> Value {
@@ -438,6 +467,8 @@ pub fn estimate_facts(estimate: &Estimate) -> Value {
             "program_bytes": memory.program,
             "network_bytes": memory.network,
             "routes_bytes": memory.routes,
+            "traces_bytes": memory.traces,
+            "tables_bytes": memory.tables,
             "packets_bytes": memory.packets,
             "flows_bytes": memory.flows,
             "summary_bytes": memory.summary,

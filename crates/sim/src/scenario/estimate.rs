@@ -1,8 +1,10 @@
 //! How long a run will take and how much memory it will hold, before it is started.
 //!
 //! Time is packet-hops by what one costs under the scheme, times a factor for what no longer fits the caches, plus what
-//! building, flows and samples cost. Memory is that of the program, of the network, and of what is in flight at the most
-//! (see [`replay`](super::replay)).
+//! building, flows and samples cost. Memory is the most that the process holds at a time (its peak resident memory, as
+//! summary.json has it): the program with its interpreter, the network, the flows of traces, the tables that are being
+//! written, and what is in flight at the most (see [`replay`](super::replay)). It is meant to be rather too large than too small, because
+//! sweeps run as many points at a time as fit.
 //!
 //! All costs are in the tables below. They were measured with `weftline run` of the scenarios in benches/ and of fat trees
 //! with k = 4 to 32, one thread, on a shared x86-64 server (KVM, Sapphire Rapids class): see docs/performance.md, which
@@ -54,8 +56,17 @@ const NS_PER_ROW: f64 = 100.0;
 /// `w8-0.5` and `p8` (docs/threads.md).
 const GAIN_PER_THREAD: f64 = 0.6;
 
-/// The program with the Python interpreter, its libraries and the tables being written: k = 4 with one flow.
-const PROGRAM_BYTES: u64 = 24_500_000;
+/// The program with the Python interpreter and its libraries: k = 4 with one flow.
+const PROGRAM_BYTES: u64 = 32_000_000;
+/// What flows.parquet takes while a row group of it is in the making, for the first flows, and for each one of the group.
+const FLOW_TABLE_BYTES: u64 = 2_500_000;
+const FLOW_ROW_BYTES: u64 = 310;
+const FLOW_ROWS: u64 = 65_536;
+/// The same of series.parquet and digests.parquet, with what waits to be written.
+const OTHER_TABLE_BYTES: u64 = 3_000_000;
+/// Packets that queue because flows collide, which the replay does not know: between none for a shift permutation, and the
+/// half of what is in flight for random partners under ECMP.
+const QUEUED_SHARE: f64 = 0.4;
 /// Beside its [`Port`] and its totals (twice: at the end they are copied out): marker, buffer counters, lists of
 /// the topology in its two copies.
 const OTHER_PORT_BYTES: u64 = 250;
@@ -70,12 +81,12 @@ const FLOW_BYTES: u64 = 700;
 const CONNECTION_BYTES: u64 = (size_of::<Connection>() + size_of::<Stream>()) as u64 + 500;
 /// A flow that waits for others: itself, and what waits for it, in hash tables that double.
 const WAITING_FLOW_BYTES: u64 = 400;
-/// What receivers remember of a flow that has ended, in hash tables that double.
-const ENDED_FLOW_BYTES: u64 = 56;
+/// What receivers remember of a flow that has ended, in hash tables that double; nothing of one that sent nothing twice.
+const ENDED_FLOW_BYTES: u64 = 40;
 /// The retransmission timer of a flow that has ended, until it comes up.
 const TIMER_BYTES: u64 = 64;
 /// A finished flow while summary.json is made: the percentiles sort all of them.
-const SUMMARY_FLOW_BYTES: u64 = 50;
+const SUMMARY_FLOW_BYTES: u64 = 40;
 /// A port's histogram of its queue: 250 bins.
 const HISTOGRAM_BYTES: u64 = 2000;
 
@@ -97,6 +108,10 @@ pub struct Memory {
     /// Ports, hosts, switches, histograms.
     pub network: u64,
     pub routes: u64,
+    /// Flows of traces, which are held from the start to the end.
+    pub traces: u64,
+    /// Tables while they are written.
+    pub tables: u64,
     /// Packets in flight with their telemetry and events.
     pub packets: u64,
     /// Flows in flight, waiting, and ended.
@@ -108,7 +123,8 @@ pub struct Memory {
 impl Memory {
     /// The peak: of the run, or of its summary after it.
     pub fn peak(&self) -> Bytes {
-        let lasting = self.program.saturating_add(self.network).saturating_add(self.routes);
+        let lasting = [self.network, self.routes, self.traces, self.tables];
+        let lasting = lasting.into_iter().fold(self.program, u64::saturating_add);
         Bytes(lasting.saturating_add(self.summary.max(self.packets.saturating_add(self.flows))))
     }
 }
@@ -215,7 +231,10 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
         network: ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES,
         // Those of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
-        packets: replay.packets_in_flight.saturating_mul(packet_bytes(scenario)),
+        traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
+        tables: table_bytes(scenario, replay),
+        packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
+            .saturating_mul(packet_bytes(scenario)),
         flows: (replay.flows_in_flight.saturating_mul(FLOW_BYTES))
             .saturating_add(replay.connections.saturating_mul(subflows(scenario) * CONNECTION_BYTES))
             .saturating_add(replay.flows_waiting.saturating_mul(WAITING_FLOW_BYTES))
@@ -223,6 +242,15 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
             .saturating_add(timers.saturating_mul(TIMER_BYTES)),
         summary: ended.saturating_mul(SUMMARY_FLOW_BYTES),
     }
+}
+
+/// What tables take while they are written.
+fn table_bytes(scenario: &Scenario, replay: &Replay) -> u64 {
+    let rows = replay.flows.min(FLOW_ROWS);
+    let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
+    let (_, series) = samples(&scenario.measure, replay.end);
+    let others = u64::from(series >= 1.0) + u64::from(matches!(scenario.telemetry, TelemetryConfig::Pint(_)));
+    flows + others * OTHER_TABLE_BYTES
 }
 
 /// The most subflows that a connection has.

@@ -23,14 +23,16 @@ pub const METRICS: &[Metric] = &[
     Metric {
         name: "ideal_fct",
         title: "ideal flow completion time (ideal_fct_ns)",
-        text: "The time that a lone flow takes which nothing throttles: every packet sent back to back, stored and \
-               forwarded (or cut through) on every hop, and the acknowledgement of the last one on its way back.",
+        text: "A lower bound of a flow's completion time on the network as configured: every packet sent back to back, \
+               stored and forwarded (or cut through) on every hop of its fastest path, or of all paths that its packets may \
+               take, and the acknowledgement of the last one on its way back. measure.ideal chooses other definitions, \
+               which are no bounds.",
         source: OURS,
     },
     Metric {
         name: "slowdown",
         title: "FCT slowdown",
-        text: "Completion time over ideal completion time, at least 1. 1 is as if the network were empty. Tables cut \
+        text: "Completion time over ideal completion time. 1 is as if the network were empty. Tables cut \
                flows by size into bins of equal count; percentile p is element floor(n p) of the sorted values.",
         source: HPCC,
     },

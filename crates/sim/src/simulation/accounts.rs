@@ -20,10 +20,12 @@ impl Simulation {
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let edges = self.edge_totals();
+        let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {
             ending,
             end: self.now,
-            flows: self.flows.expected(),
+            flows: recorded,
+            flows_not_due: self.flows.not_counted(recorded),
             flows_done: sum(|r| r.net.recorder.flows_done),
             events: sum(|r| r.net.events_handled()),
             packet_hops: sum(|r| r.net.sent().0),

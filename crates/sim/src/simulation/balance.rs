@@ -45,6 +45,8 @@ impl Simulation {
             windows: self.windows.count,
             regions: self.regions.iter().map(|region| work(&region.net)).collect(),
             longest_way: self.windows.longest_way,
+            share_alone: 0.0,
+            threads_ratio: None,
         }
     }
 }

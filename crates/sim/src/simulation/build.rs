@@ -18,6 +18,7 @@ use crate::config::{
     TransportConfig,
 };
 use crate::engine::random::{RandomStream, mix64};
+use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
@@ -98,6 +99,7 @@ impl Simulation {
             regions,
             capture: Capture::of(&config, &settings),
             flows: Flows::new(&config.traffic),
+            ideals: Ideals::new(&config, &settings, &map),
             probes: Probes::new(&config.measure, config.until, &places),
             places,
             map,

@@ -19,6 +19,8 @@ pub struct Changes {
     /// What has failed by itself, now and as the routes know it.
     now: Health,
     routed: Health,
+    /// What routes have known since the start, each once.
+    known: Vec<Health>,
 }
 
 #[derive(Clone, Copy)]
@@ -30,7 +32,7 @@ enum Event {
 }
 
 /// Which links and switches are down.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, PartialEq)]
 struct Health {
     links_down: Vec<bool>,
     nodes_down: Vec<bool>,
@@ -78,7 +80,17 @@ impl Changes {
         // With a detection delay of zero, routes follow right after their change: the order of insertion decides.
         events.sort_by_key(|event| event.0);
         let (now, routed) = (Health::new(&topology), Health::new(&topology));
-        Changes { topology, events, next: 0, ends, now, routed }
+        let known = vec![routed.clone()];
+        Changes { topology, events, next: 0, ends, now, routed, known }
+    }
+
+    /// The number of what routes know now among all that they have known.
+    fn number_of_routes(&mut self) -> usize {
+        let place = self.known.iter().position(|known| *known == self.routed);
+        place.unwrap_or_else(|| {
+            self.known.push(self.routed.clone());
+            self.known.len() - 1
+        })
     }
 
     /// When the network changes next.
@@ -96,7 +108,7 @@ impl Simulation {
             self.regions.iter_mut().for_each(|region| region.net.now = now);
             match event {
                 Event::Change(change) => self.change(change),
-                Event::Reroute(change) => self.reroute(change),
+                Event::Reroute(change) => self.reroute(now, change),
             }
         }
     }
@@ -148,7 +160,7 @@ impl Simulation {
     }
 
     /// The change has been detected: routes follow it.
-    fn reroute(&mut self, change: Change) {
+    fn reroute(&mut self, now: Time, change: Change) {
         let changes = &mut self.changes;
         changes.routed.apply(change);
         let (routed, topology) = (&changes.routed, &changes.topology);
@@ -160,7 +172,9 @@ impl Simulation {
         let first_port = self.map.first_port.clone();
         let version = self.map.version + 1;
         let intact = Some(self.map.intact.clone().unwrap_or_else(|| self.map.clone()));
+        let number = changes.number_of_routes();
         self.hand_out(Map { routes, intact, version, first_port, sides: self.map.sides.clone() });
+        self.ideals.reroute(now, &self.map, number);
         // Flows that found no way out may have one now.
         for region in &mut self.regions {
             for port in 0..region.net.ports.len() as u32 {

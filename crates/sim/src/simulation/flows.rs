@@ -2,7 +2,6 @@
 
 use super::Simulation;
 use crate::config::Compat;
-use crate::ideal::ideal_fct;
 use crate::units::Time;
 use crate::workload::Traffic;
 use crate::workload::merge::{Arrival, Jobs, Merged};
@@ -44,6 +43,13 @@ impl Flows {
     /// Flows of the whole run.
     pub fn expected(&self) -> u64 {
         self.expected.max(self.announced)
+    }
+
+    /// Flows that the run ended before, `recorded` being those that had started or waited for others. About, where what is still to
+    /// come is not drawn beforehand.
+    pub fn not_counted(&self, recorded: u64) -> u64 {
+        let all = if self.upcoming.is_some() { self.expected() } else { self.announced };
+        all.saturating_sub(recorded)
     }
 
     /// Whether all flows have been announced and as many as were announced are done.
@@ -104,11 +110,11 @@ impl Simulation {
     }
 
     /// Moves a deadline that comes too soon after the start.
-    fn put_off_deadline(&self, arrival: &mut Arrival) {
+    fn put_off_deadline(&mut self, arrival: &mut Arrival) {
         let least = self.flows.least_deadlines[usize::from(arrival.source)];
         if let Some(deadline) = arrival.spec.deadline.filter(|_| least > 0.0) {
-            let framing = self.settings.transports[usize::from(arrival.spec.transport)].framing();
-            let ideal = ideal_fct(&self.settings, &framing, &self.map, &arrival.spec);
+            // It may fail meanwhile: what counts is the network as configured.
+            let ideal = self.ideals.of(&arrival.spec, Time::ZERO, Time::ZERO);
             let soonest = arrival.spec.start.saturating_add(Time((ideal.0 as f64 * least) as u64));
             arrival.spec.deadline = Some(deadline.max(soonest));
         }

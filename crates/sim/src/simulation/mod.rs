@@ -27,6 +27,8 @@ pub use execution::{Execution, Plan};
 use crate::capture::Capture;
 use crate::config::{Compat, Config};
 use crate::engine::crew;
+use crate::engine::payoff::{Mode, Payoff};
+use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
 use crate::net::map::Map;
@@ -59,6 +61,7 @@ pub struct Simulation {
     map: Arc<Map>,
     settings: Arc<Settings>,
     flows: Flows,
+    ideals: Ideals,
     changes: Changes,
     probes: Probes,
     /// Everything before it has happened.
@@ -136,9 +139,23 @@ impl Simulation {
         let work = |region: &mut Box<Region>| region.work(STRIDE);
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
-            threads => crew::gather(threads, work, |crew| {
-                self.conduct(&mut |regions: &mut Vec<_>| crew.work(regions), sink, watch)
-            }),
+            threads => {
+                let (mut payoff, began) = (Payoff::new(), Instant::now());
+                let result = crew::gather(threads, work, |crew| {
+                    let mut work = |regions: &mut Regions| {
+                        let done = regions.iter().map(|region| region.net.events_handled()).sum();
+                        match payoff.next(began.elapsed(), done) {
+                            Mode::Together => crew.work(regions),
+                            Mode::Alone => crew.work_alone(regions),
+                        }
+                    };
+                    self.conduct(&mut work, sink, watch)
+                });
+                result.map(|(outcome, balance)| {
+                    let (share_alone, threads_ratio) = (payoff.share_alone(), payoff.ratio());
+                    (outcome, Balance { share_alone, threads_ratio, ..balance })
+                })
+            }
         }
     }
 
@@ -269,6 +286,10 @@ impl Simulation {
         let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
+        }
+        for record in &mut collected.flows {
+            let ended = record.finish.unwrap_or(self.now);
+            record.ideal = self.ideals.of(&record.asked(), record.start, ended);
         }
         // Behind what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);

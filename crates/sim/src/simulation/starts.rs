@@ -102,7 +102,7 @@ impl Starts {
         unstarted.sort_unstable_by_key(|arrival| arrival.id);
         for arrival in unstarted {
             let spec = arrival.spec;
-            recorder.flow(FlowRecord::of(arrival.id, &spec, spec.src, spec.start, Time::ZERO));
+            recorder.flow(FlowRecord::of(arrival.id, &spec, spec.src, spec.start));
         }
     }
 }

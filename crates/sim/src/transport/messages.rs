@@ -14,7 +14,6 @@ pub struct Message {
     pub spec: FlowSpec,
     /// When it was given to the connection.
     pub start: Time,
-    pub ideal: Time,
     /// Behind its last byte in the stream.
     pub end: u64,
     packets_sent: u64,
@@ -28,17 +27,8 @@ impl Message {
         self.end - self.spec.size
     }
 
-    pub fn new(flow: FlowId, spec: &FlowSpec, start: Time, ideal: Time) -> Message {
-        Message {
-            flow,
-            spec: *spec,
-            start,
-            ideal,
-            end: 0,
-            packets_sent: 0,
-            packets_retransmitted: 0,
-            timeouts: 0,
-        }
+    pub fn new(flow: FlowId, spec: &FlowSpec, start: Time) -> Message {
+        Message { flow, spec: *spec, start, end: 0, packets_sent: 0, packets_retransmitted: 0, timeouts: 0 }
     }
 
     pub fn packets_retransmitted(&self) -> u64 {
@@ -51,7 +41,7 @@ impl Message {
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
             timeouts: self.timeouts,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }
@@ -141,12 +131,7 @@ mod tests {
     #[test]
     fn packets_count_for_the_message_whose_bytes_they_have() {
         let message = |flow, size| {
-            Message::new(
-                flow,
-                &FlowSpec { size, ..FlowSpec::default() },
-                Time::from_us(u64::from(flow)),
-                Time(9),
-            )
+            Message::new(flow, &FlowSpec { size, ..FlowSpec::default() }, Time::from_us(u64::from(flow)))
         };
         let mut messages = Messages::default();
         messages.push(message(1, 2_500));

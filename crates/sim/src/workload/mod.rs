@@ -84,10 +84,27 @@ pub trait FlowSource: Send {
     fn rest(&self) -> Option<TrafficSize> {
         None
     }
+    /// What it was asked to offer, where that is a rate.
+    fn asked(&self) -> Option<AskedLoad> {
+        None
+    }
+    /// Memory that it holds beside what is the same for all sources.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
     /// No deadline of its flows is sooner than this many ideal completion times after the start.
     fn least_deadline(&self) -> f64 {
         0.0
     }
+}
+
+/// A load that flows which arrive at random are drawn to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct AskedLoad {
+    /// Mean payload that is offered, in bit/s.
+    pub rate: f64,
+    /// Variance of the payload offered in a second, in bit^2: arrivals a second times the mean square of a flow's bits.
+    pub variance: f64,
 }
 
 /// Everything that a run's hosts will send.

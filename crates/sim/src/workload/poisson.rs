@@ -12,7 +12,7 @@ use super::hosts::derangement;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec, TrafficSize};
+use super::{AskedLoad, FlowSource, FlowSpec, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -213,6 +213,12 @@ impl FlowSource for Poisson {
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
+    }
+
+    fn asked(&self) -> Option<AskedLoad> {
+        let arrivals: f64 = self.senders.iter().map(|sender| 1e12 / sender.mean_gap).sum();
+        let rate = arrivals * self.sizes.mean() * 8.0;
+        Some(AskedLoad { rate, variance: arrivals * self.sizes.mean_square() * 64.0 })
     }
 
     /// Of each sender the flow that is due, and one a mean gap from then to the end.

@@ -139,6 +139,17 @@ impl SizeDistribution {
         sum / self.total * self.unit as f64
     }
 
+    /// Mean of the square, in square bytes.
+    pub fn mean_square(&self) -> f64 {
+        let (first_size, first_share) = self.points[0];
+        let mut sum = first_size * first_size * first_share;
+        for pair in self.points.windows(2) {
+            let (a, b) = (pair[0].0, pair[1].0);
+            sum += (pair[1].1 - pair[0].1) * (a * a + a * b + b * b) / 3.0;
+        }
+        sum / self.total * (self.unit * self.unit) as f64
+    }
+
     /// Mean number of packets of a flow when a packet carries `mtu` bytes: the sum over k of P(size > k mtu).
     pub fn mean_packets(&self, mtu: u64) -> f64 {
         let mtu = mtu.max(1);

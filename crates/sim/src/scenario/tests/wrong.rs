@@ -260,3 +260,20 @@ fn links_that_nobody_can_mean_are_refused() {
         ["s.toml:1: topology: the link from host0 to s0 has a delay of 11s: expected at most 10s"]
     );
 }
+
+#[test]
+fn a_wrong_value_beside_right_keys_is_one_problem() {
+    let ports = ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"];
+    let of_ports = ports.map(|key| format!("{key} = {{ ports = [5], every = \"10us\" }}"));
+    let others = [
+        "controllers = { flows = [\"0\"], every = \"10us\" }",
+        "goodput = { by = \"flow\", flows = [\"0\"], every = \"10us\" }",
+        "goodput = { by = \"flow\", flows = \"0\", every = \"10us\" }",
+        "controllers = { flows = 7, every = \"10us\" }",
+        "pcap = [5]\npcap_bytes = \"1MB\"\npcap_snaplen = \"100B\"",
+    ];
+    for text in of_ports.iter().map(String::as_str).chain(others) {
+        let found = problems(&format!("[measure]\n{text}\n"));
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+    }
+}

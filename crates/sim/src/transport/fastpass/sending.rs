@@ -5,7 +5,6 @@ use super::allocation::Demand;
 use super::source::{SourceFlow, Timeslot};
 use super::{Fastpass, Kicks, code, config_of, schedule, timer};
 use crate::balance::flow_hash;
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::units::Time;
@@ -19,7 +18,6 @@ impl Fastpass {
         // Without a route the packets go to the first port, and what is lost is asked for again.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let mut source = SourceFlow::new(flow, spec, &settings.config, cx.now());
-        source.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         source.hash = hash;
         source.nic = (port - cx.first_port) as u16;
         let event = source.silence.event;

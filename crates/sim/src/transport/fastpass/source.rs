@@ -35,7 +35,6 @@ pub struct SourceFlow {
     pub nic: u16,
     pub hash: u32,
     pub start: Time,
-    pub ideal: Time,
     /// Data packets sent, those sent again among them.
     pub sent: u64,
     /// Those that were sent again, and the first packet that was not sent yet.
@@ -49,7 +48,7 @@ pub struct SourceFlow {
 }
 
 impl SourceFlow {
-    /// A flow as it starts; its NIC, path and ideal time are its maker's to fill in.
+    /// A flow as it starts; its NIC and path are its maker's to fill in.
     pub fn new(flow: FlowId, spec: &FlowSpec, config: &FastpassConfig, now: Time) -> SourceFlow {
         let packets = packets_of(spec.size, config);
         SourceFlow {
@@ -63,7 +62,6 @@ impl SourceFlow {
             nic: 0,
             hash: 0,
             start: now,
-            ideal: Time::ZERO,
             sent: 0,
             again: 0,
             first_unsent: 0,
@@ -113,7 +111,7 @@ impl SourceFlow {
             packets_sent: self.sent,
             packets_retransmitted: self.again,
             timeouts: self.timeouts,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }

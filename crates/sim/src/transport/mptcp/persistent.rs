@@ -9,7 +9,6 @@
 
 use super::sender::{Sender, Standing};
 use super::{Mptcp, config_of};
-use crate::ideal::ideal_fct;
 use crate::measure::Entity;
 use crate::transport::messages::{Message, Messages};
 use crate::transport::tcp::outgoing::Outgoing;
@@ -25,9 +24,7 @@ impl Mptcp {
         spec: &FlowSpec,
         cx: &mut HostContext,
     ) {
-        let settings = cx.settings.mptcp(spec.transport);
-        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
-        let message = Message::new(flow, spec, cx.now(), ideal);
+        let message = Message::new(flow, spec, cx.now());
         if let Some(&number) = self.kept.get(&connection) {
             self.append(number, message, cx);
         } else if flow == connection {

@@ -120,7 +120,6 @@ pub struct Sender {
     pub flow: FlowId,
     pub spec: FlowSpec,
     pub start: Time,
-    pub ideal: Time,
     pub version: Version,
     /// Its own, and the other end's once that is known.
     pub keys: [u64; 2],
@@ -159,7 +158,6 @@ impl Sender {
             flow,
             spec: *spec,
             start: now,
-            ideal: Time::ZERO,
             version: version(config),
             keys: [key, 0],
             stream: Stream::new(spec.size, config.tcp.mss, config.tcp.send_buffer),
@@ -331,7 +329,7 @@ impl Sender {
             packets_sent: self.packets_sent + sent,
             packets_retransmitted: self.packets_retransmitted + again + self.copies,
             timeouts: self.timeouts,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }

@@ -6,7 +6,6 @@ use super::sender::{Sender, Standing};
 use super::{Mptcp, RETRY, TOKENS, config_of};
 use crate::config::JoinRule;
 use crate::engine::random::RandomStream;
-use crate::ideal::ideal_fct;
 use crate::measure::Entity;
 use crate::packet::{Packet, PacketId};
 use crate::transport::messages::Messages;
@@ -30,7 +29,6 @@ impl Mptcp {
         let settings = cx.settings.mptcp(spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}"));
         let mut sender = Sender::new(flow, spec, &settings.config, random.next_u64(), cx.now());
-        sender.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         sender.messages = messages;
         let number = self.free.pop().unwrap_or(self.senders.len() as u32);
         match self.senders.get_mut(number as usize) {

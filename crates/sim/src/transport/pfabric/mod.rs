@@ -22,7 +22,6 @@ use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;
 use crate::config::{Compat, PfabricConfig, PfabricPriority};
 use crate::engine::random::RandomStream;
-use crate::ideal::ideal_fct;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -54,7 +53,6 @@ struct Outgoing {
     port: PortId,
     hash: u32,
     start: Time,
-    ideal: Time,
     done: bool,
     packets_sent: u64,
     packets_retransmitted: u64,
@@ -272,7 +270,7 @@ impl Outgoing {
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
             timeouts: self.timeouts,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }
@@ -305,7 +303,6 @@ impl Transport for Pfabric {
             port,
             hash,
             start: cx.now(),
-            ideal: ideal_fct(cx.settings, &settings.framing(), cx.map, spec),
             done: false,
             packets_sent: 0,
             packets_retransmitted: 0,

@@ -7,7 +7,6 @@ use super::source::{SourceFlow, Token, packets_of};
 use super::{Phost, TokenLife, code};
 use crate::balance::flow_hash;
 use crate::config::Compat;
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::units::Time;
@@ -27,7 +26,6 @@ impl Phost {
         self.started = self.started.wrapping_add(1);
         let now = cx.net.now;
         let mut source = SourceFlow::new(flow, spec, config, rank, now);
-        source.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         source.hash = hash;
         source.nic = nic;
         let free = config.free_tokens_of(packets);

@@ -58,7 +58,6 @@ pub struct SourceFlow {
     /// Requests repeated because nothing was heard, and what the destination says that it waited in vain for.
     pub timeouts: u32,
     pub start: Time,
-    pub ideal: Time,
     pub deadline: Option<Time>,
 }
 
@@ -120,7 +119,6 @@ impl SourceFlow {
             group: spec.group,
             transport: spec.transport,
             start: now,
-            ideal: Time::ZERO,
             deadline: spec.deadline,
             sent: 0,
             once: Arrived::new(packets),
@@ -183,7 +181,7 @@ impl SourceFlow {
             size: self.size,
             start: self.start,
             finish,
-            ideal: self.ideal,
+            ideal: Time::ZERO,
             packets_sent: self.sent,
             packets_retransmitted: self.again,
             timeouts: self.timeouts,

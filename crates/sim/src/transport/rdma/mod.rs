@@ -27,7 +27,6 @@ use crate::config::Compat;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::random::RandomStream;
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::net::host::record_digest;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -407,7 +406,6 @@ impl Transport for Rdma {
         }
         let hash = self.hash_of(flow, spec, cx.settings.compat);
         let settings = cx.settings.rdma(spec.transport);
-        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
         let nic_number = (port - cx.first_port) as u16;
@@ -429,13 +427,12 @@ impl Transport for Rdma {
         }
         pair.hash = hash;
         pair.nic = nic_number;
-        pair.ideal = ideal;
         pair.start = cx.now();
         let slot = self.free.pop().unwrap_or(self.pairs.len() as u32);
         let nic = &mut self.nics[usize::from(nic_number)];
         pair.gate = nic.add(slot, cx.net.now, settings.config.class);
         if spec.connection.is_some() {
-            pair.keep_open(Message::new(flow, spec, cx.now(), ideal));
+            pair.keep_open(Message::new(flow, spec, cx.now()));
             self.kept.insert(flow, slot);
         }
         pair.update_gate(nic);

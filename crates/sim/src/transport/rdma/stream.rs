@@ -16,7 +16,6 @@
 use super::Rdma;
 use super::nic::Nic;
 use super::pair::{Cut, QueuePair};
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::packet::{Packet, flag};
 use crate::transport::messages::{Message, Messages};
@@ -145,10 +144,9 @@ impl Rdma {
         cx: &mut HostContext,
     ) -> PortId {
         let settings = cx.settings.rdma(spec.transport);
-        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
         let pair = &mut self.pairs[slot as usize];
         let nic = &mut self.nics[usize::from(pair.nic)];
-        pair.append(Message::new(flow, spec, cx.now(), ideal), settings.config.mtu);
+        pair.append(Message::new(flow, spec, cx.now()), settings.config.mtu);
         if pair.done {
             pair.done = false;
             let due = pair.stream.as_ref().map_or(Time::ZERO, |stream| stream.due);
@@ -182,7 +180,7 @@ mod tests {
     use super::*;
 
     fn flow(number: FlowId, size: u64) -> Message {
-        Message::new(number, &FlowSpec { size, ..FlowSpec::default() }, Time::ZERO, Time::ZERO)
+        Message::new(number, &FlowSpec { size, ..FlowSpec::default() }, Time::ZERO)
     }
 
     #[test]

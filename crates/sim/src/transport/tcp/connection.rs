@@ -110,7 +110,6 @@ pub struct Connection {
     pub nic: u16,
     pub gate: u32,
     pub start: Time,
-    pub ideal: Time,
     pub phase: Phase,
     pub board: Scoreboard,
     pub source: Source,
@@ -181,7 +180,6 @@ impl Connection {
             nic: 0,
             gate: 0,
             start: now,
-            ideal: Time::ZERO,
             phase: Phase::Opening,
             board: Scoreboard::new(
                 config.mss,
@@ -548,7 +546,7 @@ impl Connection {
             packets_sent: self.packets_sent,
             packets_retransmitted: self.packets_retransmitted,
             timeouts: self.expired,
-            ..FlowRecord::of(self.flow, &self.spec, src, self.start, self.ideal)
+            ..FlowRecord::of(self.flow, &self.spec, src, self.start)
         }
     }
 }

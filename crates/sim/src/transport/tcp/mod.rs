@@ -39,7 +39,6 @@ use crate::balance::flow_hash;
 use crate::config::{Compat, Reactions, TcpConfig};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId, PacketKind};
 use crate::settings::Settings;
@@ -285,8 +284,7 @@ impl Transport for Tcp {
             return self.start_message(connection, flow, spec, cx);
         }
         let settings = cx.settings.tcp(spec.transport);
-        let mut connection = self.connect(flow, spec, cx);
-        connection.ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
+        let connection = self.connect(flow, spec, cx);
         let slot = self.outgoing.open(connection, settings.config.class);
         self.outgoing.send_syn(slot, &settings.config, cx)
     }

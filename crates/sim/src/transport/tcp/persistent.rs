@@ -13,7 +13,6 @@ use super::connection::Connection;
 use super::outgoing::Outgoing;
 use super::source::Source;
 use crate::config::TcpConfig;
-use crate::ideal::ideal_fct;
 use crate::net::PortId;
 use crate::transport::messages::{Message, Messages};
 use crate::transport::{Ended, HostContext};
@@ -29,8 +28,7 @@ impl Tcp {
         cx: &mut HostContext,
     ) -> Option<PortId> {
         let settings = cx.settings.tcp(spec.transport);
-        let ideal = ideal_fct(cx.settings, &settings.framing(), cx.map, spec);
-        let message = Message::new(flow, spec, cx.now(), ideal);
+        let message = Message::new(flow, spec, cx.now());
         match self.kept.get(&connection) {
             Some(&slot) => {
                 self.outgoing.append(slot, message, &settings.config, cx);

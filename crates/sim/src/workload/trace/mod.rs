@@ -304,6 +304,11 @@ impl FlowSource for Replay {
         Box::new(self.clone())
     }
 
+    fn memory_bytes(&self) -> u64 {
+        let (rows, waits) = (self.trace.rows.len(), self.trace.waits.len());
+        (rows * size_of::<Row>() + waits * size_of::<(u32, u32)>()) as u64
+    }
+
     fn dependencies(&self) -> Vec<(u32, u32)> {
         let replayed = self.trace.waits.iter().filter(|wait| (wait.0 as usize) < self.count);
         let mut pairs: Vec<_> = replayed.map(|&(later, earlier)| (earlier, later)).collect();
