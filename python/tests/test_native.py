@@ -60,7 +60,9 @@ def test_threads_share_a_run_and_change_nothing_but_its_cost(tmp_path):
     assert (two["threads"], two["regions"], two["lookahead_ns"]) == (2, 2, 1000)
     assert two["fingerprint"] == one["fingerprint"] and two["slowdown"] == one["slowdown"]
     assert 1 <= two["balance"] < 1.3 and 1 < two["most_speedup"] <= 2 and 0 < two["crossing_share"] < 0.5
-    assert two["windows"] >= one["windows"] and two["warnings"] == []
+    # On busy cores they do not pay, which is said.
+    warnings = [warning for warning in two["warnings"] if "times as fast as one" not in warning]
+    assert two["windows"] >= one["windows"] and warnings == []
 
 
 def test_the_scenario_says_how_many_threads_where_nobody_else_does(tmp_path):

@@ -141,7 +141,9 @@ fn simulate(
         (_, Some(text)) => return Err(failed(folder.fail(&text, &cost))),
         (Err(error), None) => return Err(failed(folder.fail(&error.to_string(), &cost))),
         (Ok((outcome, balance)), None) => {
-            balance.warning().into_iter().for_each(|warning| folder.warn(warning));
+            // Of a shorter run it makes no difference.
+            let slow = balance.warning().filter(|_| cost.wall_seconds > 1.0);
+            slow.into_iter().for_each(|warning| folder.warn(warning));
             folder.worked(balance);
             outcome
         }

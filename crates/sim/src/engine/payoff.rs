@@ -71,8 +71,9 @@ impl Speed {
     }
 }
 
-impl Payoff {
-    pub fn new() -> Payoff {
+impl Default for Payoff {
+    /// All work together at first.
+    fn default() -> Payoff {
         Payoff {
             chosen: Mode::Together,
             trial: None,
@@ -89,7 +90,9 @@ impl Payoff {
             ratio: None,
         }
     }
+}
 
+impl Payoff {
     /// Who works on the round that begins now, after so much work in all.
     pub fn next(&mut self, now: Duration, work: u64) -> Mode {
         if let Some((before, done)) = self.seen.replace((now, work)) {
@@ -168,7 +171,7 @@ mod tests {
 
     /// A machine on which together is `ratio(t)` times as fast as alone, for so long; rounds of 50 us alone. The work done and the share alone.
     fn run(seconds: f64, ratio: impl Fn(f64) -> f64) -> (f64, Payoff) {
-        let mut payoff = Payoff::new();
+        let mut payoff = Payoff::default();
         let (mut now, mut work) = (0.0, 0u64);
         while now < seconds {
             let mode = payoff.next(Duration::from_secs_f64(now), work);
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn on_the_edge_a_decision_stays() {
-        let mut payoff = Payoff::new();
+        let mut payoff = Payoff::default();
         let (mut now, mut work, mut changes, mut chosen) = (0.0, 0u64, 0, Mode::Together);
         let mut turn = 0u32;
         while now < 60.0 {
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn rounds_longer_than_a_spell_are_measured_as_they_are() {
-        let mut payoff = Payoff::new();
+        let mut payoff = Payoff::default();
         let (mut now, mut work) = (0.0, 0u64);
         for _ in 0..200 {
             let mode = payoff.next(Duration::from_secs_f64(now), work);

@@ -258,7 +258,7 @@ mod tests {
         let kmin = explain("switch.ecn.kmin").unwrap();
         assert_eq!(kmin["parameters"][0]["default"], "auto");
         assert_eq!(explain("kmin").unwrap()["parameters"][0]["key"], "switch.ecn.kmin");
-        assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("at least 1"));
+        assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("1 is as if the network were empty"));
         assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
         assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
         let keys_of = |name: &str| -> Vec<String> {

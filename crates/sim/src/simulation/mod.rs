@@ -140,7 +140,7 @@ impl Simulation {
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {
-                let (mut payoff, began) = (Payoff::new(), Instant::now());
+                let (mut payoff, began) = (Payoff::default(), Instant::now());
                 let result = crew::gather(threads, work, |crew| {
                     let mut work = |regions: &mut Regions| {
                         let done = regions.iter().map(|region| region.net.events_handled()).sum();
