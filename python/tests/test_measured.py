@@ -29,6 +29,7 @@ PARAMETERS = (
     r"send 500 KB|of [\d.]+ MB flows|[\d.]+ MB flows|2 GB (?:there )?in few|table for 20 s",
     r"[Mm]ore than 3 %|by more than 3 %|counted at 60 %|taken at 300 ns|paper \(200 ns\)|links of \d+ \w+",
     r"256 ps to 8 ns|about 1 ns|44, 89 or 178 ns|89 ns, 64 parts|IMC10 at 60 %|for 50 us|after 5 ms",
+    r"at most 400 us|for 40 ms|least 1\.1 times|every 8 s\b|are 1\.2 times",
     r"more than 4 %|10 ns link|window 10 ns|42 bytes are 4 %|under 5 %",
 )
 """What is set, not measured: loads, durations, sizes, limits of the program; and arithmetic."""

@@ -313,7 +313,7 @@ def ideal_text(lines: Sequence[Line]) -> str:
         str(run.scenario.get("measure", {}).get("ideal", "alone")) for line in lines for run in line.runs
     )
     ideal = "; or ".join(_IDEALS.get(kind, kind) for kind in kinds)
-    return f"Slowdown: completion time over the ideal one, at least 1. Ideal: {ideal}.{left_out(lines)}"
+    return f"Slowdown: completion time over the ideal one. Ideal: {ideal}.{left_out(lines)}"
 
 
 def left_out(lines: Sequence[Line]) -> str:

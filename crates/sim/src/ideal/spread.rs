@@ -5,7 +5,7 @@
 //! a packet's transmission there until the receiver has all of it. With W bytes on the wire, no order of the packets and no choice of
 //! paths delivers the flow before
 //!
-//!     max over i of  A_i + W / C_i + L_i
+//! > max over i of A_i + W / C_i + L_i
 //!
 //! and A_i and L_i are those of the fastest link of every hop. The same holds of the full packets alone, and of each packet. A smaller
 //! last packet leaves its host behind the others, where they leave by one port in order.
