@@ -1,4 +1,4 @@
-"""Folders that earlier versions wrote still read: every table, every number, and the scenario as it stands."""
+"""Folders that earlier versions wrote still read: tables, numbers, and the scenario as it stands."""
 
 import json
 from pathlib import Path
