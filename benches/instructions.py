@@ -4,7 +4,7 @@
     python3 benches/instructions.py             # fails when a workload costs 3 % more than what is stored
     python3 benches/instructions.py --accept    # stores what is measured now
 
-Each workload runs twice under callgrind, for a shorter and a longer time of arrivals; the difference of their
+Each workload runs twice under callgrind, for a shorter and a longer time; the difference of their
 instructions over the difference of their packet-hops is the cost of a packet-hop, without set-up. Unlike
 seconds, instructions do not depend on how busy the machine is. They do depend on the compiler, so with
 another one than the stored numbers were made with it only warns.
@@ -29,13 +29,22 @@ ACCEPT = "python3 benches/instructions.py --accept"
 TOLERANCE = 0.03
 """What a change may add before someone has to look at it and say that it is worth it."""
 
+ARRIVALS = "workload.0.duration"
 LENGTHS = {
-    "fat320-hpcc": ("30us", "60us"),
-    "fat320-hpcc-pint": ("30us", "60us"),
-    "fat320-dctcp": ("30us", "60us"),
-    "w8-0.5": ("100us", "200us"),
+    "fat320-hpcc": (ARRIVALS, "30us", "60us"),
+    "fat320-hpcc-pint": (ARRIVALS, "30us", "60us"),
+    "fat320-dctcp": (ARRIVALS, "30us", "60us"),
+    "w8-0.5": (ARRIVALS, "100us", "200us"),
+    "imc10-phost": (ARRIVALS, "500us", "1ms"),
+    "imc10-pfabric": (ARRIVALS, "500us", "1ms"),
+    "row11-cebinae": ("run.until", "300ms", "600ms"),
+    "row11-fq": ("run.until", "300ms", "600ms"),
+    "pods-hula": (ARRIVALS, "2ms", "4ms"),
+    "pods-mphula-mptcp": (ARRIVALS, "2ms", "4ms"),
 }
-"""Duration of arrivals, shorter and longer: enough flows to be like the whole, few enough for seconds."""
+"""The key that sets the length of a workload, its shorter and its longer value: enough packets to be like the
+whole, few enough for seconds. Together they run every kind of transport, queue and switch that has a loop of
+its own."""
 
 
 class MeasureError(Exception):
@@ -85,8 +94,8 @@ def measure() -> dict[str, dict]:
     """Build the example `hops` and return the cost of every workload."""
     program = build()
     return {
-        name: cost(*(count(program, name, duration) for duration in durations))
-        for name, durations in LENGTHS.items()
+        name: cost(*(count(program, name, f"{key}={length}") for length in lengths))
+        for name, (key, *lengths) in LENGTHS.items()
     }
 
 
@@ -101,13 +110,13 @@ def build() -> Path:
     raise MeasureError("cargo built no program called hops")
 
 
-def count(program: Path, name: str, duration: str) -> Count:
-    """Run a workload with `duration` of arrivals under callgrind."""
+def count(program: Path, name: str, setting: str) -> Count:
+    """Run a workload with one key set under callgrind."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "callgrind.out"
         tool = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={profile}"]
         scenario = str(ROOT / "benches" / f"{name}.toml")
-        printed = _output([*tool, str(program), scenario, "--set", f"workload.0.duration={duration}"])
+        printed = _output([*tool, str(program), scenario, "--set", setting])
         return Count(instructions=total(profile.read_text()), packet_hops=packet_hops(printed))
 
 

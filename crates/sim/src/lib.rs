@@ -1,9 +1,13 @@
 //! weftline's simulator: scenario → build → run → results.
 
+#[macro_use]
+mod registry;
+
 pub mod balance;
 mod capture;
 pub mod config;
 pub mod congestion;
+pub mod doc;
 pub mod engine;
 mod files;
 mod ideal;

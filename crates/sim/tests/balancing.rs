@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use weftline_sim::balance::{Fabric, Hula, Neighbour, Place, Side};
 use weftline_sim::config::*;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;
 use weftline_sim::topology::leaf_spine::LeafSpine;

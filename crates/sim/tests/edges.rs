@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use weftline_sim::config::*;
 use weftline_sim::topology::Topology;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::units::{Bytes, Rate, Time};
 

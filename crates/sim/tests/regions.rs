@@ -14,6 +14,7 @@ use weftline_sim::config::{Config, Failures, LinkLoss, ResequencingConfig, Sampl
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::simulation::{Execution, Plan};
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::hpcc_fat_tree::HpccFatTree;

@@ -11,18 +11,21 @@ use std::path::{Path, PathBuf};
 /// point to rooms that stand before.
 const MAY_KNOW: &[(&str, &str)] = &[
     // Quantities, how a scheme declares its keys, the reading of files: known to all, knowing nothing.
+    ("doc", ""),
     ("units", ""),
     ("parameters", "units"),
     ("files", "parameters"),
+    // One line a scheme.
+    ("registry", "doc parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
     ("telemetry", "packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
-    ("congestion", "parameters telemetry units"),
+    ("congestion", "doc parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
-    ("topology", "files parameters units"),
-    ("workload", "engine files parameters topology units"),
+    ("topology", "doc files parameters units"),
+    ("workload", "doc engine files parameters topology units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),

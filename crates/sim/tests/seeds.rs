@@ -50,7 +50,7 @@ fn listed_flows_take_other_paths_under_other_seeds() {
 /// With the seed that scenarios have where they name none, hashes are what the salt alone makes of them.
 #[test]
 fn seed_one_adds_nothing_to_a_salt() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fingerprints");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fingerprints");
     let text = std::fs::read_to_string(folder.join("hpcc-leaf-spine.toml")).expect("a scenario");
     let fingerprint = |seed: &str| {
         let scenario = load_in(&folder, &text, &[("seed", seed)]).unwrap_or_else(|error| panic!("{error}"));

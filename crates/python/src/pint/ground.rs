@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::file::FileSpec;
 use weftline_sim::topology::{NodeKind, Topology};
 
@@ -44,7 +45,7 @@ impl Ground {
             return Ok(Ground::of(&scenario.config().map_err(input)?.topology));
         }
         let spec = FileSpec { file, ..FileSpec::default() };
-        let (topology, warnings) = spec.build(&PathBuf::new()).map_err(input)?;
+        let (topology, warnings) = spec.build_in(&PathBuf::new()).map_err(input)?;
         Ok(Ground { warnings, ..Ground::of(&topology) })
     }
 

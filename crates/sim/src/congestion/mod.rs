@@ -2,7 +2,6 @@
 //!
 //! A controller knows its acknowledgements and its own state, nothing of the network: no clock, no random numbers, no
 //! packets. Time and feedback come in; a rate, a window and timers go out through [`Control`].
-
 //!
 //! A new one is a file here (parameters, state, law, tests), a `pub mod` and a line in [`registry!`]: from these come its
 //! name in scenarios, `weftline list`, `weftline explain` and the tests that every controller must pass.
@@ -25,6 +24,7 @@ use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
 
+pub use crate::doc::SchemeDoc;
 pub use external::ExternalController;
 pub use pair_window::PairWindow;
 
@@ -106,22 +106,6 @@ pub trait CongestionController {
     fn on_timeout(&mut self, _now: Time, _control: &mut Control) {}
     /// Internals worth watching, as (name with unit, value): alpha, u, ...
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
-}
-
-/// What a scheme is, for `weftline explain` and the documentation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SchemeDoc {
-    /// As in a scenario: `kind = "hpcc"`.
-    pub name: &'static str,
-    /// One line.
-    pub title: &'static str,
-    /// What it does, in two or three sentences.
-    pub text: &'static str,
-    pub source: &'static str,
-    /// Its law as plain text, one equation a line.
-    pub equations: &'static str,
-    /// How it was checked, and what was not.
-    pub validation: &'static str,
 }
 
 /// The window that the transport keeps beside the rate.

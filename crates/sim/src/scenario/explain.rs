@@ -75,10 +75,17 @@ fn scheme(name: &str) -> Option<Value> {
     let keys = sections().iter().find(|s| {
         s.path == scheme.section && !s.path.is_empty() && (s.kind.is_none() || s.kind == Some(scheme.name))
     });
-    let docs = if scheme.section == TCP_CONTROLLER { congestion::window::DOCS } else { congestion::DOCS };
+    let docs = match scheme.section {
+        TCP_CONTROLLER => congestion::window::DOCS,
+        "topology" => topology::DOCS,
+        "workload" => workload::DOCS,
+        _ => congestion::DOCS,
+    };
     let doc = docs.iter().find(|doc| doc.name == scheme.name);
-    let title = doc.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
-    let text = doc.map_or(scheme.title, |doc| doc.text);
+    let told = doc.filter(|doc| !doc.text.is_empty());
+    let title =
+        told.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
+    let text = told.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
         QUEUE => crate::queue::source(scheme.name),
@@ -258,7 +265,12 @@ mod tests {
         let kmin = explain("switch.ecn.kmin").unwrap();
         assert_eq!(kmin["parameters"][0]["default"], "auto");
         assert_eq!(explain("kmin").unwrap()["parameters"][0]["key"], "switch.ecn.kmin");
-        assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("1 is as if the network were empty"));
+        assert!(
+            explain("slowdown").unwrap()["text"]
+                .as_str()
+                .unwrap()
+                .contains("1 is as if the network were empty")
+        );
         assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
         assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
         let keys_of = |name: &str| -> Vec<String> {

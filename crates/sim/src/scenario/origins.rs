@@ -18,10 +18,6 @@ pub fn of(name: &str) -> Option<&'static Origin> {
 
 const HPCC: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
-const OURS: &str = "weftline's definition";
-const LONE: &str =
-    "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).";
-const PUBLIC: &str = "An ordinary pattern of such studies; the rules are weftline's";
 const AGAINST_A_FAILED_LINK: &str = "With a link down, ECMP, LetFlow, CONGA and HULA order as their papers report \
                                      (tests/balancing.rs); page: docs/schemes/load-balancing.md.";
 
@@ -99,12 +95,6 @@ pub const ORIGINS: &[Origin] = &[
          2018",
         "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four \
          paths beside a trial on Linux (tests/mptcp.rs).",
-    ),
-    origin(
-        "clove",
-        "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017",
-        "It finds every path, leaves the narrow one as marks or utilisation tell it, finds its paths anew when routes \
-         change (tests/edges.rs).",
     ),
     // Queue disciplines.
     origin(
@@ -208,80 +198,5 @@ pub const ORIGINS: &[Origin] = &[
         "Ben Basat et al., \"PINT: Probabilistic In-band Network Telemetry\", SIGCOMM 2020",
         "Packets until a path is known and errors of latencies against the paper's figures \
          (experiments/pint-*).",
-    ),
-    // Topologies.
-    origin("star", OURS, LONE),
-    origin("dumbbell", OURS, LONE),
-    origin("parking-lot", OURS, LONE),
-    origin("leaf-spine", OURS, LONE),
-    origin(
-        "fat-tree",
-        "Al-Fares, Loukissas, Vahdat, \"A Scalable, Commodity Data Center Network Architecture\", \
-         SIGCOMM 2008, §3",
-        LONE,
-    ),
-    origin("hpcc-fat-tree", HPCC, "Nodes and links in the order of the authors' file (tests/reference.rs)."),
-    origin(
-        "pods",
-        "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on MP-HULA",
-        "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
-    ),
-    origin(
-        "file",
-        "GML: Himsolt 1996; GraphML: Brandes et al. 2001; Topology Zoo: Knight et al., JSAC 2011; \
-         HPCC's text format",
-        "Graphs of the Topology Zoo and the HPCC authors' files; the readers are fuzzed.",
-    ),
-    // Workloads.
-    origin(
-        "poisson",
-        "Traffic generator of the HPCC authors' simulator",
-        "The measured load is the one asked for, every pair gets its share; completion times of the \
-         HPCC authors' flows, replayed, are equal to theirs (tests/reference.rs).",
-    ),
-    origin(
-        "permutation",
-        PUBLIC,
-        "Everyone sends and receives once in each round; shifts as the standard workload pairs hosts.",
-    ),
-    origin("all-to-all", PUBLIC, "Every pair once; of two hosts two flows at once (tests/laws/jobs.rs)."),
-    origin(
-        "incast",
-        "Li et al., \"HPCC\", SIGCOMM 2019, Fig 11",
-        "Poisson events take 2 % of the capacity; a request completes with its last byte \
-         (tests/laws/jobs.rs).",
-    ),
-    origin(
-        "bulk",
-        PUBLIC,
-        "Pairs in order, jitter within its bound; shares of long flows at a bottleneck (tests/tcp.rs).",
-    ),
-    origin(
-        "closed-loop",
-        PUBLIC,
-        "Requests and answers one after the other, concurrency kept (tests/laws/jobs.rs).",
-    ),
-    origin(
-        "request-response",
-        "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
-        "The load of the responses; a request waits for the answer before it \
-         (workload/request_response.rs).",
-    ),
-    origin(
-        "collective",
-        "Ring: Patarasuk, Yuan, JPDC 2009; tree: Thakur, Rabenseifner, Gropp, IJHPCA 2005",
-        "Times computed by hand for rings and trees (tests/laws/jobs.rs).",
-    ),
-    origin(
-        "flows",
-        OURS,
-        "Flows in any order that wait for each other (workload/flows.rs); the laws are tested with \
-         such flows.",
-    ),
-    origin(
-        "trace",
-        OURS,
-        "Dependencies, deadlines and groups come back from CSV and Parquet (workload/trace/tests.rs); \
-         the readers are fuzzed.",
     ),
 ];

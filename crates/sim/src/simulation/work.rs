@@ -129,6 +129,7 @@ impl<'a> Walker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::TopologyParameters;
     use crate::topology::dumbbell::Dumbbell;
     use crate::topology::hpcc_fat_tree::HpccFatTree;
     use crate::topology::{LinkSpec, NextHopOrder};

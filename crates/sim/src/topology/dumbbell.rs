@@ -1,7 +1,9 @@
 //! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::Time;
 
@@ -29,8 +31,16 @@ impl Default for Dumbbell {
     }
 }
 
-impl Dumbbell {
-    pub fn read(p: &mut Parameters) -> Dumbbell {
+impl TopologyParameters for Dumbbell {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "dumbbell",
+        title: "hosts on either side of one link",
+        source: "weftline's definition",
+        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> Dumbbell {
         let d = Dumbbell::default();
         let groups = read_groups(p);
         if groups.is_empty() {
@@ -48,17 +58,7 @@ impl Dumbbell {
         Dumbbell { left: hosts, right: hosts, groups, host_link, bottleneck_link }
     }
 
-    fn read_sides(p: &mut Parameters, d: Dumbbell) -> Dumbbell {
-        Dumbbell {
-            groups: Vec::new(),
-            left: read_count(p, "left", d.left, 1, "Hosts on the left switch, s0; they come first."),
-            right: read_count(p, "right", d.right, 1, "Hosts on the right switch, s1."),
-            host_link: LinkSpec::read_host(p, d.host_link),
-            bottleneck_link: LinkSpec::read_bottleneck(p, d.bottleneck_link),
-        }
-    }
-
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[("left", self.left), ("right", self.right)])?;
         self.host_link.check_host()?;
         self.bottleneck_link.check_bottleneck()?;
@@ -74,6 +74,18 @@ impl Dumbbell {
         }
         network.link(left, right, self.bottleneck_link);
         network.finish()
+    }
+}
+
+impl Dumbbell {
+    fn read_sides(p: &mut Parameters, d: Dumbbell) -> Dumbbell {
+        Dumbbell {
+            groups: Vec::new(),
+            left: read_count(p, "left", d.left, 1, "Hosts on the left switch, s0; they come first."),
+            right: read_count(p, "right", d.right, 1, "Hosts on the right switch, s1."),
+            host_link: LinkSpec::read_host(p, d.host_link),
+            bottleneck_link: LinkSpec::read_bottleneck(p, d.bottleneck_link),
+        }
     }
 
     /// Delay of the link of the host at this place of its side.

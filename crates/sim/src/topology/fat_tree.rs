@@ -4,9 +4,11 @@
 //! Source: Al-Fares, Loukissas and Vahdat, "A Scalable, Commodity Data Center Network Architecture",
 //! SIGCOMM 2008, §3. The switches that it calls edge are named `tor` here, as in the other builders.
 
+use super::TopologyParameters;
 use super::hpcc_fat_tree::HpccFatTree;
 use super::network::{LinkSpec, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
 /// All switches have k ports; more hosts per ToR than k/2 oversubscribe it.
@@ -26,8 +28,17 @@ impl Default for FatTree {
     }
 }
 
-impl FatTree {
-    pub fn read(p: &mut Parameters) -> FatTree {
+impl TopologyParameters for FatTree {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "fat-tree",
+        title: "k-ary fat tree (Al-Fares et al., SIGCOMM 2008)",
+        source: "Al-Fares, Loukissas, Vahdat, \"A Scalable, Commodity Data Center Network Architecture\", \
+             SIGCOMM 2008, §3",
+        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> FatTree {
         let d = FatTree::default();
         let hosts = "Hosts on each ToR; 0: k/2, as published; more oversubscribes.";
         FatTree {
@@ -38,7 +49,7 @@ impl FatTree {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         let k = self.k;
         if k < 2 || k % 2 == 1 {
             let near = (k + 1).max(2);

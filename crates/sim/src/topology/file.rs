@@ -1,5 +1,7 @@
 //! Topologies from files, in any of the formats that are understood.
 
+use super::TopologyParameters;
+use crate::doc::SchemeDoc;
 use std::path::Path;
 
 use super::zoo::ZooOptions;
@@ -32,8 +34,17 @@ impl Default for FileSpec {
     }
 }
 
-impl FileSpec {
-    pub fn read(p: &mut Parameters) -> FileSpec {
+impl TopologyParameters for FileSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "file",
+        title: "weftline TOML, Topology Zoo GML or GraphML, HPCC text",
+        source: "GML: Himsolt 1996; GraphML: Brandes et al. 2001; Topology Zoo: Knight et al., JSAC 2011; \
+             HPCC's text format",
+        validation: "Graphs of the Topology Zoo and the HPCC authors' files; the readers are fuzzed.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> FileSpec {
         FileSpec {
             file: p.text("file", None, "Topology file, relative to the scenario.").unwrap_or_default(),
             format: p.choice("format", "auto", FORMATS, "Format of the file."),
@@ -42,7 +53,11 @@ impl FileSpec {
     }
 
     /// Reads the file; the strings are warnings.
-    pub fn build(&self, base_dir: &Path) -> Result<(Topology, Vec<String>), TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
+        Ok(self.build_in(Path::new("."))?.0)
+    }
+
+    fn build_in(&self, base_dir: &Path) -> Result<(Topology, Vec<String>), TopologyError> {
         if self.file.is_empty() {
             return Err(TopologyError::key("file", "expected the name of a topology file"));
         }
@@ -51,7 +66,9 @@ impl FileSpec {
             .map_err(|message| TopologyError::new(message).in_file(&self.file))?;
         self.parse(format, &bytes)
     }
+}
 
+impl FileSpec {
     /// Reads a topology from bytes in a format of [`FORMATS`] other than `auto`.
     pub fn parse(&self, format: &str, bytes: &[u8]) -> Result<(Topology, Vec<String>), TopologyError> {
         match format {

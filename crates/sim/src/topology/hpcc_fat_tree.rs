@@ -8,8 +8,10 @@
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §5.1; the authors' topology
 //! file has 5 pods of 4 ToRs with 16 hosts each and 4 aggregation switches, 16 cores, 320 hosts.
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
 /// Nodes in the order hosts, ToRs, aggregation switches, cores; links in the order host-ToR, ToR-aggregation,
@@ -40,8 +42,17 @@ impl Default for HpccFatTree {
     }
 }
 
-impl HpccFatTree {
-    pub fn read(p: &mut Parameters) -> HpccFatTree {
+impl TopologyParameters for HpccFatTree {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "hpcc-fat-tree",
+        title: "three-tier FatTree of the HPCC paper, 320 hosts (Li et al., SIGCOMM 2019)",
+        source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' \
+             simulator",
+        validation: "Nodes and links in the order of the authors' file (tests/reference.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> HpccFatTree {
         let d = HpccFatTree::default();
         let cores =
             "Core switches above each aggregation switch, shared between pods; 0 with a single pod: none.";
@@ -56,7 +67,7 @@ impl HpccFatTree {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[
             ("pods", self.pods),
             ("tors_per_pod", self.tors_per_pod),
@@ -72,7 +83,9 @@ impl HpccFatTree {
         self.fabric_link.check_fabric()?;
         self.connect()
     }
+}
 
+impl HpccFatTree {
     fn connect(&self) -> Result<Topology, TopologyError> {
         // Each factor is at most a million, so no product of three overflows.
         let (tors, aggs) = (self.pods * self.tors_per_pod, self.pods * self.aggs_per_pod);

@@ -38,6 +38,7 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
+    use crate::topology::TopologyParameters;
     use crate::topology::leaf_spine::LeafSpine;
 
     #[test]

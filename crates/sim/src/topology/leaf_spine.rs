@@ -1,7 +1,9 @@
 //! Leaf-spine: every leaf linked to every spine, hosts on the leaves.
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -39,8 +41,16 @@ impl Default for LeafSpine {
     }
 }
 
-impl LeafSpine {
-    pub fn read(p: &mut Parameters) -> LeafSpine {
+impl TopologyParameters for LeafSpine {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "leaf-spine",
+        title: "every leaf linked to every spine; optional oversubscription",
+        source: "weftline's definition",
+        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> LeafSpine {
         let d = LeafSpine::default();
         LeafSpine {
             leaves: read_count(p, "leaves", d.leaves, 1, "Switches that have hosts."),
@@ -68,7 +78,7 @@ impl LeafSpine {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[
             ("leaves", self.leaves),
             ("spines", self.spines),
@@ -100,7 +110,9 @@ impl LeafSpine {
         let topology = network.finish()?;
         Ok(Topology { extra_hosts: self.extra_hosts as u32, ..topology })
     }
+}
 
+impl LeafSpine {
     fn fabric_rate(&self) -> Result<Rate, TopologyError> {
         let ratio = self.oversubscription;
         match self.fabric_rate {

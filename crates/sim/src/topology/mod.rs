@@ -11,7 +11,6 @@ mod overrides;
 mod path_times;
 mod pattern;
 mod routes;
-mod spec;
 mod validity;
 mod zoo;
 
@@ -33,12 +32,47 @@ pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};
 pub use path_times::{Path, PathTimes, max_base_rtt};
 pub use routes::{NextHopOrder, NextHops, Routes, Row};
-pub use spec::{KINDS, TopologySpec};
 pub use toml_file::write_toml;
 pub use validity::{MOST_LINKS, MOST_NODES};
 pub use zoo::ZooOptions;
 
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
+use std::path::Path as FilePath;
+
+/// A kind of topology by its parameters: a file of this room, and a line in the registry below.
+pub trait TopologyParameters: Sized {
+    const DOC: SchemeDoc;
+    fn read(p: &mut Parameters) -> Self;
+    /// Builds the topology. Errors: counts or links that make none.
+    fn build(&self) -> Result<Topology, TopologyError>;
+    /// Builds it where file names are relative to `base_dir`; the strings are warnings.
+    fn build_in(&self, _base_dir: &FilePath) -> Result<(Topology, Vec<String>), TopologyError> {
+        Ok((self.build()?, Vec::new()))
+    }
+}
+
+registry! {
+    /// A topology to be built, with all its parameters.
+    TopologySpec: TopologyParameters {
+        Star = star::Star;
+        Dumbbell = dumbbell::Dumbbell;
+        ParkingLot = parking_lot::ParkingLot;
+        LeafSpine = leaf_spine::LeafSpine;
+        FatTree = fat_tree::FatTree;
+        HpccFatTree = hpcc_fat_tree::HpccFatTree;
+        Pods = pods::Pods;
+        File = file::FileSpec;
+    }
+}
+
+impl TopologySpec {
+    /// Builds and validates the topology; file names are relative to `base_dir`; the strings are warnings.
+    pub fn build(&self, base_dir: &FilePath) -> Result<(Topology, Vec<String>), TopologyError> {
+        each_kind!(self, spec => spec.build_in(base_dir))
+    }
+}
 
 /// Index of a node in [`Topology::nodes`].
 pub type NodeId = u32;

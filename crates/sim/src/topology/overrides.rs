@@ -65,6 +65,7 @@ fn hint(topology: &Topology, from: &str, to: &str) -> String {
 mod tests {
     use super::super::leaf_spine::LeafSpine;
     use super::*;
+    use crate::topology::TopologyParameters;
 
     fn change(a: &str, b: &str, rate: Option<Rate>, delay: Option<Time>) -> LinkOverride {
         LinkOverride { between: (a.into(), b.into()), rate, delay }

@@ -4,8 +4,10 @@
 //! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each
 //! bottleneck its senders (on its left switch) and its receivers (on its right one).
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe};
 
 /// `bottlenecks` links in a row.
@@ -37,8 +39,16 @@ impl Default for ParkingLot {
     }
 }
 
-impl ParkingLot {
-    pub fn read(p: &mut Parameters) -> ParkingLot {
+impl TopologyParameters for ParkingLot {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "parking-lot",
+        title: "a chain of bottlenecks, with flows over one and flows over all",
+        source: "weftline's definition",
+        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> ParkingLot {
         let d = ParkingLot::default();
         let hops = "Senders around each bottleneck (hosts of their own), and as many receivers.";
         let long = "Senders whose path is the whole chain, and as many receivers.";
@@ -53,7 +63,7 @@ impl ParkingLot {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[
             ("bottlenecks", self.bottlenecks),
             ("hosts_per_hop", self.hosts_per_hop.max(1)),

@@ -205,6 +205,7 @@ mod tests {
     use super::super::{NextHopOrder, fat_tree::FatTree};
     use super::super::{dumbbell::Dumbbell, hpcc_fat_tree::HpccFatTree, leaf_spine::LeafSpine, star::Star};
     use super::*;
+    use crate::topology::TopologyParameters;
 
     fn base(topology: &Topology, payload: u64) -> (Time, u64) {
         let routes = Routes::compute(topology, &|_| true, NextHopOrder::DescendingNodeId);

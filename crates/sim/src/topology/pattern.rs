@@ -124,6 +124,7 @@ impl Topology {
 mod tests {
     use super::super::leaf_spine::LeafSpine;
     use super::*;
+    use crate::topology::TopologyParameters;
 
     fn fabric() -> Topology {
         LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 2, ..LeafSpine::default() }.build().unwrap()

@@ -8,8 +8,10 @@
 //! 2 cores, 10 Gb/s to hosts and 40 Gb/s above. 16 servers a leaf as in the talk on MP-HULA (Benet et al., NetCompute 2018). Delays are
 //! ours. With these the leaves are oversubscribed 2:1, and half of the hosts have 160 Gb/s to the other half.
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -43,8 +45,18 @@ impl Default for Pods {
     }
 }
 
-impl Pods {
-    pub fn read(p: &mut Parameters) -> Pods {
+impl TopologyParameters for Pods {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "pods",
+        title: "pods of leaves and aggregation switches, every one of these linked to every core (HULA's \
+             network), 64 hosts",
+        source: "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on \
+             MP-HULA",
+        validation: "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> Pods {
         let d = Pods::default();
         Pods {
             pods: read_count(p, "pods", d.pods, 1, "Pods."),
@@ -61,7 +73,7 @@ impl Pods {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[
             ("pods", self.pods),
             ("leaves_per_pod", self.leaves_per_pod),
@@ -76,7 +88,9 @@ impl Pods {
         core_link.check("core_link.rate", "fabric_link.delay")?;
         self.connect(core_link)
     }
+}
 
+impl Pods {
     fn connect(&self, core_link: LinkSpec) -> Result<Topology, TopologyError> {
         // Each factor is at most a million, so no product of three overflows.
         let (leaves, aggs) = (self.pods * self.leaves_per_pod, self.pods * self.aggs_per_pod);

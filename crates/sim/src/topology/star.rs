@@ -1,7 +1,9 @@
 //! Star: hosts around one switch `s0`.
 
+use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
 /// All hosts on one switch.
@@ -17,8 +19,16 @@ impl Default for Star {
     }
 }
 
-impl Star {
-    pub fn read(p: &mut Parameters) -> Star {
+impl TopologyParameters for Star {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "star",
+        title: "hosts around one switch",
+        source: "weftline's definition",
+        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> Star {
         let d = Star::default();
         Star {
             hosts: read_count(p, "hosts", d.hosts, 2, "Hosts around the switch."),
@@ -26,7 +36,7 @@ impl Star {
         }
     }
 
-    pub fn build(&self) -> Result<Topology, TopologyError> {
+    fn build(&self) -> Result<Topology, TopologyError> {
         check_counts(&[("hosts", self.hosts)])?;
         self.host_link.check_host()?;
         let mut network = Network::new(u128::from(self.hosts) + 1, u128::from(self.hosts))?;

@@ -113,10 +113,10 @@ fn a_file_that_is_not_there_is_told_with_its_nearest_neighbour() {
     let error = TopologySpec::File(spec).build(base).unwrap_err().to_string();
     assert_eq!(error, "Cargo.tolm: no such file: did you mean \"Cargo.toml\"?");
     let spec = file::FileSpec { file: "net.dat".into(), ..Default::default() };
-    let error = spec.build(base).unwrap_err().to_string();
+    let error = spec.build_in(base).unwrap_err().to_string();
     assert!(error.starts_with("format: cannot tell the format of \"net.dat\""), "{error}");
     let spec = file::FileSpec { file: "src".into(), format: "gml", ..Default::default() };
-    assert!(spec.build(base).unwrap_err().to_string().starts_with("src: is a folder"));
+    assert!(spec.build_in(base).unwrap_err().to_string().starts_with("src: is a folder"));
 }
 
 /// Files of each format that are right, to be spoiled.

@@ -236,6 +236,7 @@ impl Reader {
 mod tests {
     use super::super::{hpcc_fat_tree::HpccFatTree, star::Star};
     use super::*;
+    use crate::topology::TopologyParameters;
     use crate::units::{Rate, Time};
 
     const PAIR: &str = "[[node]]\nname = \"h\"\nkind = \"host\"\n[[node]]\nname = \"g\"\nkind = \"host\"\n\

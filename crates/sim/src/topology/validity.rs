@@ -173,6 +173,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 mod tests {
     use super::super::{Node, Topology, star::Star};
     use super::*;
+    use crate::topology::TopologyParameters;
     use crate::units::{Rate, Time};
 
     fn star() -> Topology {

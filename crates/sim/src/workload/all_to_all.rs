@@ -3,10 +3,12 @@
 //! Host i's k-th flow goes to host i + k, so that without waiting no receiver is hit by all at once; `stagger` sets
 //! the time between two flows of a host.
 
+use super::WorkloadParameters;
 use super::load::{Sizes, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -20,8 +22,16 @@ pub struct AllToAllSpec {
     pub stagger: Time,
 }
 
-impl AllToAllSpec {
-    pub fn read(p: &mut Parameters) -> AllToAllSpec {
+impl WorkloadParameters for AllToAllSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "all-to-all",
+        title: "every host sends one flow to every other host",
+        source: "An ordinary pattern of such studies; the rules are weftline's",
+        validation: "Every pair once; of two hosts two flows at once (tests/laws/jobs.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> AllToAllSpec {
         AllToAllSpec {
             sizes: Sizes::read_fixed(p, Bytes(100_000)),
             hosts: p
@@ -31,7 +41,7 @@ impl AllToAllSpec {
         }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let sizes = self.sizes.resolve(cx)?;
         let flow = FlowSpec { start: window.start, ..cx.flow() };

@@ -2,9 +2,11 @@
 //!
 //! The long-lived flows of fairness experiments: the first of `hosts` sends to the first of `to`, and so on.
 
+use super::WorkloadParameters;
 use super::load::participants;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
@@ -25,8 +27,17 @@ pub struct BulkSpec {
     pub jitter: Time,
 }
 
-impl BulkSpec {
-    pub fn read(p: &mut Parameters) -> BulkSpec {
+impl WorkloadParameters for BulkSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "bulk",
+        title: "flows between pairs of hosts that send until the run ends",
+        source: "An ordinary pattern of such studies; the rules are weftline's",
+        validation: "Pairs in order, jitter within its bound; shares of long flows at a bottleneck \
+             (tests/tcp.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> BulkSpec {
         let from =
             p.text("hosts", Some("auto"), "Senders, such as \"0-7\"; auto: the first half of all hosts.");
         let help =
@@ -46,7 +57,7 @@ impl BulkSpec {
         }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let half = cx.hosts / 2;
         let from = chosen(&self.hosts, "hosts", 0..half, cx)?;
         let to = chosen(&self.to, "to", half..2 * half, cx)?;

@@ -5,10 +5,12 @@
 //! client thinks, and asks again, `requests` times in each of its slots. Everything is a chain of dependencies, so a
 //! slower network gets fewer requests per second, as it would.
 
+use super::WorkloadParameters;
 use super::load::{Sizes, participants};
 use super::sizes::{self, SizeDistribution};
 use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -31,8 +33,18 @@ pub struct ClosedLoopSpec {
     pub service_time: Time,
 }
 
-impl ClosedLoopSpec {
-    pub fn read(p: &mut Parameters) -> ClosedLoopSpec {
+impl WorkloadParameters for ClosedLoopSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "closed-loop",
+        title: "clients that ask servers, and ask again when the answer has come",
+        source: "An ordinary pattern of such studies; the rules are weftline's",
+        validation: "Requests and answers one after the other, concurrency kept (tests/laws/jobs.rs).",
+        ..SchemeDoc::NONE
+    };
+    const ENDS_ITSELF: bool = true;
+    const FLOWS_WAIT: bool = true;
+
+    fn read(p: &mut Parameters) -> ClosedLoopSpec {
         let servers_help =
             "Hosts that answer; each request goes to a random one that is not the client itself.";
         let spec = ClosedLoopSpec {
@@ -63,7 +75,7 @@ impl ClosedLoopSpec {
         spec
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let clients = participants(&self.clients, "clients", 1, cx)?;
         let servers = participants(&self.servers, "servers", 1, cx)?;
         if let Some(client) = clients.iter().find(|&&client| servers.iter().all(|&s| s == client)) {

@@ -16,9 +16,11 @@
 //! "Optimization of collective communication operations in MPICH", IJHPCA 2005 (reduce and broadcast).
 //! Differs from the source: a tree does not cut its bytes into segments.
 
+use super::WorkloadParameters;
 use super::load::participants;
 use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, sizes};
+use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
@@ -48,8 +50,18 @@ pub struct CollectiveSpec {
     pub compute: Time,
 }
 
-impl CollectiveSpec {
-    pub fn read(p: &mut Parameters) -> CollectiveSpec {
+impl WorkloadParameters for CollectiveSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "collective",
+        title: "ring or tree all-reduce, or all-to-all, with job completion times",
+        source: "Ring: Patarasuk, Yuan, JPDC 2009; tree: Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        validation: "Times computed by hand for rings and trees (tests/laws/jobs.rs).",
+        ..SchemeDoc::NONE
+    };
+    const ENDS_ITSELF: bool = true;
+    const FLOWS_WAIT: bool = true;
+
+    fn read(p: &mut Parameters) -> CollectiveSpec {
         let operation = p.choice("operation", "ring-all-reduce", OPERATIONS, "Which operation.");
         let hosts_help = "Hosts that take part, in the order of ring or tree, such as \"0-15,20\".";
         CollectiveSpec {
@@ -66,7 +78,7 @@ impl CollectiveSpec {
         }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let n = hosts.len() as u64;
         let least = if self.operation == Operation::Tree { 1 } else { n };

@@ -1,7 +1,9 @@
 //! Flows listed in the scenario, one table each: src, dst, size, and start, after, compute, deadline.
 
+use super::WorkloadParameters;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, Trace, TraceRow};
+use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::{Bytes, Time};
 
@@ -16,8 +18,18 @@ pub struct FlowsSpec {
     flows: Vec<(usize, TraceRow)>,
 }
 
-impl FlowsSpec {
-    pub fn read(p: &mut Parameters) -> FlowsSpec {
+impl WorkloadParameters for FlowsSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "flows",
+        title: "flows listed in the scenario",
+        source: "weftline's definition",
+        validation: "Flows in any order that wait for each other (workload/flows.rs); the laws are tested with \
+             such flows.",
+        ..SchemeDoc::NONE
+    };
+    const LISTS_FLOWS: bool = true;
+
+    fn read(p: &mut Parameters) -> FlowsSpec {
         let list = p.list("flows", HELP);
         let mut flows = Vec::new();
         match list.as_deref() {
@@ -40,7 +52,7 @@ impl FlowsSpec {
         FlowsSpec { flows: by_start(flows) }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let rows = self.flows.iter().map(|(_, row)| row.clone());
         let trace = Trace::from_rows(rows, "flows", &|label| cx.host(label).ok()).map_err(|error| {
             let place = error.row.and_then(|row| self.flows.get(row)).map(|(place, _)| *place);

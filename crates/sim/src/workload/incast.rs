@@ -5,11 +5,13 @@
 //! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver, together 2 % of
 //! the capacity of the network.
 
+use super::WorkloadParameters;
 use super::hosts::{draw_to_front, select_one};
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, Traffic};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -39,8 +41,17 @@ pub struct IncastSpec {
     pub count: u64,
 }
 
-impl IncastSpec {
-    pub fn read(p: &mut Parameters) -> IncastSpec {
+impl WorkloadParameters for IncastSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "incast",
+        title: "many hosts send to one at the same time: once, periodically, or at random times",
+        source: "Li et al., \"HPCC\", SIGCOMM 2019, Fig 11",
+        validation: "Poisson events take 2 % of the capacity; a request completes with its last byte \
+             (tests/laws/jobs.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> IncastSpec {
         let hosts_help = "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
         let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
         let spec = IncastSpec {
@@ -72,7 +83,7 @@ impl IncastSpec {
         spec
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         if self.arrivals != "once" && !window.bounded && self.count == 0 {
             return Err(WorkloadError::new("duration", "give a duration such as \"2ms\", or a count"));
         }

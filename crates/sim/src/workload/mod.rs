@@ -24,11 +24,78 @@ pub mod trace;
 
 pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};
 pub use sizes::SizeDistribution;
-pub use spec::{KINDS, WorkloadContext, WorkloadError, WorkloadSpec};
+pub use spec::{WorkloadContext, WorkloadError, WorkloadSpec};
 pub use trace::{Trace, TraceError, TraceRow};
 
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::Time;
+
+/// A kind of workload by its parameters: a file of this room, and a line in the registry below. What all workloads
+/// have (group, start, duration, deadlines) is read by [`WorkloadSpec`].
+pub trait WorkloadParameters: Sized {
+    const DOC: SchemeDoc;
+    /// It ends after requests or repeats of its own: a duration would mean nothing.
+    const ENDS_ITSELF: bool = false;
+    /// Its flows wait for others: they have no deadlines.
+    const FLOWS_WAIT: bool = false;
+    /// Its flows are listed one by one: each says its own deadline.
+    const LISTS_FLOWS: bool = false;
+    fn read(p: &mut Parameters) -> Self;
+    /// The source of its flows. Errors: the key to blame, and what would make a workload.
+    fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: spec::Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError>;
+    /// The constants of the kind.
+    fn facts(&self) -> WorkloadFacts {
+        WorkloadFacts {
+            ends_itself: Self::ENDS_ITSELF,
+            flows_wait: Self::FLOWS_WAIT,
+            lists_flows: Self::LISTS_FLOWS,
+        }
+    }
+}
+
+/// The constants of [`WorkloadParameters`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkloadFacts {
+    pub ends_itself: bool,
+    pub flows_wait: bool,
+    pub lists_flows: bool,
+}
+
+registry! {
+    /// What a workload does, with all its parameters.
+    Pattern: WorkloadParameters {
+        Poisson = poisson::PoissonSpec;
+        Permutation = permutation::PermutationSpec;
+        AllToAll = all_to_all::AllToAllSpec;
+        Incast = incast::IncastSpec;
+        Bulk = bulk::BulkSpec;
+        ClosedLoop = closed_loop::ClosedLoopSpec;
+        RequestResponse = request_response::RequestResponseSpec;
+        Collective = collective::CollectiveSpec;
+        Flows = flows::FlowsSpec;
+        Trace = trace::TraceSpec;
+    }
+}
+
+impl Pattern {
+    pub fn facts(&self) -> WorkloadFacts {
+        each_kind!(self, spec => spec.facts())
+    }
+
+    pub fn source(
+        &self,
+        cx: &WorkloadContext,
+        window: spec::Window,
+    ) -> Result<Box<dyn FlowSource>, WorkloadError> {
+        each_kind!(self, spec => spec.source(cx, window))
+    }
+}
 
 /// Number of a flow within a run: its place in the order of (start, workload, order within the workload).
 pub type FlowId = u32;

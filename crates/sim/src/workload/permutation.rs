@@ -3,11 +3,13 @@
 //! Partners are random (no host its own), or shifted by a fixed number of places: host i to host (i + shift) mod n,
 //! which keeps every flow of a fat tree off the others' paths when uplinks are chosen by destination.
 
+use super::WorkloadParameters;
 use super::hosts::derangement;
 use super::load::{Sizes, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -27,8 +29,17 @@ pub struct PermutationSpec {
     pub every: Time,
 }
 
-impl PermutationSpec {
-    pub fn read(p: &mut Parameters) -> PermutationSpec {
+impl WorkloadParameters for PermutationSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "permutation",
+        title: "every host sends to one partner, and receives from one",
+        source: "An ordinary pattern of such studies; the rules are weftline's",
+        validation: "Everyone sends and receives once in each round; shifts as the standard workload pairs \
+             hosts.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> PermutationSpec {
         PermutationSpec {
             sizes: Sizes::read_fixed(p, Bytes(1_000_000)),
             hosts: p
@@ -42,7 +53,7 @@ impl PermutationSpec {
         }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let n = hosts.len();
         let places = match self.partners {

@@ -8,11 +8,13 @@
 //! Differs from the source: gaps are cut to picoseconds (to nanoseconds in compat mode); the last flow of each host
 //! within the duration is not lost.
 
+use super::WorkloadParameters;
 use super::hosts::derangement;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{AskedLoad, FlowSource, FlowSpec, TrafficSize};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -37,8 +39,17 @@ pub struct PoissonSpec {
     pub count: u64,
 }
 
-impl PoissonSpec {
-    pub fn read(p: &mut Parameters) -> PoissonSpec {
+impl WorkloadParameters for PoissonSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "poisson",
+        title: "flows with exponential gaps at every host, to a stated load",
+        source: "Traffic generator of the HPCC authors' simulator",
+        validation: "The measured load is the one asked for, every pair gets its share; completion times of the \
+             HPCC authors' flows, replayed, are equal to theirs (tests/reference.rs).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> PoissonSpec {
         PoissonSpec {
             sizes: Sizes::read_table(p, "websearch"),
             load: Load::read(p, 0.5, "Share of the hosts' link rate (or of `capacity`) that the flows take."),
@@ -51,7 +62,7 @@ impl PoissonSpec {
         }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         if !window.bounded && self.count == 0 {
             return Err(WorkloadError::new("duration", "give a duration such as \"2ms\", or a count"));
         }
@@ -86,7 +97,9 @@ impl PoissonSpec {
         }
         Ok(Box::new(poisson))
     }
+}
 
+impl PoissonSpec {
     fn receivers(
         &self,
         from: &[HostId],

@@ -12,10 +12,12 @@
 //! other, a few persistent connections between each two; recalled).
 //! Differs from the source: the two directions of a connection are opened each by its first flow.
 
+use super::WorkloadParameters;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
 use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -35,8 +37,18 @@ pub struct RequestResponseSpec {
     pub persistent: bool,
 }
 
-impl RequestResponseSpec {
-    pub fn read(p: &mut Parameters) -> RequestResponseSpec {
+impl WorkloadParameters for RequestResponseSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "request-response",
+        title: "requests at random times over persistent connections, and their responses, to a stated load",
+        source: "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
+        validation: "The load of the responses; a request waits for the answer before it \
+             (workload/request_response.rs).",
+        ..SchemeDoc::NONE
+    };
+    const FLOWS_WAIT: bool = true;
+
+    fn read(p: &mut Parameters) -> RequestResponseSpec {
         let clients = p.text("clients", Some("auto"), "Hosts that ask; auto: the first half of all hosts.");
         let servers = p.text("servers", Some("auto"), "Hosts that answer; auto: the second half.");
         let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
@@ -62,7 +74,7 @@ impl RequestResponseSpec {
         spec
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         if !window.bounded {
             return Err(WorkloadError::new("duration", "give a duration such as \"2ms\""));
         }

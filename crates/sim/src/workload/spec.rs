@@ -1,39 +1,13 @@
-//! The kinds of workload by name, their keys, and how a description becomes a source of flows.
+//! The keys that all workloads have, and how a description becomes a source of flows.
 
-use super::all_to_all::AllToAllSpec;
-use super::bulk::BulkSpec;
-use super::closed_loop::ClosedLoopSpec;
-use super::collective::CollectiveSpec;
 use super::deadlines::DeadlineSpec;
-use super::flows::FlowsSpec;
-use super::incast::IncastSpec;
-use super::permutation::PermutationSpec;
-use super::poisson::PoissonSpec;
-use super::request_response::RequestResponseSpec;
-use super::trace::{TraceRow, TraceSpec};
-use super::{FlowSource, FlowSpec};
+use super::trace::TraceRow;
+use super::{FlowSource, FlowSpec, Pattern};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Rate, Time};
 use std::path::Path;
-
-/// Kinds of workload, each with what it is.
-pub const KINDS: &[(&str, &str)] = &[
-    ("poisson", "flows with exponential gaps at every host, to a stated load"),
-    ("permutation", "every host sends to one partner, and receives from one"),
-    ("all-to-all", "every host sends one flow to every other host"),
-    ("incast", "many hosts send to one at the same time: once, periodically, or at random times"),
-    ("bulk", "flows between pairs of hosts that send until the run ends"),
-    ("closed-loop", "clients that ask servers, and ask again when the answer has come"),
-    (
-        "request-response",
-        "requests at random times over persistent connections, and their responses, to a stated load",
-    ),
-    ("collective", "ring or tree all-reduce, or all-to-all, with job completion times"),
-    ("flows", "flows listed in the scenario"),
-    ("trace", "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator"),
-];
 
 /// No flow starts later than this (46 days), so that times cannot overflow.
 pub const LAST_START: Time = Time(4_000_000_000_000_000_000);
@@ -52,20 +26,6 @@ pub struct WorkloadSpec {
     pub duration: Option<Time>,
     pub deadlines: DeadlineSpec,
     pub pattern: Pattern,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Pattern {
-    Poisson(PoissonSpec),
-    Permutation(PermutationSpec),
-    AllToAll(AllToAllSpec),
-    Incast(IncastSpec),
-    Bulk(BulkSpec),
-    ClosedLoop(ClosedLoopSpec),
-    RequestResponse(RequestResponseSpec),
-    Collective(CollectiveSpec),
-    Flows(FlowsSpec),
-    Trace(TraceSpec),
 }
 
 /// Reads a Parquet file of flows; the error names the file and says what is wrong with it.
@@ -158,7 +118,7 @@ impl WorkloadError {
 impl WorkloadSpec {
     /// Reads the keys of this kind of workload; none if there is no such kind.
     pub fn read(kind: &str, p: &mut Parameters) -> Option<WorkloadSpec> {
-        let (name, _) = *KINDS.iter().find(|(name, _)| *name == kind)?;
+        let name = super::DOCS.iter().find(|doc| doc.name == kind)?.name;
         let group = p.text("group", Some(name), "Name under which results gather these flows.");
         let start = p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
         let duration = p.time_or_auto(
@@ -168,31 +128,19 @@ impl WorkloadSpec {
         if duration == Some(Time::ZERO) {
             p.complain("duration", "must be more than zero".into());
         }
-        let pattern = match name {
-            "poisson" => Pattern::Poisson(PoissonSpec::read(p)),
-            "permutation" => Pattern::Permutation(PermutationSpec::read(p)),
-            "all-to-all" => Pattern::AllToAll(AllToAllSpec::read(p)),
-            "incast" => Pattern::Incast(IncastSpec::read(p)),
-            "bulk" => Pattern::Bulk(BulkSpec::read(p)),
-            "closed-loop" => Pattern::ClosedLoop(ClosedLoopSpec::read(p)),
-            "request-response" => Pattern::RequestResponse(RequestResponseSpec::read(p)),
-            "collective" => Pattern::Collective(CollectiveSpec::read(p)),
-            "flows" => Pattern::Flows(FlowsSpec::read(p)),
-            _ => Pattern::Trace(TraceSpec::read(p)),
-        };
-        if duration.is_some() && matches!(pattern, Pattern::ClosedLoop(_) | Pattern::Collective(_)) {
+        let pattern = Pattern::read(name, p)?;
+        let facts = pattern.facts();
+        if duration.is_some() && facts.ends_itself {
             p.complain(
                 "duration",
                 format!("a {name} workload ends after its requests or repeats, not at a time"),
             );
         }
         let deadlines = DeadlineSpec::read(p);
-        if deadlines.mean.is_some() && matches!(pattern, Pattern::Flows(_) | Pattern::Trace(_)) {
+        if deadlines.mean.is_some() && facts.lists_flows {
             p.complain("deadline_mean", format!("give each flow its own: a {name} workload lists its flows"));
         }
-        let waits =
-            matches!(pattern, Pattern::ClosedLoop(_) | Pattern::RequestResponse(_) | Pattern::Collective(_));
-        if deadlines.mean.is_some() && waits {
+        if deadlines.mean.is_some() && facts.flows_wait {
             p.complain("deadline_mean", format!("flows of a {name} workload wait for others: no deadlines"));
         }
         let group = group.unwrap_or_else(|| name.to_string());
@@ -207,18 +155,7 @@ impl WorkloadSpec {
         }
         let end = self.duration.map_or(LAST_START, |span| self.start.saturating_add(span).min(LAST_START));
         let window = Window { start: self.start, end, bounded: self.duration.is_some() };
-        let source = match &self.pattern {
-            Pattern::Poisson(spec) => spec.source(cx, window),
-            Pattern::Permutation(spec) => spec.source(cx, window),
-            Pattern::AllToAll(spec) => spec.source(cx, window),
-            Pattern::Incast(spec) => spec.source(cx, window),
-            Pattern::Bulk(spec) => spec.source(cx, window),
-            Pattern::ClosedLoop(spec) => spec.source(cx, window),
-            Pattern::RequestResponse(spec) => spec.source(cx, window),
-            Pattern::Collective(spec) => spec.source(cx, window),
-            Pattern::Flows(spec) => spec.source(cx, window),
-            Pattern::Trace(spec) => spec.source(cx, window),
-        }?;
+        let source = self.pattern.source(cx, window)?;
         Ok(self.deadlines.apply(source, cx.stream("deadlines")))
     }
 }
@@ -227,6 +164,7 @@ impl WorkloadSpec {
 mod tests {
     use super::*;
     use crate::parameters::{Nothing, Value};
+    use crate::workload::KINDS;
     use crate::workload::testing::{Given, complaints, drain, text, with_hosts};
 
     /// Keys that make a workload of each kind.

@@ -7,6 +7,7 @@ use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Fo
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::simulation;
 use weftline_sim::topology::Topology;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;

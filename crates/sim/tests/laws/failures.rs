@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weftline_sim::config::{Change, Config, Failure, Failures, Recovery, Sampled, TelemetryConfig, Until};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;

@@ -5,6 +5,7 @@ use std::path::Path;
 use weftline_sim::config::Config;
 use weftline_sim::measure::{FlowRecord, Outcome};
 use weftline_sim::parameters::{Parameters, Value};
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Rate, Time};
 use weftline_sim::workload::{FlowSource, Traffic, WorkloadContext, WorkloadSpec};

@@ -3,6 +3,7 @@
 use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Config, Forwarding, IdealFct, Recovery, TelemetryConfig};
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::fat_tree::FatTree;
 use weftline_sim::topology::leaf_spine::LeafSpine;

@@ -4,6 +4,7 @@ use crate::common::*;
 use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Recovery};
 use weftline_sim::measure::Outcome;
 use weftline_sim::topology::Topology;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Bytes, Rate, Time};

@@ -6,6 +6,7 @@ use weftline_sim::config::{Config, Forwarding, Recovery, TelemetryConfig};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::net::PFC_FRAME_BYTES;
 use weftline_sim::topology::Topology;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Bytes, Rate, Time};

@@ -7,6 +7,7 @@ use crate::common::*;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::simulation;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};

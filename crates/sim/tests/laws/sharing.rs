@@ -3,6 +3,7 @@
 use crate::common::*;
 use weftline_sim::config::{Sampled, Until};
 use weftline_sim::measure::Entity;
+use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::units::{Rate, Time};
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::engine::random::RandomStream;
+use crate::topology::TopologyParameters;
 use crate::topology::dumbbell::Dumbbell;
 use crate::topology::fat_tree::FatTree;
 use crate::topology::hpcc_fat_tree::HpccFatTree;

@@ -1,3 +1,4 @@
+use crate::topology::TopologyParameters;
 use proptest::prelude::*;
 
 use super::super::{

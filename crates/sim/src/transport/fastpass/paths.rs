@@ -209,6 +209,7 @@ mod tests {
     use super::*;
     use crate::engine::random::RandomStream;
     use crate::topology::NextHopOrder;
+    use crate::topology::TopologyParameters;
     use crate::topology::fat_tree::FatTree;
     use crate::topology::leaf_spine::LeafSpine;
     use crate::topology::star::Star;

@@ -7,8 +7,10 @@
 mod csv;
 mod hpcc;
 
+use super::WorkloadParameters;
 use super::spec::{LAST_START, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, sizes};
+use crate::doc::SchemeDoc;
 use crate::files;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
@@ -331,8 +333,18 @@ pub struct TraceSpec {
     pub format: &'static str,
 }
 
-impl TraceSpec {
-    pub fn read(p: &mut Parameters) -> TraceSpec {
+impl WorkloadParameters for TraceSpec {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "trace",
+        title: "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator",
+        source: "weftline's definition",
+        validation: "Dependencies, deadlines and groups come back from CSV and Parquet (workload/trace/tests.rs); \
+             the readers are fuzzed.",
+        ..SchemeDoc::NONE
+    };
+    const LISTS_FLOWS: bool = true;
+
+    fn read(p: &mut Parameters) -> TraceSpec {
         let help = "File of flows, with the columns src, dst, size_bytes, start_ns (and group, deadline_ns, \
                     after, compute_ns).";
         let file = p.text("file", None, help);
@@ -342,7 +354,7 @@ impl TraceSpec {
         TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
     }
 
-    pub fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
+    fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let fail = |message: String| WorkloadError::new("file", message);
         let Some(name) = &self.file else { return Err(fail("a trace needs its file".into())) };
         let path = cx.base_dir.join(name);
@@ -370,7 +382,9 @@ impl TraceSpec {
         };
         Ok(trace.map_err(|e| fail(e.to_string()))?.source(cx, window))
     }
+}
 
+impl TraceSpec {
     fn format_of(&self, path: &Path) -> Option<&'static str> {
         if self.format != "auto" {
             return Some(self.format);

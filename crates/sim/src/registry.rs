@@ -1,0 +1,68 @@
+//! How a room knows its schemes: one line each.
+//!
+//! From a line come the variant of the room's enum of parameters, the name in scenarios, the text of
+//! `weftline list` and `weftline explain`, the keys of the schema, and the tests that every scheme must pass.
+
+/// Makes the enum of parameters of a room from one line a scheme.
+///
+/// The trait is what a scheme of the room implements for its parameters: at least `const DOC: SchemeDoc` and
+/// `fn read(p: &mut Parameters) -> Self`, with one more argument where a type stands in brackets. Beside the enum come
+/// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which evaluates an expression
+/// with the parameters of whichever scheme it is.
+macro_rules! registry {
+    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $file:ident::$parameters:ident;)+ }) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+
+        impl $config {
+            /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
+            pub fn read(kind: &str, p: &mut $crate::parameters::Parameters) -> Option<$config> {
+                $(if kind == <$file::$parameters as $trait>::DOC.name {
+                    return Some($config::$variant(<$file::$parameters as $trait>::read(p)));
+                })+
+                None
+            }
+        }
+    };
+    (
+        $(#[$about:meta])* $config:ident: $trait:ident($context:ty)
+        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+    ) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+
+        impl $config {
+            /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
+            pub fn read(kind: &str, p: &mut $crate::parameters::Parameters, cx: $context) -> Option<$config> {
+                $(if kind == <$file::$parameters as $trait>::DOC.name {
+                    return Some($config::$variant(<$file::$parameters as $trait>::read(p, cx)));
+                })+
+                None
+            }
+        }
+    };
+    (
+        @common $(#[$about:meta])* $config:ident: $trait:ident
+        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum $config {
+            $($variant($file::$parameters),)+
+        }
+
+        /// What each scheme says of itself.
+        pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$file::$parameters as $trait>::DOC,)+];
+
+        /// The names that a scenario may use, each with one line of help.
+        pub const KINDS: &[(&str, &str)] =
+            &[$((<$file::$parameters as $trait>::DOC.name, <$file::$parameters as $trait>::DOC.title),)+];
+
+        #[allow(unused_macros)]
+        macro_rules! each_kind {
+            ($self:expr, $it:ident => $call:expr) => {
+                match $self {
+                    $($config::$variant($it) => $call,)+
+                }
+            };
+        }
+    };
+}
