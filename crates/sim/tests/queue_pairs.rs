@@ -90,6 +90,34 @@ fn a_ring_recovers_under_every_controller_and_transport() {
     }
 }
 
+#[test]
+fn a_ring_over_several_subflows_is_back_at_its_period_after_any_disturbance() {
+    let pokes = [
+        vec![(1, 4, 800, 100)],
+        vec![(1, 4, 2_000, 400)],
+        vec![(1, 4, 800, 100), (0, 2, 500, 150)],
+        vec![(1, 4, 800, 100), (0, 2, 500, 150), (5, 3, 1_000, 50)],
+    ];
+    for (controller, scheduler) in
+        [("newreno", "min-rtt"), ("newreno", "round-robin"), ("lia", "min-rtt"), ("cubic", "min-rtt")]
+    {
+        let transport = format!(
+            "kind = \"mptcp\"\nscheduler = \"{scheduler}\"\ncontroller = {{ kind = \"{controller}\" }}"
+        );
+        let text = RING.replace("controller = { kind = \"none\" }", &transport);
+        let (_, alone) = ring(&text, &[]);
+        let period = periods(&alone)[5];
+        for pokes in &pokes {
+            let (_, poked) = ring(&with_pokes(&text, pokes), &[]);
+            // The last of them is over in the first or second operation.
+            for each in &periods(&poked)[3..] {
+                let name = format!("{controller}, {scheduler}, {pokes:?}");
+                assert!((each / period - 1.0).abs() < 0.01, "{name}: {:?} against {period}", periods(&poked));
+            }
+        }
+    }
+}
+
 fn recovers(sets: &[(&str, &str)], pokes: &[(u32, u32, u64, u64)], name: &str) {
     let (kept, alone) = ring(RING, sets);
     in_order(&kept.flows);

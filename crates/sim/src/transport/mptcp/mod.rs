@@ -1,11 +1,12 @@
 //! Multipath TCP: one byte stream over several TCP subflows.
 //!
-//! A flow is a connection, or one of those that follow each other over a [connection that stays open](persistent). Its first subflow is opened by a handshake that exchanges keys; others join, each from a port of its
-//! own, so that the network may send them over other paths. A subflow is a TCP connection in all that it does: windows, losses,
-//! timeouts, acknowledgements. What it carries is handed to it segment by segment, by a scheduler, as its window has room; every
-//! segment says which bytes of the stream it has, and the receiver puts the stream together and acknowledges it as a whole. What
-//! a subflow fails to bring across others carry; one that brings nothing across any more is given up and opened anew later. A flow
-//! is done when its last byte is acknowledged by the connection.
+//! A flow is a connection, or one of those that follow each other over a [connection that stays open](persistent). Its first subflow is
+//! opened by a handshake that exchanges keys; others join, each from a port of its own, so that the network may send them over other
+//! paths. A subflow is a TCP connection in all that it does: windows, losses, timeouts, acknowledgements. What it carries is handed to it
+//! segment by segment, by a scheduler, as its window has room; what waits for the same NIC leaves in the order of the stream, as from
+//! the queue of a host. Every segment says which bytes of the stream it has, and the receiver puts the stream together and
+//! acknowledges it as a whole. What a subflow fails to bring across others carry; one that brings nothing across any more is given up and
+//! opened anew later. A flow is done when its last byte is acknowledged by the connection.
 //!
 //! ```text
 //! initiator                                          other end

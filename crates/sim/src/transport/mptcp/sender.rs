@@ -44,6 +44,8 @@ pub struct Path {
     pub third: Option<MptcpOption>,
     /// What it was given and has not got acknowledged: first byte on the subflow, and what it was.
     given: VecDeque<(u64, Given)>,
+    /// How many of these, at the end, have not left.
+    held: usize,
     /// The next piece that it carries, where every subflow carries everything.
     cursor: u64,
     /// When its window was halved last for holding up the others.
@@ -65,6 +67,7 @@ impl Path {
             nonce,
             third: None,
             given: VecDeque::new(),
+            held: 0,
             cursor: 0,
             penalised: Time::ZERO,
             bytes: 0,
@@ -95,6 +98,13 @@ impl Path {
     fn piece(&self, first: u64) -> Option<Given> {
         let behind = self.given.partition_point(|given| given.0 <= first);
         Some(self.given.get(behind.checked_sub(1)?)?.1)
+    }
+
+    /// The next piece that leaves on it for the first time.
+    #[inline]
+    fn next_piece(&self) -> Option<u64> {
+        let at = self.given.len() - self.held;
+        self.given.get(at).map(|(_, given)| given.piece)
     }
 
     /// Pieces that it was given and has not got acknowledged.
@@ -205,7 +215,29 @@ impl Sender {
         let path = &mut self.paths[at];
         let first = outgoing[path.slot].source.write(u64::from(given.length));
         path.given.push_back((first, *given));
+        path.held += 1;
         path.cursor = given.piece + 1;
+    }
+
+    /// Whose turn it is when the NIC lets subflow `at` send: of those that may send by that NIC, the one with the earliest piece of the
+    /// stream. So a NIC that is slower than the windows sends the stream in order. A turn for every subflow would leave what one
+    /// with a large window was given behind what the others were given later: the end of a flow behind the beginning of the next.
+    pub fn in_order(&self, at: usize, outgoing: &Outgoing, now: Time) -> usize {
+        let tcp = &outgoing[self.paths[at].slot];
+        if tcp.board.has_lost() || tcp.probe.wanted {
+            // What it sends again is earlier than all that.
+            return at;
+        }
+        let nic = tcp.nic;
+        let (mut chosen, mut earliest) = (at, self.paths[at].next_piece());
+        for (other, path) in self.paths.iter().enumerate() {
+            let Some(piece) = path.next_piece().filter(|_| path.standing == Standing::Up) else { continue };
+            let earlier = earliest.is_some_and(|earliest| piece < earliest);
+            if earlier && outgoing[path.slot].nic == nic && outgoing.may_send(path.slot, now) {
+                (chosen, earliest) = (other, Some(piece));
+            }
+        }
+        chosen
     }
 
     /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them, but for those that repair a loss, and
@@ -266,6 +298,8 @@ impl Sender {
         if repeated {
             return counts;
         }
+        debug_assert_eq!(path.next_piece(), Some(given.piece));
+        path.held -= 1;
         path.bytes += u64::from(packet.payload);
         if copied {
             self.copies += 1;
@@ -290,6 +324,7 @@ impl Sender {
         self.packets_retransmitted += tcp.packets_retransmitted;
         path.standing = Standing::Gone;
         path.given.clear();
+        path.held = 0;
         self.stream.lose(at);
     }
 

@@ -81,15 +81,17 @@ impl Mptcp {
         }
     }
 
-    /// The next data packet of a subflow.
+    /// The next data packet of a subflow that may send, or of one of the same connection that comes before it.
     pub(super) fn build(&mut self, slot: u32, cx: &mut HostContext) -> Option<Packet> {
         let (number, at) = self.owners[slot as usize];
         let sender = &mut self.senders[number as usize];
+        let at = sender.in_order(usize::from(at), &self.outgoing, cx.net.now);
+        let slot = sender.paths[at].slot;
         let config = config_of(cx.settings, sender.spec.transport);
         let before = self.outgoing[slot].packets_retransmitted;
         let mut packet = self.outgoing.build(slot, &config.tcp, cx)?;
         let repeated = self.outgoing[slot].packets_retransmitted > before;
-        if !sender.label(usize::from(at), &mut packet, repeated) {
+        if !sender.label(at, &mut packet, repeated) {
             cx.sent_for_no_flow(packet.group);
         }
         Some(packet)

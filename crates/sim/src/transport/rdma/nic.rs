@@ -62,6 +62,12 @@ impl Nic {
     pub fn due(&self, gate: u32) -> Time {
         self.gates[gate as usize].due
     }
+    /// A queue pair has bytes to send that its window and its pacing let go now.
+    #[inline]
+    pub fn may_send(&self, gate: u32, now: Time) -> bool {
+        let gate = &self.gates[gate as usize];
+        gate.open && gate.due <= now
+    }
     pub fn set_due(&mut self, gate: u32, due: Time) {
         self.gates[gate as usize].due = due;
     }

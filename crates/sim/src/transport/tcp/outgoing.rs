@@ -169,6 +169,13 @@ impl Outgoing {
         }
     }
 
+    /// A connection may send now, as far as its NIC knows.
+    #[inline]
+    pub fn may_send(&self, slot: u32, now: Time) -> bool {
+        let Connection { nic, gate, .. } = self[slot];
+        gate != RESTING && self.nics[usize::from(nic)].may_send(gate, now)
+    }
+
     /// The next data packet of a connection. If there is none, its gate has been closed, or set to a later time.
     pub fn build(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<Packet> {
         let connection = &mut self.connections[slot as usize];
