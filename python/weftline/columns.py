@@ -12,6 +12,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from weftline.errors import InputError
+
 _NUMBERS = {
     "c": "b",
     "C": "B",
@@ -76,8 +78,8 @@ def read(table: Any, names: Sequence[str]) -> dict[str, list]:
 
     Raises
     ------
-    OSError
-        If the table cannot be read to its end.
+    InputError
+        If the table cannot be read to its end: its file is damaged.
     KeyError
         If it has no such column.
     """
@@ -115,7 +117,7 @@ def _batches(stream: _Stream) -> Iterator[_Array]:
 def _checked(stream: _Stream, status: int) -> None:
     if status:
         said = stream.get_last_error(stream)
-        raise OSError(status, said.decode("utf-8", "replace") if said else "the table cannot be read")
+        raise InputError(said.decode("utf-8", "replace") if said else f"the table cannot be read ({status})")
 
 
 def _values(field: _Schema, column: _Array, batch: _Array) -> list:
