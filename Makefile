@@ -22,7 +22,7 @@ test-rust: ## tests of the Rust crates
 	cargo test --workspace --quiet
 
 test-python: $(NATIVE) $(VENV)/.dev ## tests of the Python package and the command line
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --disable-warnings
 
 trials: $(NATIVE) $(VENV)/.dev ## the cases of trials/ at their full length: each once gave a wrong or misleading answer
 	WEFTLINE_TRIALS=1 $(BIN)/python -m pytest -q python/tests/trials
