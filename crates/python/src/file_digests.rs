@@ -64,7 +64,7 @@ pub fn sync_files(py: Python<'_>, dir: PathBuf) -> PyResult<()> {
     py.detach(|| file_digests::sync_files(&dir)).map_err(of_results)
 }
 
-/// For each of the folders `names` in `dir` a text that is another when a file in it was touched; None where that cannot be told.
+/// For each of the folders `names` in `dir` a stamp that changes when a file in it is touched; None where it cannot be determined.
 #[pyfunction]
 pub fn stamps(py: Python<'_>, dir: PathBuf, names: Vec<String>) -> Vec<Option<String>> {
     py.detach(|| names.iter().map(|name| file_digests::stamp(&dir.join(name)).map(seal::hex)).collect())

@@ -1,4 +1,4 @@
-//! Files that are on the disk when it is said that they are, and whole or not there at all.
+//! Files that are synced to disk before they count as written: each is whole or absent.
 //!
 //! What a program writes is in the memory of the system for up to half a minute; a power failure in that time leaves a file short, empty
 //! or filled with zeros, under its right name. `fsync` waits until the disk has it.

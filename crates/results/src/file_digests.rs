@@ -325,7 +325,7 @@ fn marks(metadata: &Metadata) -> Marks {
     Marks { bytes: metadata.len(), modified_ns, changed_ns: modified_ns }
 }
 
-/// A number that is another when a file in `dir` was added, removed, replaced or written to; none if it cannot be told, as of files
+/// A number that changes when a file in `dir` is added, removed, replaced or written to; none if it cannot be determined, as of files
 /// that were written a moment ago.
 pub fn stamp(dir: &Path) -> Option<u128> {
     let mut files = Vec::new();

@@ -144,7 +144,7 @@ impl Ideals {
         Some((time, there.length()))
     }
 
-    /// What a flow takes at the least that is led over any path of `length` hops.
+    /// Minimum time of a flow over any path of `length` hops.
     fn detour(&self, spec: &FlowSpec, sending: &Sending, length: usize) -> Time {
         let hops = |src, dst| self.links.detour(&self.routes[0], src, dst, length, sending.one_path);
         let (there, back) = (hops(spec.src, spec.dst), hops(spec.dst, spec.src));

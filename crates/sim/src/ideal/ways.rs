@@ -16,7 +16,7 @@ use crate::net::port::Line;
 use crate::topology::{HostId, NodeId};
 use crate::units::{Rate, Time};
 
-/// Paths of different kinds that are told apart; where there are more, only hop by hop is known.
+/// Maximum number of distinct kinds of path; beyond it only the bound hop by hop is known.
 const MOST_PATHS: usize = 8;
 
 const UNKNOWN: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 //! Time is packet-hops by what one costs under the scheme, times a factor for what no longer fits the caches, plus what
 //! building, flows and samples cost. Memory is the most that the process holds at a time (its peak resident memory, as
 //! summary.json has it): the program with its interpreter, the network, the flows of traces, the tables that are being
-//! written, and what is in flight at the most (see [`replay`](super::replay)). It is meant to be rather too large than too small, because
+//! written, and the maximum in flight (see [`replay`](super::replay)). It is meant to be rather too large than too small, because
 //! sweeps run as many points at a time as fit.
 //!
 //! All costs are in the tables below. They were measured with `weftline run` of the scenarios in benches/ and of fat trees

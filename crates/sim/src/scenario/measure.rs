@@ -43,7 +43,7 @@ pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) ->
     if section.peek("controllers").is_some() {
         let mut table = section.child("controllers");
         let what = flows(&mut table);
-        // Read whatever is wrong with the flows: a key that nobody asked for is told of as unknown.
+        // Read even if the flows are wrong: a key that is never read is reported as unknown.
         let every = interval(&mut table, every);
         measure.controllers = what.map(|what| Sampled { what, every });
         section.absorb("controllers", table);

@@ -181,7 +181,7 @@ impl Cubic {
         let clamped = self.w_max == 0.0 && self.p.clamp > 0;
         let count = if clamped { count.min(self.p.clamp as f64) } else { count };
         let friendly = if self.p.reno_friendly { self.reno(ack, window, segments) } else { f64::INFINITY };
-        // RFC 9438 §4.2: by half of the window per round trip at the most.
+        // RFC 9438 §4.2: at most half of the window per round trip.
         count.min(friendly).max(2.0)
     }
 
