@@ -35,5 +35,5 @@ fuzz_target!(|input: &str| {
         return;
     }
     // Watched for the first time after a tenth of a second, and then it is enough.
-    let _ = simulation::run(config, &mut Nowhere, &mut |_| false);
+    let _ = weftline_sim::run(config, &mut Nowhere, &mut |_| false);
 });

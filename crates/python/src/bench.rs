@@ -12,7 +12,7 @@ use serde_json::json;
 use weftline_results::{Stopwatch, peak_memory_bytes};
 use weftline_sim::measure::{FlowRecord, Progress, Sample, Sink};
 use weftline_sim::scenario::Scenario;
-use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::{Execution, Simulation};
 
 use crate::errors::{failed, input};
 use crate::instructions::Instructions;

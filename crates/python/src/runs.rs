@@ -12,8 +12,8 @@ use weftline_results::{About, Names, Resources, RunFolder, Stopwatch, memory_byt
 use weftline_sim::config::Config;
 use weftline_sim::measure::{Ending, Outcome, Progress};
 use weftline_sim::scenario::{self, MOST_THREADS, Scenario};
-use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::units::Bytes;
+use weftline_sim::{Execution, Simulation};
 
 use crate::controllers::{self, Failure};
 use crate::errors::{failed, input, of_results, whole};

@@ -7,9 +7,10 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use weftline_results::trace;
 use weftline_sim::congestion::ExternalController;
-use weftline_sim::scenario::{self, Hooks, Scenario};
-use weftline_sim::simulation::{Execution, Plan};
+use weftline_sim::describe;
+use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::topology::{NodeKind, Topology};
+use weftline_sim::{Execution, Plan};
 
 use crate::errors::{input, whole};
 use crate::interrupts::interruptible;
@@ -159,17 +160,17 @@ fn network_of(topology: &Topology) -> Value {
 /// The JSON Schema of the scenario file.
 #[pyfunction]
 pub fn schema() -> String {
-    format!("{:#}", scenario::schema())
+    format!("{:#}", describe::schema())
 }
 
 /// What a scenario can name, by kind, each with one line of help, as JSON.
 #[pyfunction]
 pub fn names() -> String {
-    scenario::names().to_string()
+    describe::names().to_string()
 }
 
 /// What a scheme, key or metric is, as JSON.
 #[pyfunction]
 pub fn explain(name: &str) -> PyResult<String> {
-    scenario::explain(name).map(|entry| entry.to_string()).map_err(input)
+    describe::explain(name).map(|entry| entry.to_string()).map_err(input)
 }

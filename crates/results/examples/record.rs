@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use weftline_results::{About, Names, RunFolder, Stopwatch};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::{Execution, Simulation};
 
 const USAGE: &str = "expected SCENARIO.toml FOLDER [--set PATH=VALUE]...";
 

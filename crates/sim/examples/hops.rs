@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::{Execution, Simulation};
+use weftline_sim::{Execution, Simulation};
 
 const USAGE: &str =
     "expected SCENARIO.toml [--set PATH=VALUE]... [--threads N] [--regions N] [--windows true|false]";

@@ -4,11 +4,14 @@
 mod registry;
 
 pub mod balance;
+mod build;
 mod capture;
 pub mod config;
 pub mod congestion;
+pub mod describe;
 pub mod doc;
 pub mod engine;
+pub mod estimate;
 mod files;
 mod ideal;
 pub mod measure;
@@ -16,11 +19,27 @@ pub mod net;
 pub mod packet;
 pub mod parameters;
 pub mod queue;
+mod run;
 pub mod scenario;
 mod settings;
-pub mod simulation;
 pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod units;
 pub mod workload;
+
+pub use build::Execution;
+pub use run::{Plan, RunError, Simulation};
+
+use config::Config;
+use measure::{Outcome, Progress, Sink};
+
+/// Builds a network and runs it on one thread. `watch` is called with the progress about ten times a second; the run stops
+/// when it returns false.
+pub fn run(
+    config: Config,
+    sink: &mut dyn Sink,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Outcome, RunError> {
+    Simulation::new(config, Execution::default())?.run(sink, watch)
+}

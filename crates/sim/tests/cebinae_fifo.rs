@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
+use weftline_sim::Execution;
 use weftline_sim::config::{Config, Sampled};
 use weftline_sim::measure::Entity;
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::Execution;
 use weftline_sim::units::Time;
 
 /// Flows of one controller and delay.

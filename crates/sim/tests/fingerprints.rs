@@ -10,9 +10,10 @@ mod common;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use weftline_sim::Execution;
+use weftline_sim::describe;
 use weftline_sim::measure::Entity;
-use weftline_sim::scenario::{Hooks, Scenario, names};
-use weftline_sim::simulation::Execution;
+use weftline_sim::scenario::{Hooks, Scenario};
 
 /// Cases that run with three and eight threads too, not only with one and two.
 const MORE_THREADS: [&str; 5] = [
@@ -168,7 +169,7 @@ fn every_scheme_that_is_listed_is_in_a_case() {
         ("workloads", "workload"),
         ("telemetry", "telemetry"),
     ] {
-        for entry in names()[list].as_array().expect("a list") {
+        for entry in describe::names()[list].as_array().expect("a list") {
             let name = entry["name"].as_str().expect("a name");
             if name != "auto" && !used.contains(&(section.to_string(), name.to_string())) {
                 missing.push(format!("{section}.kind = {name}"));

@@ -5,9 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::Kept;
+use weftline_sim::RunError;
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::{self, RunError};
 
 const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 3\n[transport]\nkind = \"rdma\"\n";
 
@@ -16,7 +16,7 @@ fn run(workload: &str) -> (Result<Outcome, RunError>, Kept) {
     let loaded = Scenario::load(&text, "edge.toml", Path::new("."), &[], None, Hooks::default());
     let config = loaded.and_then(|scenario| scenario.config()).unwrap_or_else(|error| panic!("{error}"));
     let mut kept = Kept::default();
-    let result = simulation::run(config, &mut kept, &mut |_| true);
+    let result = weftline_sim::run(config, &mut kept, &mut |_| true);
     (result, kept)
 }
 

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{Ending, Outcome};
-use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::units::Time;
+use weftline_sim::{Execution, Simulation};
 
 /// The transports that flows may run over, with what is drawn of their keys. A further one is one line.
 const TRANSPORTS: &[(&str, Keys)] = &[

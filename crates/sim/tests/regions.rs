@@ -13,7 +13,6 @@ use std::path::Path;
 use weftline_sim::config::{Config, Failures, LinkLoss, ResequencingConfig, Sampled, Until};
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::{Execution, Plan};
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::dumbbell::Dumbbell;
 use weftline_sim::topology::fat_tree::FatTree;
@@ -23,6 +22,7 @@ use weftline_sim::topology::parking_lot::ParkingLot;
 use weftline_sim::topology::star::Star;
 use weftline_sim::topology::{Link, LinkSpec, Node, NodeKind, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
+use weftline_sim::{Execution, Plan};
 
 /// A scenario in a few numbers, so that it shrinks.
 #[derive(Debug, Clone)]

@@ -29,8 +29,8 @@ fn run(text: &str, sets: &[(&str, &str)]) -> (u64, Collected) {
         .unwrap_or_else(|error| panic!("{error}"));
     let mut collected = Collected::default();
     let config = scenario.config().unwrap();
-    let outcome = weftline_sim::simulation::run(config, &mut collected, &mut |_| true)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let outcome =
+        weftline_sim::run(config, &mut collected, &mut |_| true).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(outcome.ending, Ending::Done);
     assert_eq!(outcome.flows, outcome.flows_done);
     (outcome.fingerprint, collected)

@@ -3,8 +3,6 @@
 
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value, json};
-
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
 use crate::config::Compat;
@@ -183,7 +181,7 @@ fn switch_context() -> switch::SwitchContext<'static> {
 
 /// Defaults that follow from the network are those on the network of the pHost paper, for which they are published
 /// (pHost, CoNEXT 2015, §4: hosts at 10 Gb/s, 4.52 us there and back).
-fn transport_context() -> transport::TransportContext<'static> {
+pub(crate) fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
         topology: None,
         compat: Compat::None,
@@ -217,76 +215,5 @@ pub fn type_in_words(declared: &Declared) -> String {
     match declared.default.as_deref() {
         Some("auto") if declared.kind != Kind::Text => format!("{words}, or \"auto\""),
         _ => words,
-    }
-}
-
-/// The names that `weftline list` prints, by what they name, each with one line of help.
-pub fn names() -> Value {
-    let list = |kinds: &[(&str, &str)]| {
-        let entries = kinds.iter().map(|(name, help)| json!({ "name": name, "help": help }));
-        Value::Array(entries.collect())
-    };
-    json!({
-        "transports": list(transport::TRANSPORTS),
-        "controllers": with_transports(list(congestion::KINDS), false),
-        "tcp-controllers": with_transports(list(window::KINDS), true),
-        "queues": list(switch::QUEUES),
-        "balancers": list(switch::BALANCERS),
-        "topologies": list(topology::KINDS),
-        "workloads": list(workload::KINDS),
-        "telemetry": list(telemetry::TELEMETRIES),
-    })
-}
-
-/// Says of each controller which transports it serves.
-fn with_transports(mut controllers: Value, laws: bool) -> Value {
-    for entry in controllers.as_array_mut().into_iter().flatten() {
-        let served = served_by(entry["name"].as_str().unwrap_or_default(), laws);
-        entry["transports"] = served;
-    }
-    controllers
-}
-
-/// The transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: it is one of those that steer a window.
-pub fn served_by(controller: &str, law: bool) -> Value {
-    let mut served = Map::new();
-    for (transport, _) in transport::TRANSPORTS {
-        let offered = transport::controllers_of(transport);
-        let found = offered.iter().find(|offered| offered.is_law == law && offered.listed == controller);
-        if let Some(found) = found {
-            served.insert(transport.to_string(), json!(found.name));
-        }
-    }
-    Value::Object(served)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_controller_says_which_transports_take_it_and_they_do() {
-        let names = names();
-        let serves = |list: &str, name: &str| {
-            let all = names[list].as_array().unwrap();
-            all.iter().find(|entry| entry["name"] == name).unwrap()["transports"].clone()
-        };
-        assert_eq!(serves("controllers", "hpcc"), json!({ "rdma": "hpcc" }));
-        assert_eq!(serves("controllers", "dctcp"), json!({ "rdma": "dctcp" }));
-        let everywhere = json!({ "rdma": "tcp.dctcp", "tcp": "dctcp", "mptcp": "dctcp" });
-        assert_eq!(serves("tcp-controllers", "dctcp"), everywhere);
-        assert_eq!(serves("tcp-controllers", "lia"), json!({ "mptcp": "lia" }));
-        for list in ["controllers", "tcp-controllers"] {
-            for entry in names[list].as_array().unwrap() {
-                for (transport, name) in entry["transports"].as_object().unwrap() {
-                    let said = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
-                    let table = crate::scenario::document::parse(&said, "s.toml").unwrap();
-                    let mut root = Section::root(&table, "s.toml");
-                    let mut section = root.child("a");
-                    let read = transport::read(&mut section, &transport_context());
-                    assert!(read.is_some() && section.is_clean(), "{said}");
-                }
-            }
-        }
     }
 }

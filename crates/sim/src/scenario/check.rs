@@ -1,201 +1,26 @@
-//! What follows from a scenario before it is run: rates, base RTT, windows, thresholds, headroom, flows, and how much
-//! work the run is.
-
-use serde_json::{Value, json};
+//! Whether the parts of a scenario fit each other: queues, headroom, arbiters, rounds.
 
 use super::Scenario;
-use super::estimate::Estimate;
 use super::network::Network;
-use super::replay::MOST_FLOWS;
 use super::section::Section;
 use crate::config::{
-    BalancerConfig, Compat, DisciplineConfig, FastpassConfig, ManagedConfig, MptcpConfig, PfabricConfig,
-    PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TcpConfig, TelemetryConfig, TransportConfig, Until,
+    BalancerConfig, Compat, DisciplineConfig, ManagedConfig, PhostConfig, QueueConfig, RdmaConfig,
+    SwitchConfig, TelemetryConfig, TransportConfig,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
-use crate::settings::{Settings, telemetry_bytes, with_telemetry};
+use crate::settings::Settings;
 use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
 use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
-use crate::workload::{AskedLoad, TrafficSize};
-
-/// Everything that can be said before the run on so many threads, as `weftline check` prints it.
-pub fn facts(scenario: &Scenario, threads: usize) -> Value {
-    let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size, threads, MOST_FLOWS);
-    let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
-    let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
-    let asked = asked_load(scenario, &size);
-    let until_ns = match scenario.until {
-        Until::At(time) => Some(time.as_ns()),
-        Until::FlowsDone { .. } => None,
-    };
-    json!({
-        "name": scenario.name,
-        "seed": scenario.seed,
-        "compat": if scenario.compat == Compat::HpccNs3 { "hpcc-ns3" } else { "none" },
-        "topology": topology_facts(&scenario.network),
-        "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
-        "ecn": ecn_facts(&scenario.switch),
-        "pfc": pfc_facts(scenario),
-        "traffic": {
-            "flows": size.flows,
-            "counted_all": size.complete,
-            "bytes": size.bytes,
-            "last_start_ns": size.last_start.as_ns(),
-            "flows_not_due": not_due(scenario, &size, &estimate),
-            "offered_load": offered_load(&size, &scenario.network.topology),
-            "offered_load_asked": asked.map(|(asked, _)| asked),
-            "offered_load_error": asked.map(|(_, error)| error),
-            "groups": scenario.traffic.groups,
-        },
-        "run": {
-            "until_ns": until_ns,
-            "threads": threads,
-            "memory_limit_bytes": scenario.memory.map(|limit| limit.0),
-        },
-        "estimate": estimate_facts(&estimate),
-        "warnings": warnings,
-    })
-}
-
-fn topology_facts(network: &Network) -> Value {
-    let topology = &network.topology;
-    let mut links: Vec<(Rate, Time, u64)> = Vec::new();
-    for link in &topology.links {
-        match links.iter_mut().find(|(rate, delay, _)| (*rate, *delay) == (link.rate, link.delay)) {
-            Some((_, _, count)) => *count += 1,
-            None => links.push((link.rate, link.delay, 1)),
-        }
-    }
-    links.sort_unstable();
-    let link = |&(rate, delay, count): &(Rate, Time, u64)| json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count });
-    json!({
-        "nodes": topology.nodes.len(),
-        "hosts": topology.hosts().len(),
-        "extra_hosts": topology.extra_hosts,
-        "switches": topology.switches().len(),
-        "links": topology.links.len(),
-        "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
-        "diameter_hops": diameter(network),
-        "oversubscription": oversubscription(topology),
-    })
-}
 
 /// Links on the longest of the shortest paths between hosts.
-fn diameter(network: &Network) -> u32 {
+pub fn diameter(network: &Network) -> u32 {
     let times = PathTimes::new(&network.topology, &network.routes);
     let hosts = times.representatives();
     let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
     pairs.filter_map(|(src, dst)| times.pair(src, dst)).map(|path| path.hops).max().unwrap_or(0)
-}
-
-/// Largest ratio, over the switches next to hosts, of what the hosts can send to what leads on; none without links
-/// that lead on.
-fn oversubscription(topology: &Topology) -> Option<f64> {
-    let tier = |node: NodeId| topology.nodes[node as usize].tier;
-    let mut down = vec![0u128; topology.nodes.len()];
-    let mut up = vec![0u128; topology.nodes.len()];
-    for Link { a, b, rate, .. } in &topology.links {
-        for (near, far) in [(*a, *b), (*b, *a)] {
-            let sum = if tier(far) == 0 { &mut down } else { &mut up };
-            sum[near as usize] += u128::from(rate.0);
-        }
-    }
-    let edges = (0..topology.nodes.len()).filter(|&n| tier(n as NodeId) > 0 && down[n] > 0 && up[n] > 0);
-    edges.map(|n| down[n] as f64 / up[n] as f64).max_by(f64::total_cmp)
-}
-
-fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
-    match &with_telemetry(transport, &scenario.telemetry) {
-        TransportConfig::Rdma(rdma) => rdma_facts(scenario, rdma),
-        TransportConfig::Phost(phost) => phost_facts(scenario, phost),
-        TransportConfig::Pfabric(pfabric) => pfabric_facts(scenario, pfabric),
-        TransportConfig::Fastpass(fastpass) => fastpass_facts(scenario, fastpass),
-        TransportConfig::Tcp(tcp) => tcp_facts(scenario, tcp),
-        TransportConfig::Mptcp(mptcp) => mptcp_facts(scenario, mptcp),
-    }
-}
-
-fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, scenario.compat);
-    json!({
-        "transport": "pfabric",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": pfabric.mtu + pfabric.header,
-        "ack_bytes": pfabric.ack_header,
-        "window_packets": pfabric.initial_window,
-        "queue_limit_bytes": pfabric.queue_limit.0,
-        "rto_ns": pfabric.rto.as_ns(),
-    })
-}
-
-fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(fastpass.packet(), scenario.compat);
-    let topology = &scenario.network.topology;
-    let arbiter = topology.hosts().get(fastpass.arbiter.host as usize).copied();
-    json!({
-        "transport": "fastpass",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": fastpass.packet(),
-        "ack_bytes": fastpass.control,
-        "arbiter": arbiter.map(|node| &topology.nodes[node as usize].name),
-        "epoch_ns": fastpass.arbiter.epoch.as_ns(),
-        "slot_ns": fastpass.arbiter.slot.as_ns(),
-        "retry_ns": fastpass.retry.as_ns(),
-        "request_timeout_ns": fastpass.request_timeout.as_ns(),
-    })
-}
-
-fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), scenario.compat);
-    json!({
-        "transport": "tcp",
-        "controller": tcp.controller.name(),
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": tcp.packet(),
-        "ack_bytes": tcp.ack_header,
-        "send_buffer_bytes": tcp.send_buffer,
-        "receive_buffer_bytes": tcp.receive_buffer,
-        "rto_ns": tcp.rto.least.as_ns(),
-    })
-}
-
-fn mptcp_facts(scenario: &Scenario, mptcp: &MptcpConfig) -> Value {
-    let mut facts = tcp_facts(scenario, &mptcp.tcp);
-    facts["transport"] = json!("mptcp");
-    facts["subflows"] = json!(mptcp.subflows);
-    facts
-}
-
-fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(phost.packet(), scenario.compat);
-    json!({
-        "transport": "phost",
-        "base_rtt_ns": base_rtt.as_ns(),
-        "data_packet_bytes": phost.packet(),
-        "ack_bytes": phost.control,
-        "free_tokens": phost.free_tokens,
-        "window_tokens": phost.window,
-        "request_timeout_ns": phost.request_timeout.as_ns(),
-    })
-}
-
-fn rdma_facts(scenario: &Scenario, rdma: &RdmaConfig) -> Value {
-    let (base_rtt, window) = base_rtt_and_window(scenario, rdma);
-    let telemetry = telemetry_bytes(rdma, &scenario.telemetry);
-    json!({
-        "controller": rdma.controller.name(),
-        "base_rtt_ns": base_rtt.as_ns(),
-        "window_bytes": window,
-        "data_packet_bytes": rdma.mtu + rdma.header + telemetry,
-        "ack_bytes": (rdma.ack_header + telemetry).max(rdma.ack_least),
-        "telemetry_bytes": telemetry,
-        "ack_priority": rdma.ack_priority,
-        "rto_ns": rdma.rto.map(Time::as_ns),
-    })
 }
 
 /// T, and the window at full rate in bytes if there is one.
@@ -215,28 +40,6 @@ pub fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Opt
 pub fn host_rate(topology: &Topology) -> Rate {
     let host_link = |link: &&Link| [link.a, link.b].iter().any(|&n| topology.nodes[n as usize].tier == 0);
     topology.links.iter().filter(host_link).map(|link| link.rate).max().unwrap_or_default()
-}
-
-fn ecn_facts(switch: &SwitchConfig) -> Vec<Value> {
-    let threshold = |t: &crate::config::EcnThreshold| json!({ "rate_bps": t.rate.0, "kmin_bytes": t.kmin.0, "kmax_bytes": t.kmax.0, "pmax": t.pmax });
-    switch.ecn.iter().map(threshold).collect()
-}
-
-fn pfc_facts(scenario: &Scenario) -> Value {
-    let mut kinds: Vec<(Rate, Time)> =
-        scenario.network.topology.links.iter().map(|link| (link.rate, link.delay)).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let packet = Settings::largest_packet(&scenario.transports, &scenario.telemetry);
-    let headroom = |&(rate, delay): &(Rate, Time)| {
-        let bytes = headroom(&BufferedPort { rate, delay }, &scenario.switch.pfc, packet);
-        json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "headroom_bytes": bytes })
-    };
-    json!({
-        "enabled": scenario.switch.pfc.enabled,
-        "buffer_bytes": scenario.switch.buffer.0,
-        "headroom": kinds.iter().map(headroom).collect::<Vec<_>>(),
-    })
 }
 
 /// With PFC on, says so if what every port reserves does not fit a switch's buffer.
@@ -414,64 +217,4 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         }
     }
     warnings
-}
-
-/// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
-fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
-    let capacity = host_capacity(topology);
-    let seconds = size.last_start.as_seconds();
-    (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
-}
-
-/// Bits per second of the links of the hosts that workloads use.
-fn host_capacity(topology: &Topology) -> f64 {
-    let mut used = vec![false; topology.nodes.len()];
-    topology.hosts().iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
-    let used = |node: NodeId| used[node as usize];
-    let host_links = topology.links.iter().filter(|link| used(link.a) || used(link.b));
-    host_links.map(|link| link.rate.0 as f64).sum()
-}
-
-/// The load that the workloads were asked for, as a share of what the hosts' links carry, and the standard deviation of what flows
-/// drawn to it for as long as these come to; none where some workload is not asked for a load.
-fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64)> {
-    let asked: Option<Vec<AskedLoad>> =
-        scenario.traffic.sources.iter().map(|source| source.asked()).collect();
-    let asked = asked.filter(|asked| !asked.is_empty())?;
-    let capacity = host_capacity(&scenario.network.topology);
-    let seconds = size.last_start.as_seconds();
-    let (rate, variance) = asked.iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.rate, sum.1 + of.variance));
-    (capacity > 0.0 && seconds > 0.0).then(|| (rate / capacity, (variance / seconds).sqrt() / capacity))
-}
-
-/// Flows whose start lies behind the end of the run: it does not count them.
-fn not_due(scenario: &Scenario, size: &TrafficSize, estimate: &Estimate) -> u64 {
-    match scenario.until {
-        Until::At(stop) if stop < size.last_start => size.flows.saturating_sub(estimate.replay.flows),
-        _ => 0,
-    }
-}
-
-pub fn estimate_facts(estimate: &Estimate) -> Value {
-    let Estimate { replay, seconds, seconds_on_threads, memory } = estimate;
-    json!({
-        "packet_hops": replay.packet_hops.round(),
-        "end_ns": replay.end.as_ns(),
-        "flows_in_flight": replay.flows_in_flight,
-        "connections": replay.connections,
-        "packets_in_flight": replay.packets_in_flight,
-        "seconds": seconds,
-        "seconds_on_threads": seconds_on_threads,
-        "memory_bytes": memory.peak().0,
-        "memory": {
-            "program_bytes": memory.program,
-            "network_bytes": memory.network,
-            "routes_bytes": memory.routes,
-            "traces_bytes": memory.traces,
-            "tables_bytes": memory.tables,
-            "packets_bytes": memory.packets,
-            "flows_bytes": memory.flows,
-            "summary_bytes": memory.summary,
-        },
-    })
 }

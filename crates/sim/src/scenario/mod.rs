@@ -8,42 +8,30 @@
 mod balancing;
 mod buffers;
 mod capture;
-mod catalogue;
-mod check;
-mod document;
-mod estimate;
-mod explain;
-mod fabric;
+pub(crate) mod catalogue;
+pub(crate) mod check;
+pub(crate) mod document;
 mod failures;
 mod host;
-mod measure;
-mod metrics;
-mod network;
-mod origins;
+pub(crate) mod measure;
+pub(crate) mod network;
 mod pairs;
 mod problem;
-mod replay;
 mod resolve;
-mod run;
-mod schema;
-mod section;
-mod switch;
-mod telemetry;
+pub(crate) mod run;
+pub(crate) mod section;
+pub(crate) mod switch;
+pub(crate) mod telemetry;
 #[cfg(test)]
 mod tests;
 mod traffic;
-mod transport;
+pub(crate) mod transport;
 
 use std::path::Path;
 
-pub use catalogue::names;
 pub use document::Origin;
-pub use estimate::{Estimate, Memory};
-pub use explain::explain;
 pub use problem::{Problem, ScenarioError};
-pub use replay::Replay;
 pub use run::{MOST_THREADS, memory_limit};
-pub use schema::schema;
 
 use crate::config::{
     Compat, Config, Failures, HostConfig, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig,
@@ -77,18 +65,18 @@ pub struct Scenario {
     pub memory: Option<Bytes>,
     /// What deserves a look before the result is trusted.
     pub warnings: Vec<String>,
-    resolved: String,
-    network: Network,
-    switch: SwitchConfig,
-    host: HostConfig,
-    transports: Vec<TransportConfig>,
-    telemetry: TelemetryConfig,
-    traffic: Traffic,
-    failures: Failures,
-    until: Until,
-    measure: MeasureConfig,
-    compat: Compat,
-    ns3_time: bool,
+    pub(crate) resolved: String,
+    pub(crate) network: Network,
+    pub(crate) switch: SwitchConfig,
+    pub(crate) host: HostConfig,
+    pub(crate) transports: Vec<TransportConfig>,
+    pub(crate) telemetry: TelemetryConfig,
+    pub(crate) traffic: Traffic,
+    pub(crate) failures: Failures,
+    pub(crate) until: Until,
+    pub(crate) measure: MeasureConfig,
+    pub(crate) compat: Compat,
+    pub(crate) ns3_time: bool,
 }
 
 impl Scenario {
@@ -148,33 +136,6 @@ impl Scenario {
             compat: self.compat,
             ns3_time: self.ns3_time,
         })
-    }
-
-    /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
-    /// how much work the run is.
-    pub fn check(&self) -> serde_json::Value {
-        self.check_on(self.threads.max(1))
-    }
-
-    /// The same, where it is known how many threads will share the run.
-    pub fn check_on(&self, threads: usize) -> serde_json::Value {
-        check::facts(self, threads)
-    }
-
-    /// How long the run will take and how much memory it will hold.
-    pub fn estimate(&self) -> Estimate {
-        self.estimate_from(replay::MOST_FLOWS)
-    }
-
-    /// The same from the first flows alone: sooner, and as good where the others are like them.
-    /// What sources cannot tell of the others is counted.
-    pub fn estimate_from(&self, most_flows: u64) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up_from(most_flows), self.threads.max(1), most_flows)
-    }
-
-    /// The estimate from the first flows as `check` prints it.
-    pub fn look(&self, most_flows: u64) -> serde_json::Value {
-        check::estimate_facts(&self.estimate_from(most_flows))
     }
 }
 

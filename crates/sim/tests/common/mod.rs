@@ -15,11 +15,11 @@ use weftline_sim::measure::{
 };
 use weftline_sim::parameters::{Declared, Parameters, Source, Value};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::simulation::{Execution, Simulation};
 use weftline_sim::telemetry::pint::{Computed, PintConfig};
 use weftline_sim::topology::{LinkId, LinkSpec, NodeId, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::{FlowSource, FlowSpec, Traffic};
+use weftline_sim::{Execution, Simulation};
 
 /// A dumbbell with hosts at 1 Gb/s and 1 ms, 100 Mb/s and 8 ms between them: data of 1050 B, all else 50 B.
 pub const DUMBBELL: &str = r#"

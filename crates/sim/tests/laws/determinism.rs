@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use std::time::Instant;
 use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Forwarding, Recovery, Until};
 use weftline_sim::measure::{Ending, Outcome};
-use weftline_sim::simulation;
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::fat_tree::FatTree;
@@ -103,7 +102,7 @@ fn an_interrupted_run_ends_soon_with_its_accounts_in_order() {
     let flows = (0..8).map(|src| flow(src, 8, 1 << 42, Time::ZERO)).collect();
     let config = normal("dctcp", star(9), flows);
     let (mut kept, started, mut looks) = (Kept::default(), Instant::now(), 0);
-    let outcome = simulation::run(config, &mut kept, &mut |progress| {
+    let outcome = weftline_sim::run(config, &mut kept, &mut |progress| {
         assert!(progress.now > Time::ZERO && progress.packet_hops > 0);
         looks += 1;
         looks < 2

@@ -6,7 +6,6 @@
 use crate::common::*;
 use weftline_sim::engine::random::RandomStream;
 use weftline_sim::measure::{FlowRecord, Sample, Sink};
-use weftline_sim::simulation;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::star::Star;
 use weftline_sim::units::{Rate, Time};
@@ -64,7 +63,7 @@ fn waits(load: f64, flows: u32) -> Vec<(u32, Time, Time)> {
     let source = PoissonPackets { random, mean_gap: SERVICE.0 as f64 / load, clock: 0.0, left: flows };
     config.traffic = Traffic { sources: vec![Box::new(source)], groups: vec!["all".into()] };
     let mut kept = Waits::default();
-    simulation::run(config, &mut kept, &mut |_| true).expect("a valid run");
+    weftline_sim::run(config, &mut kept, &mut |_| true).expect("a valid run");
     assert_eq!(kept.0.len(), flows as usize);
     kept.0.sort_unstable_by_key(|wait| wait.0);
     kept.0

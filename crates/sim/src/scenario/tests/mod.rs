@@ -294,7 +294,7 @@ fn check_tells_what_follows_from_the_scenario() {
 
 #[test]
 fn names_lists_every_kind() {
-    let names = names();
+    let names = crate::describe::names();
     for (list, name) in [("controllers", "dcqcn"), ("topologies", "hpcc-fat-tree"), ("balancers", "spray")] {
         assert!(names[list].as_array().unwrap().iter().any(|entry| entry["name"] == name), "{name}");
     }

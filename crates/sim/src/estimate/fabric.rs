@@ -1,6 +1,6 @@
 //! What flows share on their way, as far as an estimate needs it: the links of hosts, and those that lead on from switches.
 
-use super::network::Network;
+use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
 use crate::units::{Rate, Time};
 

@@ -101,7 +101,7 @@ impl Changes {
 
 impl Simulation {
     /// Makes the changes that come at `now`, before anything else of that time.
-    pub(super) fn make_changes(&mut self, now: Time) {
+    pub(crate) fn make_changes(&mut self, now: Time) {
         while self.changes.next_time() == Some(now) {
             let (_, event) = self.changes.events[self.changes.next];
             self.changes.next += 1;

@@ -22,7 +22,7 @@ pub struct Region {
     pub map: Arc<Map>,
     pub settings: Arc<Settings>,
     pub starts: Starts,
-    pub(super) ended: Vec<Ended>,
+    pub(crate) ended: Vec<Ended>,
     /// What the other regions sent here in the last window, by region.
     pub inboxes: Vec<Outbox>,
     /// The end of the window that it works in, and whether it has got there.

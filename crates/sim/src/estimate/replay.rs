@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::Scenario;
-use super::check::base_rtt_and_window;
 use super::fabric::Fabric;
 use crate::config::{TransportConfig, Until};
+use crate::scenario::Scenario;
+use crate::scenario::check::base_rtt_and_window;
 use crate::settings::Framing;
 use crate::topology::{HostId, Path, PathTimes};
 use crate::units::Time;

@@ -163,7 +163,7 @@ impl Probes {
 
 impl Simulation {
     /// Takes the measures that are due at `now`: after everything else that happens then.
-    pub(super) fn take_measures(&mut self, now: Time) {
+    pub(crate) fn take_measures(&mut self, now: Time) {
         self.now = now;
         let mut probes = std::mem::take(&mut self.probes.probes);
         for probe in probes.iter_mut().filter(|probe| probe.due == now) {

@@ -5,6 +5,7 @@ use super::work::Work;
 use crate::config::{Compat, Config, TransportConfig};
 use crate::congestion::ControllerConfig;
 use crate::net::agenda::AgendaKind;
+use crate::run::Plan;
 use crate::topology::{NextHopOrder, Routes, Topology};
 use crate::units::Time;
 
@@ -25,17 +26,6 @@ impl Default for Execution {
     }
 }
 
-/// What an [`Execution`] comes to on a network.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    pub threads: usize,
-    pub regions: usize,
-    /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
-    pub lookahead: Time,
-    /// Why there are fewer threads than were asked for.
-    pub why_fewer: Option<String>,
-}
-
 impl Plan {
     /// What `execution` comes to on the network of `config`.
     pub fn of(config: &Config, execution: Execution) -> Plan {
@@ -50,7 +40,7 @@ const LEAST_HOPS: f64 = 100.0;
 const USUAL_LOAD: f64 = 0.3;
 
 /// Decides on threads and regions.
-pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (Plan, Split) {
+pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (Plan, Split) {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let asked = if execution.threads == 0 { cores() } else { execution.threads };
     let parts = execution.regions.unwrap_or(asked).clamp(1, usize::from(u16::MAX));
@@ -106,7 +96,7 @@ pub(super) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
 
 /// In which order a region works, if `shortest` is the shortest delay of a link in it: `windows` of that length or one event
 /// after the other; none: as it pays.
-pub(super) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
+pub(crate) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
     /// Packet-hops of a node in a window, from which on it pays that it has an inbox, and that it is looked for.
     const MANY: f64 = 2.0;
     const SOME: f64 = 0.125;

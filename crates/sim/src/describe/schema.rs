@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
 use crate::congestion::pair_window;
 use crate::parameters::{Declared, Kind};
+use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections};
 
 /// The schema of a scenario file.
 pub fn schema() -> Value {

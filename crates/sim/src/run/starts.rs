@@ -130,7 +130,7 @@ impl Region {
     }
 
     /// The start of an announced flow has come (after two zero-delay steps in the compat mode).
-    pub(super) fn start_flow(&mut self, place: u32, stage: u8) {
+    pub(crate) fn start_flow(&mut self, place: u32, stage: u8) {
         let arrival = self.starts.arrivals[place as usize];
         if self.settings.compat == Compat::HpccNs3 && stage < COMPAT_STAGES {
             let host = self.starts.precedence.host_index[arrival.spec.src as usize];
@@ -168,7 +168,7 @@ impl Region {
 
     /// Flows ended: those that waited for them may start, and jobs may be done.
     #[cold]
-    pub(super) fn release_dependents(&mut self) {
+    pub(crate) fn release_dependents(&mut self) {
         let precedence = self.starts.precedence.clone();
         for ended in std::mem::take(&mut self.ended) {
             let Some((source, order, left)) = self.starts.tracked.get_mut(&ended.flow) else { continue };

@@ -1,16 +1,12 @@
 //! From a [`Config`] to a network that is ready to run.
 
-use super::balance::Windows;
-use super::changes::Changes;
-use super::execution::{self, Execution};
-use super::fabric;
-use super::flows::Flows;
-use super::places::Places;
-use super::probes::Probes;
-use super::region::Region;
-use super::split::Split;
-use super::starts::{Precedence, Starts};
-use super::{RunError, Simulation};
+mod execution;
+mod fabric;
+mod split;
+mod work;
+
+pub use execution::Execution;
+
 use crate::balance::{Balancer, Fabric, Place};
 use crate::capture::Capture;
 use crate::config::{
@@ -32,6 +28,14 @@ use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
 use crate::queue::{PortPlace, Queue};
+use crate::run::balance::Windows;
+use crate::run::changes::Changes;
+use crate::run::flows::Flows;
+use crate::run::places::Places;
+use crate::run::probes::Probes;
+use crate::run::region::Region;
+use crate::run::starts::{Precedence, Starts};
+use crate::run::{Plan, RunError, Simulation};
 use crate::settings::{
     FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
     TransportSettings, with_telemetry,
@@ -50,6 +54,7 @@ use crate::transport::rdma::Rdma;
 use crate::transport::tcp::Tcp;
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
+use split::Split;
 use std::sync::Arc;
 
 const MOST_NODES: usize = 1 << 24;
@@ -114,7 +119,7 @@ impl Simulation {
     }
 
     /// How the run is executed.
-    pub fn plan(&self) -> &execution::Plan {
+    pub fn plan(&self) -> &Plan {
         &self.plan
     }
 }

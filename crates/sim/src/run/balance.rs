@@ -7,7 +7,7 @@ use crate::net::partition::Partition;
 
 /// Counts windows while a run goes on.
 #[derive(Default)]
-pub(super) struct Windows {
+pub(crate) struct Windows {
     pub count: u64,
     pub longest_way: u64,
     /// Events that each region had handled when the last window ended.
@@ -30,7 +30,7 @@ impl Windows {
 
 impl Simulation {
     /// How the work was spread, up to now.
-    pub(super) fn balance(&self) -> Balance {
+    pub(crate) fn balance(&self) -> Balance {
         let work = |net: &Partition| {
             let leaving = net.ports.iter().filter(|port| net.leads_to(port) != net.number);
             RegionWork {

@@ -75,7 +75,7 @@ impl Flows {
 impl Simulation {
     /// Announces the flows that start before `limit`, not many more than a few thousand beyond those that start at
     /// `now`; the time up to which all are announced.
-    pub(super) fn announce_flows(&mut self, now: Time, limit: Time) -> Time {
+    pub(crate) fn announce_flows(&mut self, now: Time, limit: Time) -> Time {
         let mut announced = 0;
         while let Some(mut arrival) = self.flows.upcoming.filter(|a| a.spec.start < limit) {
             announced += 1;
@@ -121,7 +121,7 @@ impl Simulation {
     }
 
     /// Draws up which jobs have ended, from what the regions noted.
-    pub(super) fn settle_jobs(&mut self) {
+    pub(crate) fn settle_jobs(&mut self) {
         for region in &mut self.regions {
             for note in region.starts.job_notes.drain(..) {
                 let Some(job) = self.flows.jobs.of(note.source, note.order) else { continue };

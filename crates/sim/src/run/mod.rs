@@ -7,25 +7,17 @@
 //! nowhere in the results.
 
 mod accounts;
-mod balance;
-mod build;
-mod changes;
-mod execution;
-mod fabric;
-mod flows;
-mod places;
-mod probes;
-mod region;
-mod split;
-mod starts;
+pub(crate) mod balance;
+pub(crate) mod changes;
+pub(crate) mod flows;
+pub(crate) mod places;
+pub(crate) mod probes;
+pub(crate) mod region;
+pub(crate) mod starts;
 mod turns;
-mod work;
-
-pub use build::base_rtt_of;
-pub use execution::{Execution, Plan};
 
 use crate::capture::Capture;
-use crate::config::{Compat, Config};
+use crate::config::Compat;
 use crate::engine::crew;
 use crate::engine::payoff::{Mode, Payoff};
 use crate::ideal::Ideals;
@@ -55,33 +47,34 @@ pub enum RunError {
 
 /// A network with its traffic, ready to run.
 pub struct Simulation {
-    regions: Regions,
-    plan: Plan,
-    places: Places,
-    map: Arc<Map>,
-    settings: Arc<Settings>,
-    flows: Flows,
-    ideals: Ideals,
-    changes: Changes,
-    probes: Probes,
+    pub(crate) regions: Regions,
+    pub(crate) plan: Plan,
+    pub(crate) places: Places,
+    pub(crate) map: Arc<Map>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) flows: Flows,
+    pub(crate) ideals: Ideals,
+    pub(crate) changes: Changes,
+    pub(crate) probes: Probes,
     /// Everything before it has happened.
-    now: Time,
+    pub(crate) now: Time,
     /// Ended flows and samples that have not been handed on.
-    ended: Vec<FlowRecord>,
-    samples: Vec<Sample>,
+    pub(crate) ended: Vec<FlowRecord>,
+    pub(crate) samples: Vec<Sample>,
     /// Where packets of some links are written down.
-    capture: Option<Capture>,
-    windows: Windows,
+    pub(crate) capture: Option<Capture>,
+    pub(crate) windows: Windows,
 }
 
-/// Builds and runs on one thread. `watch` hears of the progress about ten times a second; the run stops when it returns
-/// false.
-pub fn run(
-    config: Config,
-    sink: &mut dyn Sink,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Outcome, RunError> {
-    Simulation::new(config, Execution::default())?.run(sink, watch)
+/// How a run is executed: what was asked for, on this network. Nothing of it shows in the results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub threads: usize,
+    pub regions: usize,
+    /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
+    pub lookahead: Time,
+    /// Why there are fewer threads than were asked for.
+    pub why_fewer: Option<String>,
 }
 
 /// Events of a region between two looks at the wall clock.

@@ -15,7 +15,7 @@ type OfPort<T> = (u32, u32, T);
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
-    pub(super) fn outcome(mut self, ending: Ending) -> Outcome {
+    pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (drops, cebinae) = self.discipline_totals();
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::{SectionKeys, TCP_CONTROLLER, sections, served_by, type_in_words};
 use super::metrics::METRICS;
-use super::{origins, switch, telemetry, transport};
+use super::{origins, served_by};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, Kind, unknown};
+use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
+use crate::scenario::{switch, telemetry, transport};
 use crate::topology;
 use crate::workload::{self, SizeDistribution};
 
@@ -60,8 +61,8 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
-        .chain(of("ideal completion time", "", super::measure::IDEALS))
-        .chain(of("compatibility", "", &super::run::COMPAT[1..]))
+        .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
+        .chain(of("compatibility", "", &crate::scenario::run::COMPAT[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_scheme_that_is_listed_says_where_it_is_from_and_how_it_was_checked() {
-        let listed = super::super::catalogue::names();
+        let listed = super::super::names();
         let names = listed.as_object().unwrap().values().flat_map(|kind| kind.as_array().unwrap());
         for name in names.map(|entry| entry["name"].as_str().unwrap()) {
             if matches!(name, "none" | "auto") {
@@ -309,7 +310,7 @@ mod tests {
             }
             let found = explain(name).unwrap();
             for key in ["source", "validation"] {
-                assert_ne!(found[key], "", "{name}: no {key}; add it to scenario/origins.rs");
+                assert_ne!(found[key], "", "{name}: no {key}; add it to describe/origins.rs");
             }
         }
     }

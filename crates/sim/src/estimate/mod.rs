@@ -10,12 +10,17 @@
 //! with k = 4 to 32, one thread, on a shared x86-64 server (KVM, Sapphire Rapids class): see docs/performance.md, which
 //! sets estimates beside what was measured.
 
-use super::Scenario;
-use super::replay::Replay;
+mod fabric;
+mod facts;
+mod replay;
+
+pub use replay::Replay;
+
 use crate::config::{MeasureConfig, TelemetryConfig, TransportConfig};
 use crate::measure::PortTotals;
 use crate::net::port::Port;
 use crate::packet::Packet;
+use crate::scenario::Scenario;
 use crate::telemetry::carried::PLACES;
 use crate::telemetry::int::IntRecord;
 use crate::transport::tcp::connection::Connection;
@@ -126,6 +131,35 @@ impl Memory {
         let lasting = [self.network, self.routes, self.traces, self.tables];
         let lasting = lasting.into_iter().fold(self.program, u64::saturating_add);
         Bytes(lasting.saturating_add(self.summary.max(self.packets.saturating_add(self.flows))))
+    }
+}
+
+impl Scenario {
+    /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
+    /// how much work the run is.
+    pub fn check(&self) -> serde_json::Value {
+        self.check_on(self.threads.max(1))
+    }
+
+    /// The same, where it is known how many threads will share the run.
+    pub fn check_on(&self, threads: usize) -> serde_json::Value {
+        facts::facts(self, threads)
+    }
+
+    /// How long the run will take and how much memory it will hold.
+    pub fn estimate(&self) -> Estimate {
+        self.estimate_from(replay::MOST_FLOWS)
+    }
+
+    /// The same from the first flows alone: sooner, and as good where the others are like them.
+    /// What sources cannot tell of the others is counted.
+    pub fn estimate_from(&self, most_flows: u64) -> Estimate {
+        Estimate::of(self, &self.traffic.size_up_from(most_flows), self.threads.max(1), most_flows)
+    }
+
+    /// The estimate from the first flows as `check` prints it.
+    pub fn look(&self, most_flows: u64) -> serde_json::Value {
+        facts::estimate_facts(&self.estimate_from(most_flows))
     }
 }
 
