@@ -9,7 +9,35 @@
 /// `fn read(p: &mut Parameters) -> Self`, with one more argument where a type stands in brackets. Beside the enum come
 /// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which evaluates an expression
 /// with the parameters of whichever scheme it is.
+///
+/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
+/// `State` that the scheme's parameters name (boxed there, where it is large), and the macro `each_state!`.
 macro_rules! registry {
+    (
+        $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
+        { $($lines:tt)+ }
+    ) => {
+        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } }
+        registry! { @state $(#[$of_state])* $state: $trait { $($lines)+ } }
+    };
+    (
+        @state $(#[$of_state:meta])* $state:ident: $trait:ident
+        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+    ) => {
+        $(#[$of_state])*
+        pub enum $state {
+            $($variant(<$file::$parameters as $trait>::State),)+
+        }
+
+        #[allow(unused_macros)]
+        macro_rules! each_state {
+            ($self:expr, $it:ident => $call:expr) => {
+                match $self {
+                    $($state::$variant($it) => $call,)+
+                }
+            };
+        }
+    };
     ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $file:ident::$parameters:ident;)+ }) => {
         registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
 
