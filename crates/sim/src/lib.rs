@@ -8,6 +8,7 @@ mod build;
 mod capture;
 pub mod config;
 pub mod congestion;
+pub mod counters;
 pub mod describe;
 pub mod doc;
 pub mod engine;
