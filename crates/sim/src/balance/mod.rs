@@ -22,8 +22,9 @@ mod spray;
 mod steering;
 mod subflows;
 
+use crate::compat::Rules;
 use crate::config::{
-    BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
     RankChoice, SubflowConfig,
 };
 use crate::engine::random::{hash_salt, mix64};
@@ -388,10 +389,10 @@ pub struct Place<'a> {
 
 impl Balancer {
     /// The balancer of one switch.
-    pub fn new(config: BalancerConfig, compat: Compat, seed: u64, at: Place) -> Balancer {
-        match (config, compat) {
-            (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(at.node)),
-            (BalancerConfig::Ecmp { salt }, Compat::None) => {
+    pub fn new(config: BalancerConfig, rules: &Rules, seed: u64, at: Place) -> Balancer {
+        match (config, rules.murmur_ecmp) {
+            (BalancerConfig::Ecmp { .. }, true) => Balancer::Murmur(MurmurEcmp::new(at.node)),
+            (BalancerConfig::Ecmp { salt }, false) => {
                 Balancer::Ecmp(Ecmp::new(salt ^ hash_salt(seed), at.node))
             }
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),

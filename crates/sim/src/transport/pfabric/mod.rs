@@ -20,7 +20,7 @@ pub use parameters::{Network, read};
 use super::phost::arrived::Arrived;
 use super::{Ended, FlowView, HostContext, Look, Transport};
 use crate::balance::flow_hash;
-use crate::config::{Compat, PfabricConfig, PfabricPriority};
+use crate::config::{PfabricConfig, PfabricPriority};
 use crate::engine::random::RandomStream;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -340,7 +340,7 @@ impl Transport for Pfabric {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time, _compat: Compat) -> Look {
+    fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time) -> Look {
         Look::NoMore
     }
 

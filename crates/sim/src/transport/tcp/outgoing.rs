@@ -5,7 +5,7 @@
 
 use super::connection::{Connection, Phase, RESTING};
 use super::packets::{acknowledgement, code, signal, syn_timeout};
-use crate::config::{Compat, TcpConfig};
+use crate::config::TcpConfig;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::rdma::nic::{Choice, Nic};
@@ -156,7 +156,7 @@ impl Outgoing {
         let number = (port - cx.first_port) as usize;
         let paused = cx.net.ports[port as usize].paused;
         let connections = &mut self.connections;
-        let choice = self.nics[number].choose(cx.net.now, paused, Compat::None, |slot, gate| {
+        let choice = self.nics[number].choose(cx.net.now, paused, &cx.settings.rules, |slot, gate| {
             connections[slot as usize].gate = gate;
         });
         match choice {
@@ -247,8 +247,8 @@ impl Outgoing {
         Some(port)
     }
 
-    pub fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.nics[nic].next_look(paused, free, compat)
+    pub fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.nics[nic].next_look(paused, free)
     }
 
     pub fn wake_is(&mut self, nic: usize, serial: u32) -> bool {
