@@ -27,6 +27,7 @@ pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod units;
+pub mod wire;
 pub mod workload;
 
 pub use build::Execution;

@@ -21,6 +21,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
+    // Forms of packets that transports write, and switches or captures read.
+    ("wire", "packet"),
     ("telemetry", "packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
     ("congestion", "doc parameters telemetry units"),
@@ -34,20 +36,20 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("measure", "engine units workload"),
     // Decisions at a port: which packet next, which way. They see packets, not the network.
     ("queue", "config engine packet parameters units"),
-    ("balance", "config engine packet parameters units"),
+    ("balance", "config engine packet parameters units wire"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
         "net",
-        "balance config engine measure packet queue settings telemetry topology transport units workload",
+        "balance config engine measure packet queue settings telemetry topology transport units wire workload",
     ),
     ("ideal", "config net settings topology units workload"),
     (
         "transport",
-        "balance config congestion engine measure net packet parameters queue settings telemetry topology units workload",
+        "config congestion engine measure net packet parameters queue settings telemetry topology units wire workload",
     ),
     // Packets as frames: it writes what the headers of every transport and balancer say.
-    ("capture", "balance config measure net packet settings telemetry topology transport units"),
+    ("capture", "balance config measure net packet settings telemetry topology transport units wire"),
     // A network to its end, and before that a `Config` to a network.
     ("run", "capture config engine ideal measure net queue settings topology transport units workload"),
     (

@@ -3,6 +3,7 @@
 mod best_hops;
 mod clove;
 mod conga;
+mod connections;
 mod destination;
 mod dre;
 mod drill;
@@ -13,7 +14,6 @@ mod flowlets;
 mod hula;
 mod label;
 mod letflow;
-pub mod mptcp;
 mod presto;
 mod round_robin;
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub use conga::{Conga, CongaHeader, TAGS};
 pub use destination::Destination;
 pub use dre::{Dre, DreLaw};
 pub use drill::Drill;
-pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use ecmp::{Ecmp, MurmurEcmp};
 pub use estimator::{EstimatorLaw, LinkEstimator};
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::{Flowlet, FlowletTable};

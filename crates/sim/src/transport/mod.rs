@@ -4,12 +4,17 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+mod arrived;
 pub mod fastpass;
 pub mod messages;
 pub mod mptcp;
+mod nic;
 pub mod pfabric;
 pub mod phost;
+mod policy;
+mod rate_sample;
 pub mod rdma;
+pub mod silence;
 pub mod tcp;
 
 use crate::engine::prefetch::prefetch_lines;
