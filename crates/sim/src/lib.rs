@@ -9,6 +9,7 @@ mod capture;
 pub mod compat;
 pub mod config;
 pub mod congestion;
+pub mod counters;
 pub mod describe;
 pub mod doc;
 pub mod engine;
