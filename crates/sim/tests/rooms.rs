@@ -17,12 +17,14 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("files", "parameters"),
     // One line a scheme.
     ("registry", "doc parameters"),
+    // What another crate adds, and the panics of its schemes.
+    ("external", "doc parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
     ("telemetry", "packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
-    ("congestion", "doc parameters telemetry units"),
+    ("congestion", "doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
@@ -48,10 +50,13 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // Packets as frames: it writes what the headers of every transport and balancer say.
     ("capture", "balance config measure net packet settings telemetry topology transport units"),
     // A network to its end, and before that a `Config` to a network.
-    ("run", "capture config engine ideal measure net queue settings topology transport units workload"),
+    (
+        "run",
+        "capture config engine external ideal measure net queue settings topology transport units workload",
+    ),
     (
         "build",
-        "balance capture config congestion engine ideal measure net queue run settings telemetry topology transport \
+        "balance capture config congestion engine external ideal measure net queue run settings telemetry topology transport \
          units workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
@@ -62,7 +67,9 @@ const MAY_KNOW: &[(&str, &str)] = &[
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
-    ("describe", "congestion parameters queue scenario topology transport workload"),
+    ("describe", "congestion external parameters queue scenario topology transport workload"),
+    // What another crate adds goes to the rooms that it is for.
+    ("schemes", "congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 
