@@ -26,14 +26,15 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
+    // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
+    ("balance", "doc engine packet parameters topology units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "congestion telemetry topology units workload"),
+    ("config", "balance congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
     ("measure", "engine units workload"),
-    // Decisions at a port: which packet next, which way. They see packets, not the network.
+    // Decisions at a port: which packet next. They see packets, not the network.
     ("queue", "config engine packet parameters units"),
-    ("balance", "config engine packet parameters units"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
@@ -48,7 +49,10 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // Packets as frames: it writes what the headers of every transport and balancer say.
     ("capture", "balance config measure net packet settings telemetry topology transport units"),
     // A network to its end, and before that a `Config` to a network.
-    ("run", "capture config engine ideal measure net queue settings topology transport units workload"),
+    (
+        "run",
+        "balance capture config engine ideal measure net queue settings topology transport units workload",
+    ),
     (
         "build",
         "balance capture config congestion engine ideal measure net queue run settings telemetry topology transport \
@@ -62,7 +66,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
-    ("describe", "congestion parameters queue scenario topology transport workload"),
+    ("describe", "balance congestion parameters queue scenario topology transport workload"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 

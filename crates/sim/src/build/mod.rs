@@ -7,12 +7,9 @@ mod work;
 
 pub use execution::Execution;
 
-use crate::balance::{Balancer, Fabric, Place};
+use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
-use crate::config::{
-    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
-    TransportConfig,
-};
+use crate::config::{Compat, Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
@@ -496,18 +493,6 @@ fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
-/// The balancer, which knows whether there are subflows to look for.
-fn balancer_of(config: &Config) -> BalancerConfig {
-    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
-    match config.switch.balancer {
-        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
-            subflows: SubflowConfig { multipath, ..hula.subflows },
-            ..hula
-        }),
-        other => other,
-    }
-}
-
 fn switch(
     config: &Config,
     node: u32,
@@ -525,9 +510,21 @@ fn switch(
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
-    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let place = Place {
+        seed: config.seed,
+        node,
+        name,
+        tier: spec.tier,
+        tor,
+        neighbours: &neighbours,
+        fabric: around.0,
+        subflows: config.transports.iter().any(TransportConfig::has_subflows),
+        authors_hash: config.compat == Compat::HpccNs3,
+    };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
+    let balancer = settings.balancer.start(&place);
+    let events = balancer.events();
+    let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
     Switch {
         node,
         row,
@@ -535,9 +532,8 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         traces: config.measure.paths,
-        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
+        looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -547,9 +543,10 @@ fn switch(
             nic,
             packet,
         ),
-        watched: balancer.watches(),
-        untold: if config.compat == Compat::None { balancer.untold() } else { 0 },
-        lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
+        watched,
+        untold: if config.compat == Compat::None { fabric::untold(events, &neighbours) } else { 0 },
+        lets_pass: config.compat == Compat::None && !config.ns3_time && !watched,
+        events,
         balancer,
         markers: own
             .iter()

@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use super::region::Region;
+use crate::balance::LoadBalancer;
 use crate::engine::random::mix64;
 use crate::measure::{CebinaeTotals, DropCauses, Ending, LossCounters, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
@@ -20,6 +21,9 @@ impl Simulation {
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let edges = self.edge_totals();
+        let mut balancing = edges.balancer;
+        let switches = self.regions.iter().flat_map(|region| region.switches.iter());
+        switches.for_each(|switch| balancing += switch.balancer.counters());
         let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {
             ending,
@@ -34,15 +38,12 @@ impl Simulation {
             packets_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().0).sum()),
             bytes_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().1).sum()),
             bytes_switched: sum(Region::bytes_switched),
-            probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
-            probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
+            probes: balancing.probes,
+            probe_bytes: balancing.probe_bytes,
             probes_settled: self.probes_settled(),
-            balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum())
-                + edges.header_bytes,
-            flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum())
-                + edges.flowlets,
-            flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum())
-                + edges.flowlets_moved,
+            balancer_header_bytes: balancing.header_bytes,
+            flowlets: balancing.flowlets,
+            flowlets_moved: balancing.flowlets_moved,
             last_loss: self.regions.iter().filter_map(|region| region.net.last_loss).max(),
             receiving: (edges.packets > 0).then_some(Receiving {
                 packets: edges.packets,

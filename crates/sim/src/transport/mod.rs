@@ -12,6 +12,8 @@ pub mod phost;
 pub mod rdma;
 pub mod tcp;
 
+pub use mptcp::segment_of;
+
 use crate::config::Compat;
 use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;

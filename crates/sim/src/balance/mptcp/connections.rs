@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::super::SubflowMark;
+use super::super::subflows::SubflowMark;
 use super::options::{Join, MptcpOption, find};
 use super::tokens::{Version, token};
 

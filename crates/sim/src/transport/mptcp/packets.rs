@@ -7,12 +7,13 @@
 //!
 //! Source: RFC 8684 §3.1 to §3.3; RFC 7323 §2.2 (window scale).
 
-use crate::balance::flow_hash;
 use crate::balance::mptcp::{LONGEST, MptcpOption, find};
+use crate::balance::{Segment, flow_hash};
 use crate::config::TcpConfig;
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
+use crate::telemetry::int::IntStacks;
 use crate::transport::HostContext;
 
 /// Codes of control packets, and of acknowledgements that say something.
@@ -138,6 +139,22 @@ pub fn option_of(id: PacketId, cx: &HostContext) -> Option<MptcpOption> {
     (packet.telemetry != NONE)
         .then(|| find(&option_bytes(&cx.net.stacks.numbers(packet.telemetry))))
         .flatten()
+}
+
+/// What a switch that parses headers reads in a packet's.
+#[inline]
+pub fn segment_of(packet: &Packet, stacks: &IntStacks) -> Segment {
+    let control = packet.kind == PacketKind::Control;
+    let options = || match packet.telemetry {
+        NONE => [0; LONGEST],
+        beside => option_bytes(&stacks.numbers(beside)),
+    };
+    Segment {
+        flow: u64::from(packet.flow) << 8 | u64::from(subflow_of(packet).1),
+        reset: control && matches!(packet.code(), code::RESET | code::GIVEN_UP),
+        syn: control && packet.code() == code::SYN,
+        options: control.then(options),
+    }
 }
 
 /// The bytes that lie beside a packet of the set-up, as these numbers.
