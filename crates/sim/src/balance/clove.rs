@@ -27,9 +27,10 @@ use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    BalancerParameters, Counters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports,
+    BalancerParameters, Departure, Events, HEADERS, HostPort, LoadBalancer, NetworkView, Place, Ports,
     Reorders, Tag, Wiring, keys, salted,
 };
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::{Packet, PacketKind, flag};
@@ -200,10 +201,11 @@ impl LoadBalancer for Clove {
             host.receives(peer, packet, word, at.now);
         }
     }
-    fn counters(&self) -> Counters {
-        match self {
-            Clove::Host(host) => Counters { header_bytes: host.header_bytes, ..host.flowlets.counters() },
-            Clove::Hashes(_) | Clove::Raises(_) => Counters::default(),
+    /// Headers on every link of the paths that they were sent by.
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        if let Clove::Host(host) = self {
+            host.flowlets.count(counters);
+            counters.add(&HEADERS, [host.header_bytes]);
         }
     }
 }

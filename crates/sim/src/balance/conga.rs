@@ -20,9 +20,10 @@ use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    AGAINST_A_FAILED_LINK, BalancerParameters, Counters, Departure, Events, Forward, LoadBalancer,
+    AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, HEADERS, LoadBalancer,
     NetworkView, Place, Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
 };
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
@@ -333,8 +334,9 @@ impl LoadBalancer for Conga {
         }
     }
 
-    fn counters(&self) -> Counters {
-        Counters { header_bytes: self.header_bytes, ..self.flowlets.counters() }
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+        counters.add(&HEADERS, [self.header_bytes]);
     }
 }
 
@@ -454,7 +456,7 @@ mod tests {
         let carried = CongaHeader::unpack(header);
         assert!(carried.congestion >= 6 && (carried.tag, carried.feedback) == (1, Some((2, 2))));
         assert!((0..40).all(|flow| chosen(&mut a, 1, flow, 2000) != 2));
-        assert_eq!(a.counters().header_bytes, 40_000);
+        assert_eq!(a.header_bytes, 40_000);
     }
 
     #[test]

@@ -20,12 +20,13 @@ use super::best_hops::{BestHops, HopRules};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
-use super::steering::{Steering, mark};
+use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
-    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Counters, Departure, Events, LoadBalancer,
+    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Departure, Events, HEADERS, LoadBalancer,
     NetworkView, Place, Ports, Reorders, SwitchContext, Tag, keys, salted,
 };
+use crate::counters::{Counter, CounterGroup, CounterSet, Fold, Metric};
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
@@ -162,6 +163,46 @@ pub(super) fn no_tiers(name: &str, network: &NetworkView) -> Option<(&'static st
     );
     Some(("kind", message))
 }
+
+/// What is counted of probes.
+pub static PROBES: CounterGroup = CounterGroup {
+    counters: &[
+        Counter::sum(
+            "probes",
+            "packets",
+            "probes",
+            "Probe packets of load balancers such as HULA, with probe_bytes.",
+        ),
+        Counter::sum(
+            "probe_bytes",
+            "bytes",
+            "bytes of probes",
+            "Bytes of the probes of load balancers on all links.",
+        ),
+        Counter {
+            key: "probes_settled_ns",
+            unit: "ns",
+            title: "time until every switch knows every rack",
+            text: "From the start until every switch has heard of every rack by a probe.",
+            fold: Fold::MaxOfAll,
+        },
+    ],
+    metrics: &[
+        Metric { name: "probes", part: "probes", ..Metric::NONE },
+        Metric { name: "probe_bytes", part: "probe_bytes", ..Metric::NONE },
+        Metric {
+            name: "probe_share",
+            title: "probes (share of bytes on wire)",
+            axis: "bytes of probes (% of all on the wire)",
+            text: "Bytes of the probes of load balancers, over all bytes on the wire.",
+            part: "probe_bytes",
+            over: &["bytes_on_wire"],
+            ..Metric::NONE
+        },
+        Metric { name: "probes_settled", part: "probes_settled_ns", ..Metric::NONE },
+    ],
+    ..CounterGroup::NONE
+};
 
 pub struct Hula {
     config: HulaParameters,
@@ -384,7 +425,7 @@ impl LoadBalancer for Hula {
         let from_host = self.neighbours[arrival.port as usize].side == Side::Host;
         let (Some(steering), Some(own)) = (&mut self.steering, self.own) else { return 0 };
         let here = self.fabric.tor_of[arrival.packet.dst as usize] == own;
-        let (segment, now) = (&arrival.segment, arrival.now.0);
+        let (segment, now) = (&Segment::of(arrival), arrival.now.0);
         if from_host {
             let (marked, more) = steering.enters(segment, !here, now);
             *word = marked;
@@ -426,17 +467,14 @@ impl LoadBalancer for Hula {
         Some(cx.now() + self.config.interval)
     }
 
-    fn counters(&self) -> Counters {
-        Counters {
-            probes: self.probes,
-            probe_bytes: self.probes * u64::from(self.config.probe_size),
-            header_bytes: self.steering.as_ref().map_or(0, |steering| steering.mark_bytes()),
-            ..self.flowlets.counters()
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+        let bytes = self.probes * u64::from(self.config.probe_size);
+        let settled = (self.unmet == 0).then_some(self.met_last.0);
+        counters.add(&PROBES, [Some(self.probes), Some(bytes), settled]);
+        if let Some(steering) = &self.steering {
+            counters.add(&HEADERS, [steering.mark_bytes()]);
         }
-    }
-
-    fn knows_all(&self) -> Option<Option<Time>> {
-        Some((self.unmet == 0).then_some(self.met_last))
     }
 }
 

@@ -9,9 +9,8 @@
 //! Parameters: gap 500 us (the authors' testbed; recalled, to be checked before it is quoted), 65 536 slots.
 
 use super::flowlets::{FlowletParameters, FlowletTable};
-use super::{
-    AGAINST_A_FAILED_LINK, BalancerParameters, Counters, LoadBalancer, Place, Ports, Reorders, salted,
-};
+use super::{AGAINST_A_FAILED_LINK, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
@@ -77,8 +76,8 @@ impl LoadBalancer for LetFlow {
         })
     }
 
-    fn counters(&self) -> Counters {
-        self.flowlets.counters()
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
     }
 }
 

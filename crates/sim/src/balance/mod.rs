@@ -7,6 +7,7 @@
 mod best_hops;
 pub mod clove;
 pub mod conga;
+mod connections;
 pub mod destination;
 mod dre;
 pub mod drill;
@@ -19,7 +20,6 @@ mod keys;
 pub mod label;
 pub mod letflow;
 pub mod mp_hula;
-pub mod mptcp;
 mod network_view;
 pub mod presto;
 mod round_robin;
@@ -29,6 +29,7 @@ pub mod spray;
 mod steering;
 pub mod subflows;
 
+use crate::counters::{Counter, CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
 use crate::engine::random::mix64;
 use crate::packet::Packet;
@@ -37,7 +38,6 @@ use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
-pub use ecmp::{flow_hash, reverse_hash};
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::FlowletParameters;
 pub use network_view::NetworkView;
@@ -205,13 +205,8 @@ pub trait LoadBalancer {
     /// At a host: a packet has come, with what it took along.
     fn on_receive(&mut self, _packet: &mut Packet, _word: u64, _at: &HostPort<impl Wiring>) {}
 
-    fn counters(&self) -> Counters {
-        Counters::default()
-    }
-    /// Whether probes have told it of every rack, and when that was so; none where it sends no probes.
-    fn knows_all(&self) -> Option<Option<Time>> {
-        None
-    }
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
 impl LoadBalancer for Balancer {
@@ -247,11 +242,8 @@ impl LoadBalancer for Balancer {
     fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<impl Wiring>) {
         each_state!(self, b => b.on_receive(packet, word, at))
     }
-    fn counters(&self) -> Counters {
-        each_state!(self, b => b.counters())
-    }
-    fn knows_all(&self) -> Option<Option<Time>> {
-        each_state!(self, b => b.knows_all())
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        each_state!(self, b => b.count(now, counters))
     }
 }
 
@@ -323,20 +315,9 @@ pub trait SwitchContext: Ports {
 pub struct Arrival<'a> {
     pub packet: &'a Packet,
     pub port: u32,
-    pub segment: Segment,
+    /// What lies beside a control packet, such as options of a handshake.
+    pub beside: Option<[u32; 6]>,
     pub now: Time,
-}
-
-/// What a switch that parses transport headers reads in one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// The flow and its subflow, whoever of the two ends sends.
-    pub flow: u64,
-    /// It ends its subflow.
-    pub reset: bool,
-    pub syn: bool,
-    /// It belongs to the set-up of a connection, and has these options, in the form of TCP.
-    pub options: Option<[u8; mptcp::LONGEST]>,
 }
 
 /// A packet that goes from one port to another.
@@ -374,28 +355,19 @@ pub trait Wiring {
     fn peer(&self, node: u32, port: u32) -> u32;
 }
 
-/// What a balancer did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Probes sent, and their bytes.
-    pub probes: u64,
-    pub probe_bytes: u64,
-    /// Bytes that it added to packets, on every link between switches.
-    pub header_bytes: u64,
-    /// Flowlets begun, and how many of them left the path of the one before.
-    pub flowlets: u64,
-    pub flowlets_moved: u64,
-}
+/// What balancers that write into packets count.
+pub static HEADERS: CounterGroup = CounterGroup {
+    counters: &[Counter::sum(
+        "balancer_header_bytes",
+        "bytes",
+        "bytes of balancers' headers",
+        "Bytes of what packets carried for load balancers, on every link that they crossed.",
+    )],
+    ..CounterGroup::NONE
+};
 
-impl std::ops::AddAssign for Counters {
-    fn add_assign(&mut self, other: Counters) {
-        self.probes += other.probes;
-        self.probe_bytes += other.probe_bytes;
-        self.header_bytes += other.header_bytes;
-        self.flowlets += other.flowlets;
-        self.flowlets_moved += other.flowlets_moved;
-    }
-}
+/// What balancers count.
+pub const COUNTERS: &[&CounterGroup] = &[&hula::PROBES, &HEADERS, &flowlets::FLOWLETS];
 
 /// What a packet has on the wire for a balancer: a number that no other has, and nine bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -421,8 +393,8 @@ pub struct Place<'a> {
     pub fabric: &'a Arc<Fabric>,
     /// Flows of the run may have subflows.
     pub subflows: bool,
-    /// Hashes are those of the HPCC authors' simulator.
-    pub authors_hash: bool,
+    /// ECMP's hash is that of the HPCC authors' simulator.
+    pub murmur: bool,
 }
 
 /// A packet's hash, mixed anew at each switch.

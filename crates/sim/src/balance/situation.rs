@@ -15,7 +15,7 @@ pub fn place(fabric: &Arc<Fabric>) -> Place<'_> {
         neighbours: &[],
         fabric,
         subflows: false,
-        authors_hash: false,
+        murmur: false,
     }
 }
 

@@ -7,11 +7,13 @@
 //! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: parse, identify, correlate, mark; MPTCP_ID of 64 bits and subflow of
 //! 4). That the ToR decides on the first packet, and the table of ports in use, are ours.
 
-use super::Segment;
+use super::Arrival;
+use super::connections::{self, Connections, FlowKey};
 use super::mp_hula::SubflowParameters;
-use super::mptcp::{self, Connections};
 use super::subflows::{RankRule, SubflowMark, disjoint};
 use crate::engine::random::mix64;
+use crate::packet::PacketKind;
+use crate::wire::mptcp::{self, LONGEST};
 
 /// Bit of a header's word that says that there is a mark in it, and the place of the subflow below.
 const MARKED: u64 = 1 << 63;
@@ -30,9 +32,33 @@ pub fn mark(word: u64) -> Option<SubflowMark> {
 }
 
 /// A packet at a ToR, as far as it counts here.
-fn read(segment: &Segment) -> mptcp::Segment<'_> {
-    let options = segment.options.as_ref().map_or(&[][..], |options| &options[..]);
-    mptcp::Segment { flow: segment.flow, reset: segment.reset, syn: segment.syn, options }
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    pub flow: FlowKey,
+    /// It ends its subflow.
+    pub reset: bool,
+    pub syn: bool,
+    /// It belongs to the set-up of a connection, and has these options.
+    pub options: Option<[u8; LONGEST]>,
+}
+
+impl Segment {
+    pub fn of(arrival: &Arrival) -> Segment {
+        let packet = arrival.packet;
+        let control = packet.kind == PacketKind::Control;
+        let (_, subflow) = mptcp::subflow_of(packet);
+        Segment {
+            flow: u64::from(packet.flow) << 8 | u64::from(subflow),
+            reset: control && matches!(packet.code(), mptcp::code::RESET | mptcp::code::GIVEN_UP),
+            syn: control && packet.code() == mptcp::code::SYN,
+            options: control.then(|| arrival.beside.map_or([0; LONGEST], |n| mptcp::option_bytes(&n))),
+        }
+    }
+
+    fn read(&self) -> connections::Segment<'_> {
+        let options = self.options.as_ref().map_or(&[][..], |options| &options[..]);
+        connections::Segment { flow: self.flow, reset: self.reset, syn: self.syn, options }
+    }
 }
 
 /// What a switch needs to steer subflows.
@@ -84,14 +110,14 @@ impl Steering {
     /// the rack.
     pub fn enters(&mut self, packet: &Segment, leaves: bool, now: u64) -> (u64, i32) {
         let Some(known) = &mut self.known else { return (0, 0) };
-        let mark = known.see(&read(packet), now).filter(|_| leaves);
+        let mark = known.see(&packet.read(), now).filter(|_| leaves);
         (word(mark), if mark.is_some() { i32::from(self.size) } else { 0 })
     }
 
     /// A packet for one of the ToR's hosts comes in from above: by how much it becomes shorter. Its set-up is read here too.
     pub fn exits(&mut self, packet: &Segment, carried: u64, now: u64) -> i32 {
         if let (Some(known), Some(_)) = (&mut self.known, packet.options) {
-            known.see(&read(packet), now);
+            known.see(&packet.read(), now);
         }
         if mark(carried).is_some() { -i32::from(self.size) } else { 0 }
     }
@@ -163,7 +189,7 @@ fn place(connection: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::mptcp::{Join, LONGEST, MptcpOption};
+    use crate::wire::mptcp::{Join, MptcpOption};
 
     const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
     /// But for the last five bits.

@@ -3,8 +3,10 @@
 
 use super::carrying::Carrying;
 use super::receiving::Receiving;
-use crate::balance::{Balancer, Counters, HostPort, LoadBalancer};
+use crate::balance::{Balancer, HostPort, LoadBalancer};
 use crate::config::Config;
+use crate::counters::CounterSet;
+use crate::measure;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
@@ -20,24 +22,6 @@ pub struct Edge {
     receiving: Option<Receiving>,
     /// Packets that the transports are to see now, in order.
     ready: Vec<PacketId>,
-}
-
-/// What the edges of all hosts came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EdgeTotals {
-    /// What balancers did there.
-    pub balancer: Counters,
-    /// Data packets that came, those that a later one of their flow had overtaken, and the same as the transports saw it.
-    pub packets: u64,
-    pub reordered: u64,
-    pub reordered_behind: u64,
-    /// Packets that were held, those that were given up waiting for, and the most payload that was held at a host.
-    pub held: u64,
-    pub expired: u64,
-    pub most_held: u64,
-    /// Flows of which packets came by a way with a choice, and distinct paths of each, added up.
-    pub flows: u64,
-    pub paths: u64,
 }
 
 impl Edge {
@@ -122,10 +106,14 @@ impl Edge {
         }
     }
 
-    pub fn add_to(&self, totals: &mut EdgeTotals) {
-        if let Some(balancer) = &self.balancer {
-            totals.balancer += balancer.counters();
+    pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        if let Some(balancer) = &mut self.balancer {
+            balancer.count(now, counters);
         }
+    }
+
+    /// Adds what came to the host.
+    pub fn add_to(&self, totals: &mut measure::Receiving) {
         if let Some(receiving) = &self.receiving {
             receiving.add_to(totals);
         }

@@ -5,7 +5,6 @@ use super::{Switch, departs};
 use crate::balance::{
     Arrival, Balancer, Departure, Events, Forward, LoadBalancer, Neighbour, Ports, SwitchContext,
 };
-use crate::config::Compat;
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -15,7 +14,6 @@ use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
-use crate::transport;
 use crate::units::{Rate, Time};
 
 impl Switch {
@@ -26,7 +24,6 @@ impl Switch {
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
-            && net.compat == Compat::None
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {
@@ -57,8 +54,9 @@ impl Switch {
     #[inline(never)]
     pub(super) fn tell_arrival(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
-        let segment = transport::segment_of(packet, &net.stacks);
-        let arrival = Arrival { packet, port: port - self.first_port, segment, now: net.now };
+        let has_more = packet.kind == PacketKind::Control && packet.telemetry != NONE;
+        let beside = has_more.then(|| net.stacks.numbers(packet.telemetry));
+        let arrival = Arrival { packet, port: port - self.first_port, beside, now: net.now };
         let mut word = net.headers.get(id);
         let more = self.balancer.on_arrival(&arrival, &mut word);
         lengthen(net, id, word, more);
