@@ -19,6 +19,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("compat", ""),
     // One line a scheme.
     ("registry", "doc parameters"),
+    // What another crate adds, and the panics of its schemes.
+    ("external", "doc parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
@@ -26,7 +28,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("wire", "packet"),
     ("telemetry", "counters packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
-    ("congestion", "doc parameters telemetry units"),
+    ("congestion", "doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
@@ -55,11 +57,11 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A network to its end, and before that a `Config` to a network.
     (
         "run",
-        "capture config counters engine ideal measure net queue settings topology transport units workload",
+        "capture config counters engine external ideal measure net queue settings topology transport units workload",
     ),
     (
         "build",
-        "balance capture config congestion engine ideal measure net queue run settings telemetry topology transport \
+        "balance capture config congestion engine external ideal measure net queue run settings telemetry topology transport \
          units workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
@@ -72,8 +74,9 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // What can be named in a scenario, and what a scenario will cost.
     (
         "describe",
-        "balance congestion counters measure parameters queue scenario telemetry topology transport workload",
+        "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
+    ("schemes", "congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 
