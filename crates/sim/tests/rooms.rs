@@ -90,7 +90,7 @@ const CRATES: &[(&str, &str, &str)] = &[
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
 
