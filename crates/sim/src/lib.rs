@@ -6,8 +6,10 @@ mod registry;
 pub mod balance;
 mod build;
 mod capture;
+pub mod compat;
 pub mod config;
 pub mod congestion;
+pub mod counters;
 pub mod describe;
 pub mod doc;
 pub mod engine;
@@ -28,6 +30,7 @@ pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod units;
+pub mod wire;
 pub mod workload;
 
 pub use build::Execution;

@@ -163,6 +163,7 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
     source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
     equations: "rate = line rate",
     validation: "It does nothing: the rate never leaves the line rate, whatever is acknowledged.",
+    ..SchemeDoc::NONE
 };
 
 /// One line a controller: variant = file::parameters => state.

@@ -63,7 +63,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::scenario::run::COMPAT[1..]))
+        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {

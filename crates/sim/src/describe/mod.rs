@@ -1,10 +1,12 @@
 //! What a scenario may name, as data: the lists, the JSON Schema, and what each name means.
 
+mod counters;
 mod explain;
 mod metrics;
 mod origins;
 mod schema;
 
+pub use counters::{counters, declarations};
 pub use explain::explain;
 pub use schema::schema;
 

@@ -17,7 +17,6 @@ pub(crate) mod starts;
 mod turns;
 
 use crate::capture::Capture;
-use crate::config::Compat;
 use crate::engine::crew;
 use crate::engine::payoff::{Mode, Payoff};
 use crate::external::{SchemePanic, caught};
@@ -241,13 +240,10 @@ impl Simulation {
         if let Some(measure) = self.probes.next_time() {
             limit = limit.min(measure + Time(1));
         }
-        match self.settings.compat {
-            Compat::None => limit = self.announce_flows(next, limit),
-            // There, flows are announced behind everything else that happens at their time.
-            Compat::HpccNs3 => {
-                limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1)))
-            }
-        }
+        limit = match self.settings.rules.late_announcements {
+            false => self.announce_flows(next, limit),
+            true => self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
+        };
         for region in &mut self.regions {
             region.limit = limit;
         }
@@ -261,7 +257,7 @@ impl Simulation {
         self.exchange();
         self.settle_jobs();
         self.forget_delivered();
-        if self.settings.compat == Compat::HpccNs3
+        if self.settings.rules.late_announcements
             && self.flows.next_start().is_some_and(|start| start < limit)
         {
             self.announce_flows(limit, limit);
