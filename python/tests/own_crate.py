@@ -1,4 +1,4 @@
-"""Builds crates outside the workspace against this repository's, with what cargo has compiled already."""
+"""Builds crates outside the workspace against those of this repository, and reuses compiled dependencies."""
 
 from __future__ import annotations
 

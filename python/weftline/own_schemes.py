@@ -1,7 +1,7 @@
-"""Schemes of another crate, which a module of one's own brings along: see docs/own-schemes.md.
+"""Schemes of another crate, in a module that replaces weftline's engine: see docs/own-schemes.md.
 
-Such a module holds a whole engine and takes the place of the one that came with weftline: when it is imported
-before weftline, or when WEFTLINE_ENGINE names it, as it does in processes that it starts.
+The module is used if it is imported before weftline, or if WEFTLINE_ENGINE names it, as in the child processes
+of a process that uses it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def take_engine(name: str) -> None:
     Raises
     ------
     ImportError
-        If it cannot be imported here, or is no such module.
+        If it cannot be imported, or does not contain an engine.
     """
     try:
         importlib.import_module(name)
@@ -33,7 +33,7 @@ def take_engine(name: str) -> None:
             f"({error}): install it for {sys.executable} on {os.uname().nodename}, or unset {VARIABLE}"
         ) from error
     if "weftline._native" not in sys.modules:
-        raise ImportError(f"{VARIABLE} is {name}, which is a module without an engine: unset {VARIABLE}")
+        raise ImportError(f"{VARIABLE} is {name}, which does not contain an engine: unset {VARIABLE}")
 
 
 @cache
@@ -56,9 +56,9 @@ def taking_part(resolved: str) -> dict[str, str]:
 
 
 def as_comments(resolved: str) -> str:
-    """Return what tells runs of a scenario apart that differ in the code of these schemes; empty for none.
+    """Return comments for a scenario's key, one for each of these schemes that it names.
 
-    The code is told by the build of the module, since it may change under one version.
+    They contain the digest of the module, because its code may change within a version.
     """
     from weftline import provenance
 
@@ -67,7 +67,7 @@ def as_comments(resolved: str) -> str:
 
 
 def identity() -> str:
-    """Return the crates that schemes come from with the build of the module, empty without such schemes."""
+    """Return the crate of these schemes and the build of the module; empty without such schemes."""
     from weftline import provenance
 
     return ", ".join([*sorted(set(known().values())), f"build {provenance.build()}"]) if known() else ""

@@ -1,7 +1,7 @@
-//! Modules of other crates: all of weftline, with schemes of their own.
+//! Python modules of other crates: all of weftline, and schemes of their own.
 //!
-//! A process has one engine. The other crate's module holds a whole one, and when it is imported it takes the place of
-//! the one that came with weftline; `WEFTLINE_ENGINE` passes its name on to the processes that this one starts.
+//! A process has one engine. The module of the other crate contains a complete one, which replaces the installed
+//! `weftline._native` when the module is imported. `WEFTLINE_ENGINE` passes its name on to child processes.
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -34,7 +34,7 @@ macro_rules! module {
 const ENGINE: &str = "weftline._native";
 const VARIABLE: &str = "WEFTLINE_ENGINE";
 
-/// Puts the engine of `module` in place of weftline's, with the schemes added.
+/// Replaces weftline's engine by that of `module`, with the schemes added.
 ///
 /// Errors: another engine is in use already, or a scheme cannot be added.
 pub fn install(module: &Bound<'_, PyModule>, schemes: Schemes) -> PyResult<()> {
