@@ -38,26 +38,33 @@ def copied(example: Path, name: str) -> Path:
     return there
 
 
-def built(crate: Path) -> Path:
-    """Build the wheel of a crate, without optimisation; return the folder that it is installed in."""
+def built(crate: Path, *settings: str) -> Path:
+    """Build the wheel of a crate, without optimisation; return the folder that it is installed in.
+
+    `settings` are those of cargo's `--config`.
+    """
     need(MATURIN, "cargo")
     # The versions and settings with which the repository is built: what is compiled for one serves the other.
-    shutil.copy(ROOT / "Cargo.lock", crate / "Cargo.lock")
+    if not (crate / "Cargo.lock").exists():
+        shutil.copy(ROOT / "Cargo.lock", crate / "Cargo.lock")
     profile = crate / "profile.toml"
-    profile.write_text(_tables("profile", {"dev": tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["dev"]}))
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
+    profile.write_text(_tables("profile", {"dev": manifest["profile"]["dev"]}))
     site = Path(tempfile.mkdtemp(prefix="site-", dir=crate))
-    build = [MATURIN, "build", "--profile", "dev", "--offline", "--config", profile, "-o", site / "wheel"]
-    _done(build, crate)
+    given = [word for setting in (str(profile), *settings) for word in ("--config", setting)]
+    run([MATURIN, "build", "--profile", "dev", "--offline", *given, "-o", site / "wheel"], crate)
     (wheel,) = (site / "wheel").glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site]
-    _done([*pip, wheel], crate)
+    run([*pip, wheel], crate)
     return site
 
 
-def _done(command: list, folder: Path) -> None:
+def run(command: list, folder: Path) -> str:
+    """Run a program that builds; return its output."""
     environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{command}\n{done.stdout[-8000:]}{done.stderr[-8000:]}"
+    return done.stdout
 
 
 def _tables(path: str, table: dict) -> str:
@@ -65,25 +72,31 @@ def _tables(path: str, table: dict) -> str:
     text = ""
     for name, inner in table.items():
         below = f'{path}."{name}"'
-        plain = {key: value for key, value in inner.items() if not isinstance(value, dict)}
         text += f"[{below}]\n"
-        text += "".join(f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}\n" for key, value in plain.items())
         for key, value in inner.items():
-            if isinstance(value, dict):
-                text += _tables(f"{below}.{key}", value)
+            if not isinstance(value, dict):
+                text += f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}\n"
+        text += "".join(
+            _tables(f"{below}.{key}", value) for key, value in inner.items() if isinstance(value, dict)
+        )
     return text
 
 
 def call(
-    program: list, site: Path, folder: Path, *arguments: str, status: int = 0, stdin: str = "", **environment: str
+    program: list,
+    path: list[Path],
+    folder: Path,
+    *arguments: str,
+    status: int = 0,
+    stdin: str = "",
+    **environment: str,
 ) -> subprocess.CompletedProcess:
-    """Run a program with the packages of `site` and the repository's on its path, and check its exit status."""
-    path = os.pathsep.join([str(site), str(ROOT / "python")])
+    """Run a program with packages on its path, in a folder, and check its exit status."""
     inherited = {key: value for key, value in os.environ.items() if key != "WEFTLINE_ENGINE"}
     done = subprocess.run(
         [*program, *arguments],
         cwd=folder,
-        env={**inherited, "PYTHONPATH": path, **environment},
+        env={**inherited, "PYTHONPATH": os.pathsep.join(map(str, path)), **environment},
         input=stdin,
         capture_output=True,
         text=True,

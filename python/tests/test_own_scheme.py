@@ -1,4 +1,4 @@
-"""Schemes from outside the repository: examples/own-scheme is built, and its module has all of weftline with them."""
+"""Schemes from outside the repository: the module of examples/own-scheme has all of weftline, and them."""
 
 from __future__ import annotations
 
@@ -85,15 +85,19 @@ def own(site, tmp_path):
     """The example's command line, in a folder with a scenario and a sweep."""
     (tmp_path / "own.toml").write_text(SCENARIO)
     (tmp_path / "sweep.toml").write_text(SWEEP)
-    return functools.partial(own_crate.call, [sys.executable, site / "bin/own-weftline"], site, tmp_path)
+    return functools.partial(
+        own_crate.call, [sys.executable, site / "bin/own-weftline"], [site, ROOT / "python"], tmp_path
+    )
 
 
 def python(site: Path, folder: Path, code: str, **more) -> subprocess.CompletedProcess:
     """Execute Python with the example on its path."""
-    return own_crate.call([sys.executable], site, folder, "-c", code, **more)
+    return own_crate.call([sys.executable], [site, ROOT / "python"], folder, "-c", code, **more)
 
 
-def test_the_example_is_as_short_as_the_page_says():
+def test_the_page_shows_the_example_which_is_short():
+    page = (ROOT / "docs/own-schemes.md").read_text("utf-8")
+    assert (ROOT / "examples/own-scheme/src/lib.rs").read_text("utf-8") in page
     files = [ROOT / "examples/own-scheme" / name for name in ("src/lib.rs", "Cargo.toml", "pyproject.toml")]
     lines = [len([line for line in path.read_text("utf-8").splitlines() if line.strip()]) for path in files]
     assert lines[0] <= 50 and sum(lines) <= 80, lines
@@ -149,12 +153,14 @@ def test_a_panic_names_the_scheme_and_the_line_and_keeps_the_results(own, tmp_pa
 def python_json(own, expression: str, folder: Path) -> object:
     """Return what a Python expression is, in a process that has the example."""
     code = f"import own_scheme, weftline, json, pyarrow; print(json.dumps({expression}))"
-    return json.loads(python(own.args[1], folder, code).stdout.splitlines()[-1])
+    return json.loads(python(own.args[1][0], folder, code).stdout.splitlines()[-1])
 
 
 def fingerprints(store: Path) -> dict[str, str]:
     """Return the fingerprint of every run of a store, by key."""
-    summaries = {path.parent.name: json.loads(path.read_text()) for path in store.glob("points/*/summary.json")}
+    summaries = {
+        path.parent.name: json.loads(path.read_text()) for path in store.glob("points/*/summary.json")
+    }
     assert all(summary["status"] == "done" for summary in summaries.values())
     return {key: summary["fingerprint"] for key, summary in summaries.items()}
 
@@ -183,9 +189,8 @@ print(json.dumps([store.point(store.Path("s"), source, kind, 1, name="").key for
 
 def test_results_count_by_the_build_where_its_schemes_take_part_and_only_there(own, site, tmp_path):
     def keys(first: str, kinds: list[str], *build: str) -> list[str]:
-        arguments = ["-c", first + KEYS, *build]
-        done = own_crate.call([sys.executable], site, tmp_path, *arguments, stdin=json.dumps(kinds))
-        return json.loads(done.stdout)
+        path, program = [site, ROOT / "python"], [sys.executable, "-c", first + KEYS]
+        return json.loads(own_crate.call(program, path, tmp_path, *build, stdin=json.dumps(kinds)).stdout)
 
     both = ["own-aimd", "dctcp"]
     ours, other = keys("import own_scheme", both), keys("import own_scheme", both, "another")
@@ -195,11 +200,15 @@ def test_results_count_by_the_build_where_its_schemes_take_part_and_only_there(o
 
 
 def test_a_process_has_one_engine_and_others_are_refused(site, tmp_path):
-    done = python(site, tmp_path, "import weftline, own_scheme, weftline.runs as r; print(r._native.__file__)")
+    done = python(
+        site, tmp_path, "import weftline, own_scheme, weftline.runs as r; print(r._native.__file__)"
+    )
     assert "own_scheme" in done.stdout, "nothing was in use yet"
     late = python(site, tmp_path, "import weftline._native, own_scheme", status=1).stderr
     assert hasattr(_native, "Table") is False or "import own_scheme.own_scheme before weftline" in late
-    named = python(site, tmp_path, "import weftline; print(weftline.own_schemes.known())", WEFTLINE_ENGINE="own_scheme")
+    named = python(
+        site, tmp_path, "import weftline; print(weftline.own_schemes.known())", WEFTLINE_ENGINE="own_scheme"
+    )
     assert json.loads(named.stdout.replace("'", '"'))["own-aimd"] == "own-scheme 0.1.0"
     missing = python(site, tmp_path, "import weftline", WEFTLINE_ENGINE="not_there", status=1).stderr
     assert "WEFTLINE_ENGINE is not_there" in missing and "install it for" in missing

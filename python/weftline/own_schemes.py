@@ -1,7 +1,7 @@
 """Schemes of another crate, in a module that replaces weftline's engine: see docs/own-schemes.md.
 
-The module is used if it is imported before weftline, or if WEFTLINE_ENGINE names it, as in the child processes
-of a process that uses it.
+The module is used if it is imported before weftline, or if WEFTLINE_ENGINE names it, as in child processes of
+a process that uses it.
 """
 
 from __future__ import annotations

@@ -298,8 +298,8 @@ class _Work:
         if answer["schemes"] != own_schemes.identity():
             theirs, ours = answer["schemes"] or "none", own_schemes.identity() or "none"
             self.outcome.stopped = (
-                f"the schemes of another crate are {theirs} on the workers, and {ours} here: install the same "
-                "wheel on every node"
+                f"the schemes of another crate are {theirs} on the workers, and {ours} here: install the "
+                "same wheel on every node"
             )
             return
         points = {point.key: point for point in self._groups.pop(number)}

@@ -31,8 +31,8 @@ def run_group(
     Returns
     -------
     dict
-        ``version`` of weftline, ``schemes`` of another crate that this node has, and ``results``: of each point ``key``, ``seconds``, ``hops``, and either
-        ``files``, the bytes of its folder by name, or ``error``.
+        ``version`` of weftline; ``schemes`` of another crate on this node; and ``results``: of each point
+        ``key``, ``seconds``, ``hops``, and either ``files``, the bytes of its folder by name, or ``error``.
     """
     known = {digest: (fetch(data) if fetch else data) for digest, data in files.items()}
     results = [_one(spec, known) for spec in specs]
