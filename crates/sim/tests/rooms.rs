@@ -76,6 +76,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "describe",
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
+    // What another crate adds goes to the rooms that it is for.
     ("schemes", "congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
@@ -100,7 +101,7 @@ const CRATES: &[(&str, &str, &str)] = &[
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
 
