@@ -265,9 +265,9 @@ def test_a_dry_run_plans_one_seed_where_nothing_was_run_and_counts_all(book, eng
 
 
 def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):
-    from weftline.reproduce import of_all
+    from weftline.reproduce import all_experiments
 
-    monkeypatch.setattr(of_all, "LONGEST_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(all_experiments, "LONGEST_LOOK_SECONDS", -1.0)
     assert main(["reproduce", "--all"]) == 0
     assert "left: 2 experiments more (--dry-run looks at all)" in capsys.readouterr().out
 

@@ -426,7 +426,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.plots`."""
+        """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.figures.plots`."""
         from weftline.figures.plots import Plots
         from weftline.measures.lines import lines_of
 
@@ -435,7 +435,7 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What deserves a look before the results are trusted, and how the run ended if it is not done."""
-        from weftline.endings import ending
+        from weftline.run_status import ending
 
         found = [str(text) for text in self.summary.get("warnings") or []]
         return found + [text for text in (ending(self),) if text]

@@ -135,7 +135,7 @@ class Line:
         return {p: Mean.of([r.get(p) for r in rows]) for p in PERCENTILES}
 
     def metric(self, name: str) -> Mean | None:
-        """Return a metric of `weftline.metrics` over the seeds."""
+        """Return a metric of `weftline.measures.metrics` over the seeds."""
         return Mean.of(self.values(name))
 
     def values(self, name: str) -> list[float | None]:

@@ -1,6 +1,6 @@
 """How one number is read out of a run; each returns None where the run does not have it.
 
-What has an argument returns the reader for it. `weftline.metrics` names them all.
+What has an argument returns the reader for it. `weftline.measures.metrics` names them all.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> sta
 
 
 def of_metric(name: str, title: str = "") -> Subject:
-    """Return a metric of `weftline.metrics` as a subject."""
+    """Return a metric of `weftline.measures.metrics` as a subject."""
 
     def values(line: Line) -> Values:
         return dict(zip(map(seed_of, line.runs), line.values(name), strict=True))

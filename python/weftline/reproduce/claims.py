@@ -2,7 +2,7 @@
 
     kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
                       `percentile` of `line` over that of `against`; of several, the least favourable counts
-    kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+    kind = "metric"   a metric of `line` (`weftline.measures.metrics`), over that of `against` if it is given
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
     kind = "cost"     on a figure of that kind; see `weftline.cost`

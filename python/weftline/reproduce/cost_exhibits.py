@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from weftline import _native, quantities
 from weftline.cli import bench
 from weftline.figures import specs
-from weftline.report import of_runs
+from weftline.report import run_page
 from weftline.report.page import Section
 from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
@@ -139,7 +139,7 @@ def findings(
         points=points,
         failed={f"{point.line}, {point.place}": why for point, why in failed.items()},
         about=[
-            ("command", of_runs.command_line()),
+            ("command", run_page.command_line()),
             ("weftline", _native.version()),
             ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['kernel']}"),
         ],

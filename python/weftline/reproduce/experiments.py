@@ -15,7 +15,7 @@
                             and the options of its kind;
                             kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
                             named by numbers; what else they take is in `trends` and `trials`; of kind
-                            "matrix" it is the axis of the columns; "cdf", "groups": see `flow_figures`
+                            "matrix" it is the axis of the columns; "cdf", "groups": see `goodput_figures`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims` and
                             `agreement`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point

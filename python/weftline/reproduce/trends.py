@@ -1,7 +1,7 @@
 """Figures of kind "trend": a metric against the numbers of an axis, one line for each variant of `lines`.
 
     along = axis        its variants are named by numbers: "20", "0.5", "1/16"
-    metric              a metric of `weftline.metrics`
+    metric              a metric of `weftline.measures.metrics`
     sizes               { least, most }: the flows that count, where the metric is one of flows
     axis                title of the axis of x, with its unit
     over = variant      each line is drawn as its ratio to itself there, seed by seed

@@ -331,7 +331,7 @@ class SweepResult:
         """One dict a run: each axis, ``seed``, ``run`` (its key), ``status`` and each metric.
 
         ``pandas.DataFrame(result.rows)`` and ``polars.DataFrame(result.rows)`` take it as it is. Units are
-        those of `weftline.metrics`: ns, bytes, bit/s, shares.
+        those of `weftline.measures.metrics`: ns, bytes, bit/s, shares.
         """
         return [
             {
@@ -400,11 +400,11 @@ class SweepResult:
 
         The first metric that is reported, over the axis `along` of the report, if nothing is said.
         """
-        from weftline.report import of_sweep
+        from weftline.report import sweep_page
 
         numbered = [axis.name for axis in self.axes if axis.numbers]
         axis = along or (self.report.along if self.report.along in numbered else "") or (numbered or [""])[0]
-        return of_sweep.curve(self, metric_name or self.metrics[0], axis)
+        return sweep_page.curve(self, metric_name or self.metrics[0], axis)
 
     def __repr__(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)

@@ -31,11 +31,11 @@ from typing import Any
 
 from weftline import quantities, scenarios
 from weftline.errors import InputError, nearest
-from weftline.located import Where, check_keys
 from weftline.measures import metrics, stats
 from weftline.reproduce.choices import parse_numbers
 from weftline.sweeps.axes import Axis, read_zipped
 from weftline.sweeps.axes import read as axes_of
+from weftline.toml_lines import Where, check_keys
 
 MOST_POINTS = 200_000
 MOST_SEEDS = 10_000

@@ -5,7 +5,7 @@
     kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line; published:
                       entries { line, group, points = [[seconds, Mb/s], ...] }, { line, group, mean = Mb/s }
 
-Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.sharing`).
+Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.measures.sharing`).
 """
 
 from __future__ import annotations
