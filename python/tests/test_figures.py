@@ -128,13 +128,13 @@ def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
 
 
 def test_a_cumulative_curve_ascends_to_all_flows_and_agrees_with_the_percentiles(run):
-    points = run.distribution("slowdown", most=10_000)
+    points = run.distribution("slowdown", max_points=10_000)
     assert points[-1][1] == 1.0 and len(points) == run.summary["flows_done"]
     assert points == sorted(points)
     # Element floor(n p), counted from 0, has the share (floor(n p) + 1) / n.
     n = len(points)
     assert points[int(0.99 * n)][0] == pytest.approx(run.summary["slowdown"]["p99"])
-    assert len(run.distribution("fct_ns", most=50)) <= 50
+    assert len(run.distribution("fct_ns", max_points=50)) <= 50
 
 
 def test_a_heat_map_holds_the_longest_sample_of_each_span(run):

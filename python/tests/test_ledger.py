@@ -135,7 +135,7 @@ def test_an_interval_that_reaches_over_a_bound_decides_nothing():
     assert claims.verdict(claim, 0.9, str).decided is True
     between = {"text": "t", "above": 1, "below": 2}
     assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
-    assert claims.verdict({"text": "t", "most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
+    assert claims.verdict({"text": "t", "at_most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
 
 
 def test_ratios_have_an_interval_over_their_seeds(engine, scenario):

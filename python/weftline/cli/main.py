@@ -342,9 +342,9 @@ def _percent(text: str) -> float:
     return float(text)
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+def _whole(text: str, low: int, high: int) -> int:
+    if not (text.isdecimal() and text.isascii() and low <= int(text) <= high):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found {text!r}")
     return int(text)
 
 

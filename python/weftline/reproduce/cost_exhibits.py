@@ -23,7 +23,7 @@ def table(panel: Panel) -> Table:
     axis = options.get("axis", panel.figure.along)
     threads = any(found["threads"] > 1 for found in panel.measured.values())
     counted = any(found["median"]["instructions_per_hop"] is not None for found in panel.measured.values())
-    columns = ["", axis, "packet-hops", "CPU ns/hop", "least to most"]
+    columns = ["", axis, "packet-hops", "CPU ns/hop", "min to max"]
     columns += [
         *["wall ns/hop", "speed-up"] * threads,
         *["instructions/hop"] * counted,
@@ -43,7 +43,7 @@ def table(panel: Panel) -> Table:
 
 def _row(panel: Panel, label: str, place: str, found: Mapping, threads: bool, counted: bool) -> list[str]:
     hops, median = found["packet_hops"], found["median"]
-    ends = [1e9 * found[of]["cpu_seconds"] / hops for of in ("least", "most")]
+    ends = [1e9 * found[of]["cpu_seconds"] / hops for of in ("min", "max")]
     row = [label, place, quantities.count_text(hops), quantities.digits(METRICS["cpu_time"].read(found))]
     row.append(" to ".join(quantities.digits(end) for end in ends))
     if threads:
