@@ -129,7 +129,7 @@ METRICS = {
         "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
         "equal, 1/n if one has all."
     ),
-    "jain_98_99": "The same as the authors of Cebinae count it: without the last second.",
+    "jain_without_last_second": "As the authors of Cebinae count: without the last second.",
     "jain_ideal": (
         "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
         "between the switches of a dumbbell or a parking lot."
@@ -137,8 +137,8 @@ METRICS = {
     "first_share": "Share of the first flow's group in all goodput.",
     "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
     "goodput_total": "Sum of the mean goodputs of the measured flows.",
-    "goodput_98_99": "The same as the authors of Cebinae count it: without the last second, times 98/99.",
-    "throughput_98_99": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
+    "goodput_without_last_second": "As the authors of Cebinae count: without the last second, times 98/99.",
+    "throughput_without_last_second": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
     "queue_p50": "Median of the queue lengths of all sampled ports, idle ones included.",
     "queue_p95": "95th percentile of the same.",
     "queue_p99": "99th percentile of the same.",
@@ -153,7 +153,7 @@ METRICS = {
     "reordered_share": "Data packets that a later packet of their flow overtook on the way.",
     "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
     "utilisation_mean": "Mean utilisation of the links that measure.utilisation asks for.",
-    "utilisation_most": "Mean utilisation of the busiest link that measure.utilisation asks for.",
+    "utilisation_max": "Mean utilisation of the busiest link that measure.utilisation asks for.",
     "imbalance": "Of the utilisations of the measured links: (most - least) / mean.",
     "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
     "recovery": "From the first failure until goodput stays above 90 % of what it was before.",

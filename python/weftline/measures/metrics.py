@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import quantities
+from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
 from weftline.measures import counted, losses, recovery, sharing, spread
 from weftline.measures import readings as read
@@ -124,20 +124,20 @@ METRICS: dict[str, Metric] = {
     ),
     "convergence": _milliseconds("time until shares are fair", sharing.convergence_ns),
     "jain": _number("Jain's index of goodputs", sharing.index),
-    "jain_98_99": _number(
-        "Jain's index of goodputs, last second not counted",
+    "jain_without_last_second": _number(
+        "Jain's index of goodputs, without the last second",
         lambda run: sharing.index(run, ns3=True),
         axis="Jain's index of goodputs",
     ),
     "jain_ideal": _number("Jain's index of goodputs over the max-min fair ones", sharing.index_against_ideal),
     "goodput_total": _mbps("goodput, all flows", sharing.total_goodput, "goodput of all flows"),
-    "goodput_98_99": _mbps(
-        "goodput, all flows, last second not counted",
+    "goodput_without_last_second": _mbps(
+        "goodput, all flows, without the last second",
         lambda run: sharing.total_goodput(run, ns3=True),
         "goodput of all flows",
     ),
-    "throughput_98_99": _mbps(
-        "throughput of the bottleneck, last second not counted", sharing.bottleneck_throughput, "throughput"
+    "throughput_without_last_second": _mbps(
+        "throughput of the bottleneck, without the last second", sharing.bottleneck_throughput, "throughput"
     ),
     "first_share": _share(
         "share of the first group", read.first_share, "share of the first group in all goodput (%)"
@@ -175,9 +175,9 @@ METRICS: dict[str, Metric] = {
     "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
     **{metric["name"]: _declared(metric, group, part) for metric, group, part in counted.metrics()},
     "reordered_share": _share(
-        "packets reordered on the way (share)",
+        "packets reordered in flight (share)",
         read.received("reordered_share"),
-        "data packets overtaken on the way (%)",
+        "data packets overtaken in flight (%)",
     ),
     "paths_per_flow": _number("paths of a flow, mean", read.received("paths_per_flow")),
     "utilisation_mean": _share(
@@ -185,13 +185,13 @@ METRICS: dict[str, Metric] = {
         spread.mean_utilisation,
         "utilisation of the measured links (%)",
     ),
-    "utilisation_most": _share(
+    "utilisation_max": _share(
         "utilisation of the busiest measured link",
-        spread.most_utilisation,
+        spread.max_utilisation,
         "utilisation of the busiest measured link (%)",
     ),
     "imbalance": _share(
-        "imbalance of the measured links", spread.imbalance, "imbalance, (most - least) / mean (%)"
+        "imbalance of the measured links", spread.imbalance, "imbalance, (max - min) / mean (%)"
     ),
     "failure_to_last_loss": _microseconds(
         "from the first failure to the last loss", spread.failure_to_last_loss_ns
@@ -248,17 +248,33 @@ METRICS: dict[str, Metric] = {
 }
 
 HIGHEST = {
-    *("goodput", "goodput_total", "goodput_98_99", "throughput_98_99", "sent_share", "received_share"),
-    *("jain", "jain_98_99", "jain_ideal", "fairness", "deadlines_met", "audit_known", "audit_right", "speed"),
+    *(
+        "goodput",
+        "goodput_total",
+        "goodput_without_last_second",
+        "throughput_without_last_second",
+        "sent_share",
+        "received_share",
+    ),
+    *(
+        "jain",
+        "jain_without_last_second",
+        "jain_ideal",
+        "fairness",
+        "deadlines_met",
+        "audit_known",
+        "audit_right",
+        "speed",
+    ),
 }
-"""Metrics of which more is wanted: among schemes the highest is looked for, of all others the lowest."""
+"""Metrics of which a higher value is better; of all others a lower value is."""
 
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
     `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
-    the mean goodput of a flow of it, counted as `goodput_98_99` is.
+    the mean goodput of a flow of it, counted as `goodput_without_last_second` is.
     """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
@@ -272,6 +288,7 @@ def metric(name: str) -> Metric:
         group = name.removeprefix("flow ")
         title = f"goodput of a flow of {group}, mean"
         return _mbps(title, read.group_mean(group), title)
+    name = renamed.name(name, renamed.METRICS)
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'

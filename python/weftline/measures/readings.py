@@ -1,6 +1,6 @@
 """How one number is read out of a run; each returns None where the run does not have it.
 
-What has an argument returns the reader for it. `weftline.metrics` names them all.
+What has an argument returns the reader for it. `weftline.measures.metrics` names them all.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Reader = Callable[["Run"], float | None]
 class Flows:
     """Which flows of a run a number is about: sizes in bytes, ends included, and one group or all."""
 
-    least: int = 0
-    most: int | None = None
+    min_size: int = 0
+    max_size: int | None = None
     group: str | None = None
 
 
@@ -157,7 +157,7 @@ def completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
-        found = run.completion(least=flows.least, most=flows.most, group=flows.group)
+        found = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
     return {"read": read, "of_flows": read, "completion": (what, key)}
