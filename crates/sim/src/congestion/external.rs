@@ -76,7 +76,7 @@ impl CongestionController for External {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{ControllerConfig, Window, situations};
+    use crate::congestion::{ControllerConfig, Window, tests::situations};
 
     struct Absurd(u64);
     impl CongestionController for Absurd {

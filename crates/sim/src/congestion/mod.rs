@@ -16,9 +16,7 @@ pub mod timely;
 pub mod window;
 
 #[cfg(test)]
-mod lone_flow;
-#[cfg(test)]
-mod situations;
+mod tests;
 
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntView};

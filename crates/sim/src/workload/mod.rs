@@ -19,7 +19,7 @@ pub mod request_response;
 pub mod sizes;
 pub mod spec;
 #[cfg(test)]
-mod testing;
+mod tests;
 pub mod trace;
 
 pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::congestion::window::RateSample;
-use crate::congestion::window::situations::{MSS, flow, published, window};
+use crate::congestion::window::tests::situations::{MSS, flow, published, window};
 
 /// A law, its window, and the path's time.
 struct Trial {
@@ -45,7 +45,7 @@ impl Trial {
                 lost: 0,
                 ..RateSample::default()
             },
-            ..crate::congestion::window::situations::acked(1)
+            ..crate::congestion::window::tests::situations::acked(1)
         }
     }
 

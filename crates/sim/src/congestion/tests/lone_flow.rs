@@ -5,7 +5,7 @@
 //! window, and the controller, whose every rounding shows in the last nanosecond.
 
 use super::situations::{LINE, flow, record};
-use super::*;
+use crate::congestion::*;
 use crate::parameters::Nothing;
 
 /// Propagation of each link.

@@ -1,6 +1,6 @@
 //! Situations in which controllers are tested alone, and what every controller must pass.
 
-use super::*;
+use crate::congestion::*;
 use crate::parameters::{Declared, Nothing, Source, Value};
 use crate::telemetry::int::IntRecord;
 use proptest::prelude::*;

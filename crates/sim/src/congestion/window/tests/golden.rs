@@ -2,7 +2,7 @@
 //! segment a millisecond, 60 segments may wait).
 
 use super::situations::{Event, Path, law};
-use super::*;
+use crate::congestion::window::*;
 
 const LAWS: &[&str] = &["newreno", "cubic", "bic", "vegas", "dctcp", "bbr", "bbr3"];
 

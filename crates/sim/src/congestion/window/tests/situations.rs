@@ -4,7 +4,7 @@
 //!
 //! A law that paces fills the path as its rate lets it: what it sends in a round trip beyond what the link takes in that time waits.
 
-use super::*;
+use crate::congestion::window::*;
 use crate::parameters::Nothing;
 
 pub const MSS: u64 = 1_000;
