@@ -28,7 +28,7 @@ NOT_RUN = {
     r"^view": "stays until it is stopped; test_view.py asks it",
     r"--on ray": "starts a cluster; test_ray.py does",
     r"kind=aimd|explain aimd|out/aimd": "there once the page's own changes are built: test_walks.py",
-    r"drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
+    r"drop-head|explain (shortest|ring|gossip)": "there once the page's own changes are built: test_walks.py",
     r"--help": "ends the process",
 }
 """Weftline's commands that are parsed only, by what they look like, and why."""
