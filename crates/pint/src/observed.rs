@@ -28,7 +28,7 @@ pub struct Walks<R> {
     lines: Lines<R>,
     encoder: Encoder,
     version: u32,
-    most_hops: u32,
+    max_hops: u32,
     roles: Vec<Role>,
     /// The first row of the next packet.
     ahead: Option<Seen>,
@@ -50,14 +50,14 @@ impl<R: BufRead> Walks<R> {
         let encoder = plan.encoder().map_err(WalkError::Plan)?;
         let lines = Lines::new(input, file)?;
         let roles = roles(plan, lines.header()).map_err(|(column, message)| lines.error(&column, message))?;
-        let (version, most_hops) = (plan.version(), plan.queries().hops.maximal);
-        Ok(Walks { lines, encoder, version, most_hops, roles, ahead: None, ended: false })
+        let (version, max_hops) = (plan.version(), plan.queries().hops.maximal);
+        Ok(Walks { lines, encoder, version, max_hops, roles, ahead: None, ended: false })
     }
 
     fn seen(&mut self) -> Result<Option<Seen>, CsvError> {
         let queries = self.encoder.tasks().len();
         let mut seen = Seen { row: Recorded::default(), hop: 0, values: vec![0; queries] };
-        let Walks { lines, roles, most_hops, .. } = self;
+        let Walks { lines, roles, max_hops, .. } = self;
         let read = lines.next(|place, field| {
             let whole = |expected: &str| {
                 number(field).ok_or_else(|| format!("expected {expected}, found \"{field}\""))
@@ -72,9 +72,9 @@ impl<R: BufRead> Walks<R> {
                     served.for_each(|(_, place)| *place = value);
                 }
                 Role::Hop => {
-                    let expected = format!("a hop from 1 to {most_hops}");
+                    let expected = format!("a hop from 1 to {max_hops}");
                     let hop = whole(&expected)?;
-                    if hop == 0 || hop > u64::from(*most_hops) {
+                    if hop == 0 || hop > u64::from(*max_hops) {
                         return Err(format!("expected {expected}, found {hop}"));
                     }
                     seen.hop = hop as u32;

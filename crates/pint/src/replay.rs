@@ -84,8 +84,8 @@ impl Streams {
     }
 
     /// The streams with at least so many samples, by flow and hop.
-    pub fn finish(self, least: usize) -> Vec<Stream> {
-        let long = self.hops.into_values().filter(|stream| stream.samples() >= least);
+    pub fn finish(self, min: usize) -> Vec<Stream> {
+        let long = self.hops.into_values().filter(|stream| stream.samples() >= min);
         long.map(|stream| Stream { truth: ascending(stream.truth), ..stream }).collect()
     }
 }
@@ -136,12 +136,12 @@ pub struct Errors {
     pub median: f64,
 }
 
-/// Of `trials` estimates, each of a stream drawn from those whose quantile is at least `least`; None if there is none such.
+/// Of `trials` estimates, each of a stream drawn from those whose quantile is at least `min`; None if there is none such.
 pub fn errors(
     streams: &[Stream],
     share: f64,
     estimate: &Estimate,
-    least: f64,
+    min: f64,
     trials: u32,
     seed: u64,
 ) -> Option<Errors> {
@@ -149,7 +149,7 @@ pub fn errors(
         .iter()
         .filter(|stream| estimate.independent || stream.samples() >= estimate.samples)
         .filter_map(|stream| Some((stream, stream.quantile(share)?)))
-        .filter(|&(_, truth)| truth >= least && truth > 0.0)
+        .filter(|&(_, truth)| truth >= min && truth > 0.0)
         .collect();
     let mut draws = Draws::new(seed);
     let mut found = Vec::with_capacity(trials as usize);

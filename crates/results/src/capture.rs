@@ -38,7 +38,7 @@ pub struct CapturePlan {
     /// Name and rate in bit/s of each link.
     pub links: Vec<(String, u64)>,
     /// The longest that the file may become.
-    pub most: Bytes,
+    pub max_bytes: Bytes,
     /// Bytes kept of each packet; none: its headers.
     pub kept: Option<Bytes>,
 }
@@ -61,7 +61,7 @@ impl CapturePlan {
                 *name = format!("{name} ({})", config.topology.port_name(node, local));
             }
         }
-        Some(CapturePlan { links, most: capture.most, kept: capture.kept })
+        Some(CapturePlan { links, max_bytes: capture.most, kept: capture.kept })
     }
 }
 
@@ -69,7 +69,7 @@ impl CapturePlan {
 pub struct CaptureFile {
     path: PathBuf,
     file: BufWriter<File>,
-    most: u64,
+    max_bytes: u64,
     bytes: u64,
     packets: u64,
     /// When the first packet began that had no room.
@@ -84,7 +84,7 @@ impl CaptureFile {
         let mut capture = CaptureFile {
             path: path.to_path_buf(),
             file: BufWriter::new(file),
-            most: plan.most.0,
+            max_bytes: plan.max_bytes.0,
             bytes: 0,
             packets: 0,
             stopped: None,
@@ -92,11 +92,11 @@ impl CaptureFile {
         };
         capture.section()?;
         plan.links.iter().try_for_each(|(name, rate)| capture.interface(name, *rate, plan.kept))?;
-        if capture.bytes > capture.most {
+        if capture.bytes > capture.max_bytes {
             let (links, needed) = (plan.links.len(), Bytes(capture.bytes));
             return Err(ResultsError::input(format!(
                 "measure.pcap_bytes: {} is too small: the names of {links} links alone take {needed}",
-                plan.most
+                plan.max_bytes
             )));
         }
         Ok(capture)
@@ -107,7 +107,7 @@ impl CaptureFile {
         for frame in &frames.frames {
             let bytes = &frames.bytes[frame.bytes.clone()];
             let length = (PACKET_BLOCK + bytes.len().next_multiple_of(4)) as u64;
-            if self.stopped.is_some() || self.bytes + length > self.most {
+            if self.stopped.is_some() || self.bytes + length > self.max_bytes {
                 self.stopped.get_or_insert(frame.time);
                 return Ok(false);
             }
@@ -128,7 +128,7 @@ impl CaptureFile {
         Some(format!(
             "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: what began to leave at {stopped} or later is not \
              in it",
-            Bytes(self.most),
+            Bytes(self.max_bytes),
             self.packets
         ))
     }

@@ -12,7 +12,7 @@ use crate::{ResultsError, flow_table, parquet_read};
 /// Retransmissions in more than this share of the data packets are worth a word.
 const MANY: f64 = 0.01;
 /// The tail is that of timeouts if at least this share of its flows waited for one.
-const MOST: f64 = 0.5;
+const MAJORITY: f64 = 0.5;
 
 /// The warnings of a run that ended; flows are read from the table in `dir`.
 pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<String>, ResultsError> {
@@ -76,7 +76,7 @@ fn cause(losses: &LossCounters) -> String {
         (losses.data_lost_at_random, "were lost at random"),
     ];
     // Of equal ones the first.
-    let Some(&(most, how)) = causes.iter().rev().max_by_key(|(packets, _)| *packets) else {
+    let Some(&(packets, how)) = causes.iter().rev().max_by_key(|(packets, _)| *packets) else {
         return String::new();
     };
     let refused = match losses.data_refused {
@@ -84,7 +84,7 @@ fn cause(losses: &LossCounters) -> String {
         some => format!("; receivers refused {some} that came behind a missing one"),
     };
     let lost = losses.lost();
-    match (most, how) {
+    match (packets, how) {
         (0, _) => format!("none was lost, and none came twice{refused}"),
         (spurious, "") => {
             let why = match (losses.timeouts, lost) {
@@ -97,7 +97,7 @@ fn cause(losses: &LossCounters) -> String {
             };
             format!("{spurious} for nothing, for their receivers had them already, {why}{refused}")
         }
-        (most, how) => format!("mostly because packets {how} ({most} of {lost} that were lost){refused}"),
+        (_, how) => format!("mostly because packets {how} ({packets} of {lost} that were lost){refused}"),
     }
 }
 
@@ -128,7 +128,7 @@ fn tail(times: &Times) -> Option<String> {
     let p99 = flows.get(flows.len() * 99 / 100)?.0;
     let first = flows.partition_point(|flow| flow.0 < p99);
     let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
-    (waited as f64 >= MOST * slowest as f64).then(|| {
+    (waited as f64 >= MAJORITY * slowest as f64).then(|| {
         format!(
             "the tail is that of retransmission timeouts: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
              waited for at least one",

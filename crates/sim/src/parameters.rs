@@ -25,12 +25,12 @@ pub enum Kind {
     Bytes,
     Rate,
     Number {
-        least: f64,
-        most: f64,
+        min: f64,
+        max: f64,
     },
     Integer {
-        least: i64,
-        most: i64,
+        min: i64,
+        max: i64,
     },
     Flag,
     Text,
@@ -109,38 +109,38 @@ impl<'a> Parameters<'a> {
         self.quantity::<Rate>(key, Kind::Rate, None, help)
     }
 
-    /// A whole size in bytes from `least` to `most`.
+    /// A whole size in bytes from `min` to `max`.
     pub fn size(
         &mut self,
         key: &'static str,
-        (default, least, most): (u32, u32, u32),
+        (default, min, max): (u32, u32, u32),
         help: &'static str,
     ) -> u32 {
         let bytes = self.bytes(key, Bytes(u64::from(default)), help);
-        if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
+        if (u64::from(min)..=u64::from(max)).contains(&bytes.0) {
             return bytes.0 as u32;
         }
-        self.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
+        self.complain(key, format!("{bytes} is out of range: expected {min}B to {max}B"));
         default
     }
 
-    /// A plain number between `least` and `most`.
+    /// A plain number between `min` and `max`.
     pub fn number(
         &mut self,
         key: &'static str,
         default: f64,
-        (least, most): (f64, f64),
+        (min, max): (f64, f64),
         help: &'static str,
     ) -> f64 {
-        let kind = Kind::Number { least, most };
+        let kind = Kind::Number { min, max };
         let value = match self.source.get(key) {
             None => default,
             Some(given) => match given {
-                Value::Number(x) if x >= least && x <= most => x,
-                Value::Integer(i) if i as f64 >= least && i as f64 <= most => i as f64,
+                Value::Number(x) if x >= min && x <= max => x,
+                Value::Integer(i) if i as f64 >= min && i as f64 <= max => i as f64,
                 other => {
                     let found = describe(&other);
-                    let message = format!("expected a number from {least} to {most}, found {found}");
+                    let message = format!("expected a number from {min} to {max}, found {found}");
                     self.source.complain(key, message);
                     default
                 }
@@ -154,20 +154,20 @@ impl<'a> Parameters<'a> {
         &mut self,
         key: &'static str,
         default: i64,
-        (least, most): (i64, i64),
+        (min, max): (i64, i64),
         help: &'static str,
     ) -> i64 {
         let value = match self.source.get(key) {
             None => default,
-            Some(Value::Integer(i)) if i >= least && i <= most => i,
+            Some(Value::Integer(i)) if i >= min && i <= max => i,
             Some(other) => {
                 let found = describe(&other);
-                let message = format!("expected a whole number from {least} to {most}, found {found}");
+                let message = format!("expected a whole number from {min} to {max}, found {found}");
                 self.source.complain(key, message);
                 default
             }
         };
-        let kind = Kind::Integer { least, most };
+        let kind = Kind::Integer { min, max };
         self.declare(key, kind, Some(default.to_string()), help, Value::Integer(value));
         value
     }

@@ -243,14 +243,10 @@ fn relaxation(bits: u32, demands: &[Demand], sets: &[Members], scale: f64) -> Re
         (alone > 1e-9).then_some(alone.min(1.0))
     });
     let fits = |wider: &u32| fair(&maximal_sets(*wider, demands), &frequencies).0 >= 1.0 - 1e-9;
-    let most: u32 = demands.iter().map(|demand| demand.bits).sum();
+    let max: u32 = demands.iter().map(|demand| demand.bits).sum();
     let load: f64 = demands.iter().map(|demand| f64::from(demand.bits) * demand.frequency()).sum();
-    let least = (bits + 1).max(load.ceil() as u32);
-    Relaxation {
-        scale,
-        largest: largest.collect(),
-        bits: (least..=most.min(crate::query::MAX_BITS)).find(fits),
-    }
+    let min = (bits + 1).max(load.ceil() as u32);
+    Relaxation { scale, largest: largest.collect(), bits: (min..=max.min(crate::query::MAX_BITS)).find(fits) }
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ fn mean(
     streams: &[Stream],
     share: f64,
     estimate: &Estimate,
-    least: f64,
+    min: f64,
     trials: u32,
     seed: u64,
 ) -> Option<f64> {
-    errors(streams, share, estimate, least, trials, seed).map(|errors| errors.mean)
+    errors(streams, share, estimate, min, trials, seed).map(|errors| errors.mean)
 }
 
 fn exact(samples: usize, independent: bool) -> Estimate {

@@ -118,9 +118,9 @@ impl SpaceSaving {
     /// Values that may make up at least `share` of the stream, the largest count first: every one that does is among them, none below
     /// `share` - 1/m is.
     pub fn frequent(&self, share: f64) -> Vec<Counter> {
-        let least = share * self.length as f64;
+        let min = share * self.length as f64;
         let mut found = self.counters();
-        found.retain(|counter| counter.count as f64 >= least);
+        found.retain(|counter| counter.count as f64 >= min);
         found
     }
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::scratch::Scratch;
 
-fn plan(most: u64) -> CapturePlan {
-    CapturePlan { links: vec![("a->b".into(), 10_000_000_000)], most: Bytes(most), kept: None }
+fn plan(max_bytes: u64) -> CapturePlan {
+    CapturePlan { links: vec![("a->b".into(), 10_000_000_000)], max_bytes: Bytes(max_bytes), kept: None }
 }
 
 fn frames(times: &[u64]) -> Frames {

@@ -59,7 +59,7 @@ struct Writer {
     links: Vec<Link>,
     tags: Tags,
     /// The most bytes kept of a frame; none: its headers.
-    most: Option<usize>,
+    kept: Option<usize>,
 }
 
 impl Capture {
@@ -70,7 +70,7 @@ impl Capture {
             settings: settings.clone(),
             links: links(capture, &config.topology),
             tags: Tags::of(&config.switch.balancer),
-            most: capture.kept.map(|bytes| bytes.0 as usize),
+            kept: capture.kept.map(|bytes| bytes.0 as usize),
         };
         Some(Capture { writer, notes: Notes::default(), frames: Frames::default() })
     }
@@ -139,11 +139,11 @@ impl Writer {
         let end = behind.end.as_ref().map_or(&[][..], |end| end);
         let own = to.len() - start + behind.payload + end.len();
         let length = own.max(usize::from(packet.size));
-        if let Some(most) = self.most.or(behind.whole.then_some(length)) {
+        if let Some(kept) = self.kept.or(behind.whole.then_some(length)) {
             to.resize(to.len() + behind.payload, 0);
             to.extend(end);
             to.resize(start + length, 0);
-            to.truncate(start + most);
+            to.truncate(start + kept);
         }
         length as u32
     }
@@ -155,7 +155,7 @@ impl Writer {
             TransportSettings::Mptcp(settings) => tcp::multipath(to, packet, &settings.config, places),
             TransportSettings::Rdma(settings) => {
                 let telemetry = shim::telemetry(packet, &self.settings, settings, places);
-                rdma::packet(to, packet, settings, &telemetry, self.most.is_some())
+                rdma::packet(to, packet, settings, &telemetry, self.kept.is_some())
             }
             TransportSettings::Phost(_) => datagrams::phost(to, packet),
             TransportSettings::Pfabric(_) => datagrams::pfabric(to, packet),

@@ -120,7 +120,7 @@ impl CongestionController for Dctcp {
             self.cwr_until = Some(ack.next_byte);
         }
         if new_window && self.cwr_until.is_none() {
-            control.rate = Rate(control.rate.0.saturating_add(self.rai).min(self.range.most));
+            control.rate = Rate(control.rate.0.saturating_add(self.rai).min(self.range.max));
         }
     }
 

@@ -105,7 +105,7 @@ impl ControllerParameters for HpccPintParameters {
         };
         HpccPint {
             law,
-            reference: Reference { u: 1.0, rate: law.range.most, stage: 0 },
+            reference: Reference { u: 1.0, rate: law.range.max, stage: 0 },
             last_update_seq: 0,
             used: (self.p * 65_536.0) as u32,
             fast_reaction: self.fast_reaction,

@@ -115,7 +115,7 @@ impl ControllerParameters for TimelyParameters {
             rai: step(self.rai, 10),
             rhai: step(self.rhai, 50),
             range,
-            rate: range.most,
+            rate: range.max,
             rtt_diff_ns: 0.0,
             last_rtt_ns: 0,
             last_update_seq: 0,
@@ -192,7 +192,7 @@ impl Timely {
 
     fn increase(&mut self) {
         let step = if self.increases < INCREASES_BEFORE_HYPER { self.rai } else { self.rhai };
-        self.rate = self.rate.saturating_add(step).min(self.range.most);
+        self.rate = self.rate.saturating_add(step).min(self.range.max);
         self.increases = self.increases.saturating_add(1);
     }
 }

@@ -171,8 +171,8 @@ fn value(key: &str, declared: &Declared) -> Value {
         Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
         Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),
         Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", word),
-        Kind::Number { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
-        Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),
         Kind::Flag => json!({ "type": "boolean" }),
         // Patterns of ports may come as a list; a text that looks like a number may be written as one.

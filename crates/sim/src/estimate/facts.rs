@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
 use super::Estimate;
-use super::replay::MOST_FLOWS;
+use super::replay::MAX_FLOWS;
 use crate::config::{
     Compat, FastpassConfig, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, SwitchConfig, TcpConfig,
     TransportConfig, Until,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// Everything that can be said before the run on so many threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size, threads, MOST_FLOWS);
+    let estimate = Estimate::of(scenario, &size, threads, MAX_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
     let asked = asked_load(scenario, &size);

@@ -148,7 +148,7 @@ impl Scenario {
 
     /// How long the run will take and how much memory it will hold.
     pub fn estimate(&self) -> Estimate {
-        self.estimate_from(replay::MOST_FLOWS)
+        self.estimate_from(replay::MAX_FLOWS)
     }
 
     /// The same from the first flows alone: sooner, and as good where the others are like them.

@@ -23,7 +23,7 @@ use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, TrafficSize};
 
 /// Flows that are played if nothing else is said; the rest is taken to be like them.
-pub const MOST_FLOWS: u64 = 2_000_000;
+pub const MAX_FLOWS: u64 = 2_000_000;
 
 /// What a run's flows come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

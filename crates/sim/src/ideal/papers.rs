@@ -6,13 +6,13 @@ use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 
 /// More hops than any path has; ends a walk that would go in circles.
-const MOST_HOPS: usize = 256;
+const MAX_HOPS: usize = 256;
 
 /// The links that a packet crosses by the first of its shortest paths; none where there is no path.
 pub fn first_path<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
     let mut path = Vec::new();
     let (mut node, goal) = (map.routes.host_node(spec.src), map.routes.host_node(spec.dst));
-    while node != goal && path.len() < MOST_HOPS {
+    while node != goal && path.len() < MAX_HOPS {
         let Some(&local) = map.routes.next_hops(node, spec.dst).first() else { return Vec::new() };
         let side = map.side(node, local);
         node = side.peer_node;

@@ -136,14 +136,14 @@ pub fn delivery(hops: &[Hop], load: &Load) -> Time {
     if load.packets > 1 {
         courses.insert(0, Course::of(hops, load.full, Time::ZERO, load.compat));
     }
-    let mut least = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
+    let mut min = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
     for at in 0..hops.len() {
-        least = least.max(load.through(hops, &courses, at, true));
+        min = min.max(load.through(hops, &courses, at, true));
         if load.packets > 1 {
-            least = least.max(load.through(hops, &courses[..1], at, false));
+            min = min.max(load.through(hops, &courses[..1], at, false));
         }
     }
-    time(least)
+    time(min)
 }
 
 impl Load {

@@ -17,7 +17,7 @@ use crate::topology::{HostId, NodeId};
 use crate::units::{Rate, Time};
 
 /// Maximum number of distinct kinds of path; beyond it only the bound hop by hop is known.
-const MOST_PATHS: usize = 8;
+const MAX_PATHS: usize = 8;
 
 const UNKNOWN: u32 = u32::MAX;
 /// What lies between a node and itself.
@@ -294,7 +294,7 @@ impl Ways {
                 paths.extend(more.iter().map(|path| [&[link], path.as_slice()].concat()));
                 paths
             });
-            paths = paths.filter(|paths| paths.len() <= MOST_PATHS);
+            paths = paths.filter(|paths| paths.len() <= MAX_PATHS);
         }
         let joined = Onward { paths, layers };
         match self.known.entry(joined) {

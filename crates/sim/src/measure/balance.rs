@@ -16,7 +16,7 @@ pub struct Balance {
     pub regions: Vec<RegionWork>,
     /// Events of the busiest region of each window, added up: what the run takes, in events, with as many threads as
     /// regions.
-    pub longest_way: u64,
+    pub critical_path: u64,
     /// Share of the wall time in which one thread worked on all regions, because several did not pay.
     pub share_alone: f64,
     /// How many times as fast as one thread they were when that was last measured; none: never.
@@ -47,15 +47,15 @@ impl Balance {
     /// Packet-hops of the busiest region over the mean of all: 1 where all did the same, and where nothing was done.
     pub fn busiest_over_mean(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
-        let most = self.regions.iter().map(|region| region.packet_hops).max().unwrap_or(0);
-        if all == 0 { 1.0 } else { (most * self.regions.len() as u64) as f64 / all as f64 }
+        let max = self.regions.iter().map(|region| region.packet_hops).max().unwrap_or(0);
+        if all == 0 { 1.0 } else { (max * self.regions.len() as u64) as f64 / all as f64 }
     }
 
     /// How many times faster than one thread the run could be if waiting for each other cost nothing; it counts that in
     /// every window all wait for the busiest region.
-    pub fn most_speedup(&self) -> f64 {
+    pub fn max_speedup(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.events).sum();
-        if self.longest_way == 0 { 1.0 } else { all as f64 / self.longest_way as f64 }
+        if self.critical_path == 0 { 1.0 } else { all as f64 / self.critical_path as f64 }
     }
 
     /// Share of the packet-hops that led from one region into another.
@@ -70,7 +70,7 @@ impl Balance {
 mod tests {
     use super::*;
 
-    fn balance(hops: &[u64], longest_way: u64) -> Balance {
+    fn balance(hops: &[u64], critical_path: u64) -> Balance {
         let work = |&hops: &u64| RegionWork { events: 2 * hops, packet_hops: hops, crossings: hops / 10 };
         let regions: Vec<RegionWork> = hops.iter().map(work).collect();
         Balance {
@@ -78,7 +78,7 @@ mod tests {
             lookahead: Time::from_us(1),
             windows: 7,
             regions,
-            longest_way,
+            critical_path,
             share_alone: 0.0,
             threads_ratio: None,
         }
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn what_could_be_gained_counts_the_busiest_region_of_each_window() {
         // Regions that do the same in all, but take turns, gain nothing.
-        assert_eq!(balance(&[100, 100], 400).most_speedup(), 1.0);
-        assert_eq!(balance(&[100, 100], 200).most_speedup(), 2.0);
-        assert_eq!(balance(&[0], 0).most_speedup(), 1.0);
+        assert_eq!(balance(&[100, 100], 400).max_speedup(), 1.0);
+        assert_eq!(balance(&[100, 100], 200).max_speedup(), 2.0);
+        assert_eq!(balance(&[0], 0).max_speedup(), 1.0);
         assert_eq!(balance(&[100, 100], 200).crossing_share(), 0.1);
     }
 }

@@ -293,7 +293,7 @@ pub struct Receiving {
     /// that one host held.
     pub held: u64,
     pub expired: u64,
-    pub most_held: u64,
+    pub max_held: u64,
     /// Flows whose packets passed two switches or more, and the distinct paths of each, added up; zero where paths were not
     /// asked for.
     pub flows: u64,

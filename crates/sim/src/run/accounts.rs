@@ -50,7 +50,7 @@ impl Simulation {
                 reordered_behind: edges.reordered_behind,
                 held: edges.held,
                 expired: edges.expired,
-                most_held: edges.most_held,
+                max_held: edges.max_held,
                 flows: edges.flows,
                 paths: edges.paths,
             }),

@@ -26,7 +26,7 @@ use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sin
 use crate::net::map::Map;
 use crate::settings::Settings;
 use crate::units::Time;
-use crate::workload::merge::MOST_FLOWS;
+use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;
 use changes::Changes;
 use flows::Flows;
@@ -95,7 +95,7 @@ fn too_late() -> String {
 }
 
 fn too_many_flows() -> String {
-    format!("more than {MOST_FLOWS} flows: shorten a workload's duration, or lower its count or load")
+    format!("more than {MAX_FLOWS} flows: shorten a workload's duration, or lower its count or load")
 }
 
 /// Boxed, because regions change hands twice a window.

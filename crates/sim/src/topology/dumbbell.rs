@@ -1,7 +1,7 @@
 //! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
 
 use super::TopologyParameters;
-use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
+use super::network::{LinkSpec, MAX_COUNT, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
@@ -49,7 +49,7 @@ impl TopologyParameters for Dumbbell {
         let hosts = groups.iter().map(|group| group.0).sum();
         for key in ["left", "right"] {
             let help = "With `groups` they say how many hosts there are.";
-            if p.integer(key, hosts as i64, (1, MOST), help) as u64 != hosts {
+            if p.integer(key, hosts as i64, (1, MAX_COUNT), help) as u64 != hosts {
                 p.complain(key, format!("the groups have {hosts} hosts on either side"));
             }
         }
@@ -117,8 +117,8 @@ fn read_groups(p: &mut Parameters) -> Vec<(u64, Time)> {
             }
         }
     }
-    if groups.iter().map(|group| u128::from(group.0)).sum::<u128>() > MOST as u128 {
-        p.complain("groups", format!("expected at most {MOST} hosts"));
+    if groups.iter().map(|group| u128::from(group.0)).sum::<u128>() > MAX_COUNT as u128 {
+        p.complain("groups", format!("expected at most {MAX_COUNT} hosts"));
         return Vec::new();
     }
     groups
@@ -131,9 +131,11 @@ fn read_group(value: &Value) -> Result<(u64, Time), String> {
     let (mut hosts, mut delay) = (None, None);
     for (key, value) in entries {
         match (key.as_str(), value) {
-            ("hosts", Value::Integer(count)) if (1..=MOST).contains(count) => hosts = Some(*count as u64),
+            ("hosts", Value::Integer(count)) if (1..=MAX_COUNT).contains(count) => {
+                hosts = Some(*count as u64)
+            }
             ("hosts", other) => {
-                return Err(format!("hosts: expected 1 to {MOST}, found {}", describe(other)));
+                return Err(format!("hosts: expected 1 to {MAX_COUNT}, found {}", describe(other)));
             }
             ("delay", Value::Text(text)) => {
                 let parsed = text.parse::<Time>().map_err(|error| format!("delay: {error}"))?;

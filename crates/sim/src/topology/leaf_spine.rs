@@ -24,7 +24,7 @@ pub struct LeafSpine {
 }
 
 /// More would be racks of their own.
-const MOST_EXTRA_HOSTS: u64 = 1000;
+const MAX_EXTRA_HOSTS: u64 = 1000;
 
 impl Default for LeafSpine {
     fn default() -> LeafSpine {
@@ -87,8 +87,8 @@ impl TopologyParameters for LeafSpine {
         self.host_link.check_host()?;
         let fabric_link = LinkSpec { rate: self.fabric_rate()?, delay: self.fabric_delay };
         fabric_link.check_fabric()?;
-        if self.extra_hosts > MOST_EXTRA_HOSTS {
-            let message = format!("expected at most {MOST_EXTRA_HOSTS}, found {}", self.extra_hosts);
+        if self.extra_hosts > MAX_EXTRA_HOSTS {
+            let message = format!("expected at most {MAX_EXTRA_HOSTS}, found {}", self.extra_hosts);
             return Err(TopologyError::key("extra_hosts", message));
         }
         let ordinary = self.leaves * self.hosts_per_leaf;

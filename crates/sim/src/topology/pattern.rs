@@ -108,13 +108,13 @@ impl Topology {
         if !found.is_empty() {
             return Ok(found);
         }
-        let most = nodes.iter().map(|&n| ports[n as usize].len()).max().unwrap_or(0);
+        let max = nodes.iter().map(|&n| ports[n as usize].len()).max().unwrap_or(0);
         Err(match pattern.contains("->") {
             true => format!("no port fits \"{pattern}\": no link joins \"{node_part}\" and \"{to_part}\""),
             false => format!(
-                "no port fits \"{pattern}\": expected such as \"{}\" ({most} ports, p0 to p{})",
+                "no port fits \"{pattern}\": expected such as \"{}\" ({max} ports, p0 to p{})",
                 self.port_name(nodes[0], 0),
-                most.saturating_sub(1)
+                max.saturating_sub(1)
             ),
         })
     }

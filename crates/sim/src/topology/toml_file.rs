@@ -200,7 +200,7 @@ impl Reader {
         key: &str,
         allowed: bool,
         whose: &str,
-        most: u32,
+        max: u32,
     ) -> Result<Option<u32>, TopologyError> {
         let Some(value) = section.table.get(key) else { return Ok(None) };
         let line = self.lines.at(value.span().start);
@@ -208,14 +208,12 @@ impl Reader {
             return Err(TopologyError::line(line, format!("{key}: only {whose} have one")));
         }
         let number = match value.get_ref() {
-            DeValue::Integer(i) => u32::from_str_radix(i.as_str(), i.radix()).ok().filter(|&n| n <= most),
+            DeValue::Integer(i) => u32::from_str_radix(i.as_str(), i.radix()).ok().filter(|&n| n <= max),
             _ => None,
         };
         match number {
             Some(number) => Ok(Some(number)),
-            None => {
-                Err(TopologyError::line(line, format!("{key}: expected a whole number from 0 to {most}")))
-            }
+            None => Err(TopologyError::line(line, format!("{key}: expected a whole number from 0 to {max}"))),
         }
     }
 

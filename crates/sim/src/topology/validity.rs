@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 use super::{Link, NodeId, NodeKind, Topology, TopologyError};
 
 /// The most nodes that a topology may have.
-pub const MOST_NODES: usize = 1_000_000;
+pub const MAX_NODES: usize = 1_000_000;
 /// The most links that a topology may have.
-pub const MOST_LINKS: usize = 10_000_000;
+pub const MAX_LINKS: usize = 10_000_000;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
@@ -23,9 +23,9 @@ impl Topology {
     }
 
     fn check_names(&self) -> Result<(), TopologyError> {
-        if self.nodes.len() > MOST_NODES {
+        if self.nodes.len() > MAX_NODES {
             let found = self.nodes.len();
-            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MOST_NODES}")));
+            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MAX_NODES}")));
         }
         let mut seen: FxHashMap<&str, ()> = FxHashMap::default();
         for node in &self.nodes {
@@ -51,9 +51,9 @@ impl Topology {
     }
 
     fn check_links(&self) -> Result<(), TopologyError> {
-        if self.links.len() > MOST_LINKS {
+        if self.links.len() > MAX_LINKS {
             let found = self.links.len();
-            return Err(TopologyError::new(format!("{found} links are more than the limit of {MOST_LINKS}")));
+            return Err(TopologyError::new(format!("{found} links are more than the limit of {MAX_LINKS}")));
         }
         let mut degree = vec![0u32; self.nodes.len()];
         for (index, link) in self.links.iter().enumerate() {

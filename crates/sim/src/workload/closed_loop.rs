@@ -8,7 +8,7 @@
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
 use super::sizes::{self, SizeDistribution};
-use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -69,7 +69,7 @@ impl WorkloadParameters for ClosedLoopSpec {
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
         }
-        if spec.request_size.0 > sizes::MOST_BYTES {
+        if spec.request_size.0 > sizes::MAX_BYTES {
             p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
         }
         spec
@@ -84,9 +84,9 @@ impl WorkloadParameters for ClosedLoopSpec {
         }
         let slots = clients.len() as u64 * self.concurrency;
         let flows = u128::from(slots) * u128::from(self.requests) * 2;
-        if flows > u128::from(MOST_DEPENDENT_FLOWS) {
+        if flows > u128::from(MAX_DEPENDENT_FLOWS) {
             let message = format!(
-                "{flows} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}: \
+                "{flows} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}: \
                  fewer requests, clients or slots"
             );
             return Err(WorkloadError::new("requests", message));

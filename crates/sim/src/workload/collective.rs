@@ -18,7 +18,7 @@
 
 use super::WorkloadParameters;
 use super::load::participants;
-use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, sizes};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -81,12 +81,12 @@ impl WorkloadParameters for CollectiveSpec {
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let hosts = participants(&self.hosts, "hosts", 2, cx)?;
         let n = hosts.len() as u64;
-        let least = if self.operation == Operation::Tree { 1 } else { n };
-        if self.bytes.0 < least {
-            let message = format!("{n} hosts need at least {least} bytes, one in each chunk");
+        let min = if self.operation == Operation::Tree { 1 } else { n };
+        if self.bytes.0 < min {
+            let message = format!("{n} hosts need at least {min} bytes, one in each chunk");
             return Err(WorkloadError::new("bytes", message));
         }
-        if self.bytes.0 > sizes::MOST_BYTES {
+        if self.bytes.0 > sizes::MAX_BYTES {
             return Err(WorkloadError::new("bytes", format!("{} is above the limit of 1 TB", self.bytes)));
         }
         let flows_per_job = match self.operation {
@@ -97,9 +97,9 @@ impl WorkloadParameters for CollectiveSpec {
         let waits_per_flow = if self.operation == Operation::AtOnce { n } else { 2 };
         let size = u128::from(flows_per_job) * u128::from(self.repeat);
         let kept = if self.repeat > 1 { size * u128::from(waits_per_flow) } else { size };
-        if kept > u128::from(MOST_DEPENDENT_FLOWS) || waits_per_flow > u64::from(u16::MAX) {
+        if kept > u128::from(MAX_DEPENDENT_FLOWS) || waits_per_flow > u64::from(u16::MAX) {
             let message = format!(
-                "{size} flows with up to {waits_per_flow} dependencies each, the limit is {MOST_DEPENDENT_FLOWS} \
+                "{size} flows with up to {waits_per_flow} dependencies each, the limit is {MAX_DEPENDENT_FLOWS} \
                  dependencies: fewer hosts or repeats, or pairwise-all-to-all"
             );
             return Err(WorkloadError::new("repeat", message));

@@ -14,7 +14,7 @@ pub struct DeadlineSpec {
     /// Mean time from a flow's start to its deadline; none: no deadlines.
     pub mean: Option<Time>,
     /// In ideal completion times of the flow.
-    pub least: f64,
+    pub min: f64,
 }
 
 impl DeadlineSpec {
@@ -24,18 +24,18 @@ impl DeadlineSpec {
             "Mean of the exponential time from start to deadline; auto: none.",
         );
         let help = "Least time from start to deadline, in ideal completion times of the flow.";
-        let least = p.number("deadline_least", 1.25, (0.0, 1e6), help);
+        let min = p.number("deadline_least", 1.25, (0.0, 1e6), help);
         if mean == Some(Time::ZERO) {
             p.complain("deadline_mean", "must be more than zero".into());
         }
-        DeadlineSpec { mean, least }
+        DeadlineSpec { mean, min }
     }
 
     /// `source`, with deadlines drawn from `stream` if there are any.
     pub fn apply(self, source: Box<dyn FlowSource>, stream: RandomStream) -> Box<dyn FlowSource> {
         match self.mean {
             None => source,
-            Some(mean) => Box::new(WithDeadlines { source, stream, mean, least: self.least }),
+            Some(mean) => Box::new(WithDeadlines { source, stream, mean, min: self.min }),
         }
     }
 }
@@ -44,7 +44,7 @@ struct WithDeadlines {
     source: Box<dyn FlowSource>,
     stream: RandomStream,
     mean: Time,
-    least: f64,
+    min: f64,
 }
 
 impl FlowSource for WithDeadlines {
@@ -56,9 +56,9 @@ impl FlowSource for WithDeadlines {
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
-        let WithDeadlines { stream, mean, least, .. } = self;
+        let WithDeadlines { stream, mean, min, .. } = self;
         let (source, stream) = (self.source.clone_box(), stream.clone());
-        Box::new(WithDeadlines { source, stream, mean: *mean, least: *least })
+        Box::new(WithDeadlines { source, stream, mean: *mean, min: *min })
     }
 
     fn dependencies(&self) -> Vec<(u32, u32)> {
@@ -73,8 +73,8 @@ impl FlowSource for WithDeadlines {
         self.source.rest()
     }
 
-    fn least_deadline(&self) -> f64 {
-        self.least
+    fn min_deadline(&self) -> f64 {
+        self.min
     }
 }
 

@@ -247,7 +247,7 @@ impl FlowSource for Incast {
     fn jobs(&self) -> Vec<(u32, u32)> {
         let mut copy = self.clone();
         let events = std::iter::from_fn(|| copy.next_planned().map(|(_, (.., event))| event));
-        events.take(Traffic::MOST_COUNTED as usize).zip(0..).map(|(event, order)| (order, event)).collect()
+        events.take(Traffic::MAX_COUNTED as usize).zip(0..).map(|(event, order)| (order, event)).collect()
     }
 }
 

@@ -127,7 +127,7 @@ impl Sizes {
         if size.0 == 0 {
             p.complain("size", "a flow needs at least one byte".into());
         }
-        if size.0 > sizes::MOST_BYTES {
+        if size.0 > sizes::MAX_BYTES {
             p.complain("size", format!("{size} is above the limit of 1 TB"));
         }
         Sizes::Fixed(size)
@@ -146,23 +146,23 @@ impl Sizes {
             let hint = " or give a file with lines \"size cumulative\"";
             return SizeDistribution::named(name).map_err(|message| fail(message + hint));
         }
-        let bytes = files::read(&path, files::MOST_BYTES)
+        let bytes = files::read(&path, files::MAX_BYTES)
             .map_err(|message| fail(format!("{}: {message}", path.display())))?;
         SizeDistribution::from_bytes(&bytes, &path.display().to_string()).map_err(|e| fail(e.to_string()))
     }
 }
 
-/// The key `hosts`, and the hosts that it names; at least `least` of them.
+/// The key `hosts`, and the hosts that it names; at least `min` of them.
 pub fn participants(
     text: &str,
     key: &'static str,
-    least: usize,
+    min: usize,
     cx: &WorkloadContext,
 ) -> Result<Vec<HostId>, WorkloadError> {
     let hosts = select(text, cx).map_err(|message| WorkloadError::new(key, message))?;
-    if hosts.len() < least {
+    if hosts.len() < min {
         let found = hosts.len();
-        return Err(WorkloadError::new(key, format!("needs at least {least} hosts, found {found}")));
+        return Err(WorkloadError::new(key, format!("needs at least {min} hosts, found {found}")));
     }
     Ok(hosts)
 }

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 /// The most flows that a run can number.
-pub const MOST_FLOWS: FlowId = FlowId::MAX - 1;
+pub const MAX_FLOWS: FlowId = FlowId::MAX - 1;
 
 /// A flow on its way into the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Merged {
 
     /// Whether there are more flows than can be numbered; those beyond the last number do not come.
     pub fn too_many(&self) -> bool {
-        self.next_id == MOST_FLOWS && !self.heap.is_empty()
+        self.next_id == MAX_FLOWS && !self.heap.is_empty()
     }
 }
 
@@ -75,7 +75,7 @@ impl Iterator for Merged {
     /// The next flow. A flow with dependencies comes at its own start, which may be after what it waits for has
     /// ended: whoever counts the ends must count those that come before it.
     fn next(&mut self) -> Option<Arrival> {
-        if self.next_id == MOST_FLOWS {
+        if self.next_id == MAX_FLOWS {
             return None;
         }
         let mut top = self.heap.peek_mut()?;
@@ -212,13 +212,13 @@ pub struct TrafficSize {
     pub flows: u64,
     pub bytes: u64,
     pub last_start: Time,
-    /// Whether these are all flows; false: counting stopped at [`Traffic::MOST_COUNTED`].
+    /// Whether these are all flows; false: counting stopped at [`Traffic::MAX_COUNTED`].
     pub complete: bool,
 }
 
 impl Traffic {
     /// Flows after which sizing a run stops.
-    pub const MOST_COUNTED: u64 = 50_000_000;
+    pub const MAX_COUNTED: u64 = 50_000_000;
 
     /// Counts the flows and their bytes, on copies of the sources. Flows are counted in the order of their sources
     /// one after the other, so an incomplete count is of the first sources only.
@@ -227,11 +227,11 @@ impl Traffic {
     }
 
     /// The same, but after so many flows of a source it is asked what is to come, where it can tell.
-    pub fn size_up_from(&self, most_drawn: u64) -> TrafficSize {
+    pub fn size_up_from(&self, max_drawn: u64) -> TrafficSize {
         let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
         for source in &self.sources {
             let mut source = source.clone_box();
-            let mut left = most_drawn;
+            let mut left = max_drawn;
             loop {
                 if left == 0
                     && let Some(rest) = source.rest()
@@ -243,7 +243,7 @@ impl Traffic {
                 }
                 left = left.saturating_sub(1);
                 let Some(flow) = source.next() else { break };
-                if size.flows == Traffic::MOST_COUNTED {
+                if size.flows == Traffic::MAX_COUNTED {
                     size.complete = false;
                     return size;
                 }

@@ -15,7 +15,7 @@
 use super::WorkloadParameters;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
-use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -68,7 +68,7 @@ impl WorkloadParameters for RequestResponseSpec {
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
         }
-        if spec.request_size.0 > sizes::MOST_BYTES {
+        if spec.request_size.0 > sizes::MAX_BYTES {
             p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
         }
         spec
@@ -89,9 +89,9 @@ impl WorkloadParameters for RequestResponseSpec {
         let rate = self.load.whole_rate(&servers, cx);
         let span = (window.end - window.start).0 as f64;
         let expected = 2.0 * span / mean_gap(bytes, rate);
-        if expected > MOST_DEPENDENT_FLOWS as f64 {
+        if expected > MAX_DEPENDENT_FLOWS as f64 {
             let message = format!(
-                "about {expected:.0} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}"
+                "about {expected:.0} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}"
             );
             return Err(WorkloadError::new("duration", message));
         }

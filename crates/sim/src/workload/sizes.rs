@@ -11,7 +11,7 @@ use crate::engine::random::RandomStream;
 use crate::parameters::unknown;
 
 /// The largest size of a flow: 1 TB, 80 s at 100 Gb/s.
-pub const MOST_BYTES: u64 = 1_000_000_000_000;
+pub const MAX_BYTES: u64 = 1_000_000_000_000;
 
 const NAMED: &[(&str, &str)] = &[
     ("websearch", include_str!("sizes/websearch.cdf")),
@@ -162,14 +162,14 @@ impl SizeDistribution {
         for k in 1u64.. {
             let units = (k * mtu) / self.unit + 1;
             // Rounded to the nearest unit, a size counts as `units` from half a unit below.
-            let least = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
-            if least >= largest {
+            let min = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
+            if min >= largest {
                 break;
             }
-            while self.points[from].0 <= least {
+            while self.points[from].0 <= min {
                 from += 1;
             }
-            packets += 1.0 - self.share_below(from, least) / self.total;
+            packets += 1.0 - self.share_below(from, min) / self.total;
         }
         packets
     }
@@ -205,7 +205,7 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
         Err(_) => Err(format!("{what} \"{text}\" is not a number")),
     };
     let size = number(size, "size")?;
-    if size * unit as f64 > MOST_BYTES as f64 {
+    if size * unit as f64 > MAX_BYTES as f64 {
         return Err(format!("size {size} is above the limit of 1 TB"));
     }
     Ok((size, number(share, "cumulative share")?))

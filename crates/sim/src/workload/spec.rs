@@ -13,7 +13,7 @@ use std::path::Path;
 pub const LAST_START: Time = Time(4_000_000_000_000_000_000);
 
 /// The most flows of which one workload may keep the dependencies in memory.
-pub const MOST_DEPENDENT_FLOWS: u64 = 50_000_000;
+pub const MAX_DEPENDENT_FLOWS: u64 = 50_000_000;
 
 /// A workload as the scenario describes it.
 #[derive(Debug, Clone, PartialEq)]

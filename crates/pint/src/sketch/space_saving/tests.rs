@@ -41,15 +41,15 @@ fn skewed(n: u64, seed: u64) -> Vec<u64> {
 
 fn holds(sketch: &SpaceSaving, stream: &[u64]) {
     let n = stream.len() as u64;
-    let most = n / sketch.room() as u64;
+    let max = n / sketch.room() as u64;
     let truth = |value| stream.iter().filter(|&&other| other == value).count() as u64;
     for counter in sketch.counters() {
         let truth = truth(counter.value);
         assert!(counter.count - counter.excess <= truth && truth <= counter.count, "{counter:?}: {truth}");
-        assert!(counter.excess <= most, "{counter:?} of {n}");
+        assert!(counter.excess <= max, "{counter:?} of {n}");
     }
     for &value in stream {
-        assert!(sketch.counter(value).is_some() || truth(value) <= sketch.missed().min(most));
+        assert!(sketch.counter(value).is_some() || truth(value) <= sketch.missed().min(max));
     }
 }
 

@@ -404,7 +404,7 @@ proptest! {
     ) {
         let base_rtt = if window_bytes == 0 { Time::ZERO } else { Time::from_ns(12_240) };
         let flow = FlowContext { line_rate, window_bytes, base_rtt, ..flow() };
-        let least = if config == ControllerConfig::None { 1 } else { line_rate.0.min(1_000_000_000) };
+        let min = if config == ControllerConfig::None { 1 } else { line_rate.0.min(1_000_000_000) };
         let (mut controller, mut control) = config.start(&flow, int_hops);
         let mut now = Time::ZERO;
         for what in &said {
@@ -420,7 +420,7 @@ proptest! {
                 ..ack(what.acknowledged, what.next_byte)
             };
             controller.on_ack(&ack, &mut control);
-            prop_assert!((least..=line_rate.0).contains(&control.rate.0), "{:?} after {what:?}", control.rate);
+            prop_assert!((min..=line_rate.0).contains(&control.rate.0), "{:?} after {what:?}", control.rate);
             let mut internals = Vec::new();
             controller.internals(&mut internals);
             prop_assert!(internals.iter().all(|(_, value)| value.is_finite()), "{internals:?} after {what:?}");

@@ -106,7 +106,7 @@ impl WindowParameters for CubicParameters {
             k: 0.0,
             origin: 0.0,
             w_est: 0.0,
-            least_rtt: None,
+            min_rtt: None,
             counted: 0.0,
             ssthresh_prior: 0,
         }
@@ -129,7 +129,7 @@ pub struct Cubic {
     origin: f64,
     /// Reno's window, in segments.
     w_est: f64,
-    least_rtt: Option<Time>,
+    min_rtt: Option<Time>,
     /// With whole segments: segments acknowledged since the window grew. Otherwise the part of a segment by which it has yet to grow.
     counted: f64,
     ssthresh_prior: u64,
@@ -171,7 +171,7 @@ impl Cubic {
             self.begin_epoch(ack.now, segments);
         }
         let since = ack.now - self.epoch.unwrap_or(ack.now);
-        let ahead = self.least_rtt.unwrap_or(Time::ZERO);
+        let ahead = self.min_rtt.unwrap_or(Time::ZERO);
         let target = self.target((since + ahead).as_seconds());
         let count = match target > segments {
             true => segments / (target - segments),
@@ -220,9 +220,9 @@ impl WindowController for Cubic {
         if self.epoch.is_some_and(|epoch| ack.now - epoch < self.p.settle) {
             return;
         }
-        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
-        self.least_rtt = Some(least);
-        self.hystart.on_rtt(ack.now, rtt, least, window);
+        let min = self.min_rtt.map_or(rtt, |min| min.min(rtt));
+        self.min_rtt = Some(min);
+        self.hystart.on_rtt(ack.now, rtt, min, window);
     }
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
@@ -266,7 +266,7 @@ impl WindowController for Cubic {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         if change.to == State::Loss {
             (self.w_max, self.k, self.origin) = (0.0, 0.0, 0.0);
-            self.least_rtt = None;
+            self.min_rtt = None;
             self.hystart.reset(change.now, change.next);
         }
     }

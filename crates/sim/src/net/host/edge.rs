@@ -49,7 +49,7 @@ pub struct EdgeTotals {
     /// Packets that were held, those that were given up waiting for, and the most payload that was held at a host.
     pub held: u64,
     pub expired: u64,
-    pub most_held: u64,
+    pub max_held: u64,
     /// Flows of which packets came by a way with a choice, and distinct paths of each, added up.
     pub flows: u64,
     pub paths: u64,

@@ -22,8 +22,7 @@ fn deadlines_are_exponential_and_leave_the_flows_as_they_are() {
     let below = (0..n).filter(|&i| patience(i) < 1e6).count() as f64 / n as f64;
     assert!((below - 0.632).abs() < 0.015, "{below}");
     assert_eq!(
-        source("poisson", 8, &[("count", Value::Integer(1)), ("deadline_mean", text("1ms"))])
-            .least_deadline(),
+        source("poisson", 8, &[("count", Value::Integer(1)), ("deadline_mean", text("1ms"))]).min_deadline(),
         1.25
     );
 }

@@ -13,11 +13,11 @@ fn merged(traffic: &Traffic) -> Vec<Arrival> {
 #[test]
 fn flows_beyond_the_last_number_do_not_come_and_are_told() {
     let mut merged = Merged::new(&traffic(vec![source("incast", 4, &[("receiver", text("0"))])]));
-    merged.next_id = MOST_FLOWS - 1;
-    assert_eq!(merged.next().map(|arrival| arrival.id), Some(MOST_FLOWS - 1));
+    merged.next_id = MAX_FLOWS - 1;
+    assert_eq!(merged.next().map(|arrival| arrival.id), Some(MAX_FLOWS - 1));
     assert!(merged.too_many() && merged.next().is_none());
     let mut enough = Merged::new(&traffic(vec![source("incast", 2, &[("receiver", text("0"))])]));
-    enough.next_id = MOST_FLOWS - 1;
+    enough.next_id = MAX_FLOWS - 1;
     assert!(enough.next().is_some() && !enough.too_many());
 }
 
