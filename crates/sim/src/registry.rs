@@ -1,17 +1,18 @@
-//! How a room knows its schemes: one line each.
+//! How a room registers its schemes: one line each.
 //!
-//! From a line come the variant of the room's enum of parameters, the name in scenarios, the text of
+//! From a line follow the variant of the room's enum of parameters, the name in scenarios, the text of
 //! `weftline list` and `weftline explain`, the keys of the schema, and the tests that every scheme must pass.
 
-/// Makes the enum of parameters of a room from one line a scheme.
+/// Defines the enum of parameters of a room from one line per scheme.
 ///
-/// The trait is what a scheme of the room implements for its parameters: at least `const DOC: SchemeDoc` and
-/// `fn read(p: &mut Parameters) -> Self`, with one more argument where a type stands in brackets. Beside the enum come
-/// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which evaluates an expression
-/// with the parameters of whichever scheme it is.
+/// `Trait` is implemented by the parameters of every scheme of the room: at least `const DOC: SchemeDoc` and
+/// `fn read(p: &mut Parameters) -> Self`, with one more argument if a type stands in brackets. The macro also
+/// defines `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which
+/// evaluates an expression with the parameters of the scheme at hand.
 ///
-/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
-/// `State` that the scheme's parameters name (boxed there, where it is large), and the macro `each_state!`.
+/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the
+/// type `State` that the scheme's parameters name (boxed there, where it is large), and the macro
+/// `each_state!`.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
@@ -77,7 +78,7 @@ macro_rules! registry {
             $($variant($file::$parameters),)+
         }
 
-        /// What each scheme says of itself.
+        /// What each scheme declares about itself.
         pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$file::$parameters as $trait>::DOC,)+];
 
         /// The names that a scenario may use, each with one line of help.

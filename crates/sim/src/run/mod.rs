@@ -18,8 +18,8 @@ mod turns;
 
 use crate::capture::Capture;
 use crate::config::Compat;
-use crate::engine::crew;
-use crate::engine::payoff::{Mode, Payoff};
+use crate::engine::thread_choice::{ThreadChoice, Threads};
+use crate::engine::worker_pool;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
@@ -133,19 +133,19 @@ impl Simulation {
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {
-                let (mut payoff, began) = (Payoff::default(), Instant::now());
-                let result = crew::gather(threads, work, |crew| {
+                let (mut choice, began) = (ThreadChoice::default(), Instant::now());
+                let result = worker_pool::with_pool(threads, work, |pool| {
                     let mut work = |regions: &mut Regions| {
                         let done = regions.iter().map(|region| region.net.events_handled()).sum();
-                        match payoff.next(began.elapsed(), done) {
-                            Mode::Together => crew.work(regions),
-                            Mode::Alone => crew.work_alone(regions),
+                        match choice.next(began.elapsed(), done) {
+                            Threads::All => pool.work(regions),
+                            Threads::One => pool.work_in_leader(regions),
                         }
                     };
                     self.conduct(&mut work, sink, watch)
                 });
                 result.map(|(outcome, balance)| {
-                    let (share_alone, threads_ratio) = (payoff.share_alone(), payoff.ratio());
+                    let (share_alone, threads_ratio) = (choice.share_alone(), choice.ratio());
                     (outcome, Balance { share_alone, threads_ratio, ..balance })
                 })
             }

@@ -7,7 +7,8 @@ impl Timed for (Time, u64) {
     }
 }
 
-/// By windows, as a partition runs: what comes out is the same, and no window is told of twice for nothing.
+/// Run window by window, as a partition does: the events are the same, and no window is announced twice
+/// without need.
 #[test]
 fn windows_let_out_what_comes_before_their_end_and_no_more() {
     let mut random = RandomStream::new(4, "windows");
@@ -43,7 +44,7 @@ fn windows_let_out_what_comes_before_their_end_and_no_more() {
     assert_eq!(copy, expected);
 }
 
-/// Against a binary heap, with delays from zero to far beyond every wheel.
+/// Compared with a binary heap, for delays from zero to far beyond every wheel.
 #[test]
 fn events_come_out_by_time_and_key_whatever_their_distance() {
     for (seed, width) in [(1, 64), (2, 1024), (3, 1 << 20)] {
