@@ -6,6 +6,7 @@ mod registry;
 pub mod balance;
 mod build;
 mod capture;
+pub mod compat;
 pub mod config;
 pub mod congestion;
 pub mod describe;
@@ -26,6 +27,7 @@ pub mod telemetry;
 pub mod topology;
 pub mod transport;
 pub mod units;
+pub mod wire;
 pub mod workload;
 
 pub use build::Execution;

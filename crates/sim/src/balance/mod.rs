@@ -3,6 +3,7 @@
 mod best_hops;
 mod clove;
 mod conga;
+mod connections;
 mod destination;
 mod dre;
 mod drill;
@@ -13,7 +14,6 @@ mod flowlets;
 mod hula;
 mod label;
 mod letflow;
-pub mod mptcp;
 mod presto;
 mod round_robin;
 #[cfg(test)]
@@ -22,8 +22,9 @@ mod spray;
 mod steering;
 mod subflows;
 
+use crate::compat::Rules;
 use crate::config::{
-    BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
     RankChoice, SubflowConfig,
 };
 use crate::engine::random::{hash_salt, mix64};
@@ -38,7 +39,7 @@ pub use conga::{Conga, CongaHeader, TAGS};
 pub use destination::Destination;
 pub use dre::{Dre, DreLaw};
 pub use drill::Drill;
-pub use ecmp::{Ecmp, MurmurEcmp, flow_hash, reverse_hash};
+pub use ecmp::{Ecmp, MurmurEcmp};
 pub use estimator::{EstimatorLaw, LinkEstimator};
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::{Flowlet, FlowletTable};
@@ -388,10 +389,10 @@ pub struct Place<'a> {
 
 impl Balancer {
     /// The balancer of one switch.
-    pub fn new(config: BalancerConfig, compat: Compat, seed: u64, at: Place) -> Balancer {
-        match (config, compat) {
-            (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(at.node)),
-            (BalancerConfig::Ecmp { salt }, Compat::None) => {
+    pub fn new(config: BalancerConfig, rules: &Rules, seed: u64, at: Place) -> Balancer {
+        match (config, rules.murmur_ecmp) {
+            (BalancerConfig::Ecmp { .. }, true) => Balancer::Murmur(MurmurEcmp::new(at.node)),
+            (BalancerConfig::Ecmp { salt }, false) => {
                 Balancer::Ecmp(Ecmp::new(salt ^ hash_salt(seed), at.node))
             }
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),

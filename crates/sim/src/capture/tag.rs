@@ -1,4 +1,5 @@
-//! What switches put on packets for load balancers: an option of the IPv4 header. And their probes: frames of a type of their own.
+//! Headers that switches add to packets for load balancers, as an option of the IPv4 header; and their
+//! probes, as frames with their own EtherType.
 //!
 //! ```text
 //!  0      158: an option for experiments, copied to fragments; of a probe 0
@@ -11,9 +12,10 @@
 //!         4: ToR that it is of (4), utilisation in 1/256 (1), 0, 0, 0
 //! ```
 //!
-//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: an id of 64 bits, a subflow of 4); Katta et al., "HULA", SOSR 2016, §4.1;
-//! Alizadeh et al., "CONGA", SIGCOMM 2014, §3.1; Katta et al., "Clove", CoNEXT 2017, §3. The form is ours, and so is the place, which
-//! every reader of captures can pass over; number and type are those kept for experiments (RFC 4727 §3.1; IEEE Std 802).
+//! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: an id of 64 bits, a subflow of 4); Katta et al.,
+//! "HULA", SOSR 2016, §4.1; Alizadeh et al., "CONGA", SIGCOMM 2014, §3.1; Katta et al., "Clove", CoNEXT 2017,
+//! §3. The format and its place are defined here, so that every dissector can skip it; option number and
+//! EtherType are those reserved for experiments (RFC 4727 §3.1; IEEE Std 802).
 
 use crate::balance::{CloveHeader, CongaHeader, mark_of};
 use crate::config::BalancerConfig;
@@ -21,18 +23,18 @@ use crate::packet::Packet;
 
 /// The EtherType of probes (IEEE Std 802, local experimental 1).
 pub const ETHERTYPE: u16 = 0x88b5;
-/// The number of the option (RFC 4727 §3.1), with the bit that says that fragments have it too.
+/// The number of the option (RFC 4727 §3.1), with the bit that requests its copy into fragments.
 const OPTION: u8 = 158;
 const NONE: u8 = 255;
 
-/// Which tags packets of a run have.
+/// Which headers packets of a run carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tags {
     None,
     /// MP-HULA's mark, between ToRs.
     Subflow,
     Conga,
-    /// From host to host.
+    /// Between hosts.
     Clove,
 }
 
@@ -46,7 +48,8 @@ impl Tags {
         }
     }
 
-    /// The option of a packet that carries this word over a link, if it has one; `inside`: between two switches.
+    /// The option of a packet that carries `word` over a link, if any. `inside`: the link is between two
+    /// switches.
     pub fn tag(self, word: u64, inside: bool) -> Option<Vec<u8>> {
         match self {
             Tags::Subflow if inside => {

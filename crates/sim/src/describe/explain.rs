@@ -14,15 +14,16 @@ use crate::workload::{self, SizeDistribution};
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 
-/// Where the keys of queue disciplines stand.
+/// The section with the keys of queue disciplines.
 const QUEUE: &str = "switch.queue";
 
-/// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
-/// A parameter that is one of a few names has them in `choices: [{name, help}]`. A controller has `transports` that it serves, each with its
-/// name there.
+/// Returns what `name` stands for: `{name, title, text, source, equations, parameters: [{key, type, default,
+/// help}], validation}`. A parameter with a fixed set of values has them in `choices: [{name, help}]`. A
+/// controller has `transports`: those that it serves, each with the controller's name there.
 ///
-/// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
-/// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
+/// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` if other schemes have the same
+/// name), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section (`switch`) or a metric
+/// (`slowdown`). Errors: the name is unknown; the message offers the nearest one.
 pub fn explain(name: &str) -> Result<Value, String> {
     let wanted = name.trim();
     let found = scheme(wanted).or_else(|| sizes(wanted)).or_else(|| metric(wanted));
@@ -37,13 +38,13 @@ pub fn explain(name: &str) -> Result<Value, String> {
     })
 }
 
-/// A named thing that is chosen by `kind` or a choice.
+/// A scheme that is selected by `kind` or another choice.
 struct Scheme {
     name: &'static str,
     title: &'static str,
-    /// What it is, as people say it.
+    /// The common noun for it.
     what: &'static str,
-    /// Section that its keys are in, if it has any of its own.
+    /// The section of its keys, if it has any.
     section: &'static str,
 }
 
@@ -62,11 +63,11 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::scenario::run::COMPAT[1..]))
+        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
-    // Names that schemes of another kind have too: `tcp.dctcp`, `queue.pfabric`.
+    // Names that schemes of several rooms have: `tcp.dctcp`, `queue.pfabric`.
     let named = |scheme: &Scheme| match name.split_once('.') {
         Some(("tcp", bare)) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
         Some(("queue", bare)) => scheme.section == QUEUE && scheme.name == bare,
@@ -83,10 +84,10 @@ fn scheme(name: &str) -> Option<Value> {
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name);
-    let told = doc.filter(|doc| !doc.text.is_empty());
+    let described = doc.filter(|doc| !doc.text.is_empty());
     let title =
-        told.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
-    let text = told.map_or(scheme.title, |doc| doc.text);
+        described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
+    let text = described.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
         QUEUE => crate::queue::source(scheme.name),
@@ -139,7 +140,8 @@ fn section(path: &str) -> Option<Value> {
     Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
 }
 
-/// A key by its full path or by the end of it; several keys may end alike, or have another default by kind.
+/// A key by its full path or by the end of it. Several keys may have the same end, or defaults that depend on
+/// the kind.
 fn key(name: &str) -> Option<Value> {
     let same = |a: &Declared, b: &Declared| a.help == b.help && a.default == b.default;
     let full = |section: &SectionKeys, key: &str| {
@@ -188,7 +190,7 @@ fn table(name: &str) -> Option<Value> {
     Some(entry(name, &format!("the keys of {name}"), "", source, None, list))
 }
 
-/// Where the defaults of a section, or of the section of a key, come from.
+/// The source of the defaults of a section, or of the section of a key.
 fn source_of(path: &str) -> &'static str {
     match path.split('.').next() {
         Some("switch" | "transport" | "telemetry") => PUBLISHED,
@@ -233,7 +235,7 @@ fn parameter(key: &str, declared: &Declared) -> Value {
     found
 }
 
-/// Every name that [`explain`] takes.
+/// Every name that [`explain`] accepts.
 fn known_names() -> Vec<String> {
     let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
     names.extend(SizeDistribution::names().map(str::to_string));

@@ -1,4 +1,4 @@
-//! What a scenario may name, as data: the lists, the JSON Schema, and what each name means.
+//! What a scenario can name, as data: the lists, the JSON Schema, and the meaning of each name.
 
 mod explain;
 mod metrics;
@@ -13,7 +13,7 @@ use crate::scenario::{switch, telemetry, transport};
 use crate::{congestion, topology, workload};
 use serde_json::{Map, Value, json};
 
-/// The names that `weftline list` prints, by what they name, each with one line of help.
+/// The names that `weftline list` prints, grouped by category, each with one line of help.
 pub fn names() -> Value {
     let list = |kinds: &[(&str, &str)]| {
         let entries = kinds.iter().map(|(name, help)| json!({ "name": name, "help": help }));
@@ -31,7 +31,7 @@ pub fn names() -> Value {
     })
 }
 
-/// Says of each controller which transports it serves.
+/// Adds to each controller the transports that it serves.
 fn with_transports(mut controllers: Value, laws: bool) -> Value {
     for entry in controllers.as_array_mut().into_iter().flatten() {
         let served = served_by(entry["name"].as_str().unwrap_or_default(), laws);
@@ -40,7 +40,8 @@ fn with_transports(mut controllers: Value, laws: bool) -> Value {
     controllers
 }
 
-/// The transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: it is one of those that steer a window.
+/// Returns the transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: the
+/// controller steers a window.
 pub fn served_by(controller: &str, law: bool) -> Value {
     let mut served = Map::new();
     for (transport, _) in transport::TRANSPORTS {
@@ -74,12 +75,12 @@ mod tests {
         for list in ["controllers", "tcp-controllers"] {
             for entry in names[list].as_array().unwrap() {
                 for (transport, name) in entry["transports"].as_object().unwrap() {
-                    let said = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
-                    let table = crate::scenario::document::parse(&said, "s.toml").unwrap();
+                    let text = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
+                    let table = crate::scenario::document::parse(&text, "s.toml").unwrap();
                     let mut root = Section::root(&table, "s.toml");
                     let mut section = root.child("a");
                     let read = transport::read(&mut section, &transport_context());
-                    assert!(read.is_some() && section.is_clean(), "{said}");
+                    assert!(read.is_some() && section.is_clean(), "{text}");
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! Who is in flight when: a scenario's flows, played through in a few steps each, without packets.
+//! Which flows are in flight when: replays a scenario's flows in a few steps each, without packets.
 //!
-//! A flow takes its base RTT and the time of its bytes on the wire at its share of what it crosses (see
-//! [`fabric`](super::fabric)), fixed when it starts. Under Poisson arrivals that gives about load / (1 - load) flows a link,
-//! as processor sharing does; of an incast all flows are in flight to the end; a chain of dependent flows takes the
-//! sum of its times.
+//! A flow takes its base RTT plus the time of its bytes on the wire at its share of the links (see
+//! [`fabric`](super::fabric)), which is fixed when it starts. Under Poisson arrivals that gives about load /
+//! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
+//! chain of dependent flows takes the sum of its times.
 //!
-//! Differs from a run: no queueing delay, control loop or loss, and no collision of flows inside the fabric.
+//! Differs from a run: no queueing delay, control loop or loss, and no collisions of flows inside the fabric.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -22,35 +22,35 @@ use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, TrafficSize};
 
-/// Flows that are played if nothing else is said; the rest is taken to be like them.
+/// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
 
-/// What a run's flows come to.
+/// Totals and maxima of a run's flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Replay {
     /// Flows that start before the run ends.
     pub flows: u64,
-    /// Data packets and their acknowledgements, times the links they cross.
+    /// Data packets and acknowledgements, times the number of links that they cross.
     pub packet_hops: f64,
     /// Simulated time at which the last flow, or the run, ends.
     pub end: Time,
-    /// Most flows in flight at a time.
+    /// Maximum number of flows in flight.
     pub flows_in_flight: u64,
-    /// Connections that stay open to the end, over which flows follow each other.
+    /// Connections that stay open to the end and are used by several flows.
     pub connections: u64,
-    /// Most flows at a time that are known but wait for others.
+    /// Maximum number of flows that are known but wait for others.
     pub flows_waiting: u64,
-    /// Most packets in flight at a time, acknowledgements included.
+    /// Maximum number of packets in flight, including acknowledgements.
     pub packets_in_flight: u64,
-    /// Packets in flight, averaged over the packets: what a packet finds in the caches.
+    /// Number of packets in flight, averaged over the packets: the data that competes for the caches.
     pub packets_met: f64,
 }
 
 impl Replay {
-    /// Plays the first flows of a scenario's traffic; `size` is what all of it comes to.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, most_flows: u64) -> Replay {
+    /// Replays the first flows of a scenario's traffic. `size`: the size of all of it.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, max_flows: u64) -> Replay {
         let mut player = Player::new(scenario);
-        let mut played = player.play(scenario, most_flows);
+        let mut played = player.play(scenario, max_flows);
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -83,7 +83,7 @@ struct Waiting {
     ended: u16,
 }
 
-/// What the packets of a transport are like.
+/// The packet sizes of a transport.
 struct Wire {
     mtu: u64,
     overhead: u64,
@@ -92,7 +92,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Bytes of a full packet.
+    /// Size of a full packet.
     fn packet(&self) -> u64 {
         self.mtu + self.overhead
     }
@@ -153,12 +153,12 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn play(&mut self, scenario: &Scenario, most_flows: u64) -> Replay {
+    fn play(&mut self, scenario: &Scenario, max_flows: u64) -> Replay {
         let stop = match scenario.until {
             Until::At(time) => time,
             Until::FlowsDone { .. } => Time::MAX,
         };
-        let mut announced = Merged::new(&scenario.traffic).take(most_flows as usize).peekable();
+        let mut announced = Merged::new(&scenario.traffic).take(max_flows as usize).peekable();
         loop {
             let arrives = announced.peek().map(|arrival| arrival.spec.start);
             let starts = self.ready.first_key_value().map(|(key, _)| key.0);
@@ -193,7 +193,7 @@ impl<'s> Player<'s> {
         self.now = time.max(self.now);
     }
 
-    /// The run ends before its flows: those in flight have done a part of their packet-hops.
+    /// The run ends before its flows: those in flight have completed only a part of their packet-hops.
     fn stop_at(&mut self, time: Time) {
         self.move_to(time);
         self.stopped_by_time = true;

@@ -131,7 +131,7 @@ pub struct Collected {
 impl Collected {
     /// Passes everything on: flows by end and number, samples and digests by time, whichever partitions they
     /// come from. After an error nothing is passed on twice.
-    pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    pub fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         self.flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
         self.samples.sort_by_key(|sample| (sample.time, sample.entity));
         self.digests.sort_by_cached_key(|record| (record.time, record.flow, record.packet));

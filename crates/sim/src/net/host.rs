@@ -199,7 +199,7 @@ impl Host {
         }
         let (free, paused, nic) = (port.busy_until, port.paused, (port_id - self.first_port) as usize);
         for (number, transport) in self.transports.iter_mut().enumerate() {
-            match transport.next_look(nic, paused, free, cx.net.compat) {
+            match transport.next_look(nic, paused, free) {
                 Look::NoMore => {}
                 Look::WhenFree => return cx.net.expect_departure(port_id),
                 Look::Wake { at, serial } => {

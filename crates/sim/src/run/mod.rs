@@ -17,7 +17,6 @@ pub(crate) mod starts;
 mod turns;
 
 use crate::capture::Capture;
-use crate::config::Compat;
 use crate::engine::thread_choice::{ThreadChoice, Threads};
 use crate::engine::worker_pool;
 use crate::ideal::Ideals;
@@ -188,14 +187,14 @@ impl Simulation {
             if self.samples.len() + self.ended.len() > 0
                 || self.regions.iter().any(|r| r.net.recorder.is_full() || r.net.taps.is_full())
             {
-                self.hand_on(sink)?;
+                self.flush(sink)?;
             }
         };
         if self.flows.too_many() {
             return Err(self.gives_up(sink, too_many_flows()));
         }
         self.finish();
-        self.hand_on(sink)?;
+        self.flush(sink)?;
         let balance = self.balance();
         Ok((self.outcome(ending), balance))
     }
@@ -217,13 +216,10 @@ impl Simulation {
         if let Some(measure) = self.probes.next_time() {
             limit = limit.min(measure + Time(1));
         }
-        match self.settings.compat {
-            Compat::None => limit = self.announce_flows(next, limit),
-            // There, flows are announced behind everything else that happens at their time.
-            Compat::HpccNs3 => {
-                limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1)))
-            }
-        }
+        limit = match self.settings.rules.late_announcements {
+            false => self.announce_flows(next, limit),
+            true => self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
+        };
         for region in &mut self.regions {
             region.limit = limit;
         }
@@ -237,7 +233,7 @@ impl Simulation {
         self.exchange();
         self.settle_jobs();
         self.forget_delivered();
-        if self.settings.compat == Compat::HpccNs3
+        if self.settings.rules.late_announcements
             && self.flows.next_start().is_some_and(|start| start < limit)
         {
             self.announce_flows(limit, limit);
@@ -275,7 +271,7 @@ impl Simulation {
     }
 
     /// Hands on what was recorded.
-    fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
@@ -286,7 +282,7 @@ impl Simulation {
         }
         // Behind what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);
-        collected.hand_on(sink)?;
+        collected.flush(sink)?;
         self.hand_on_frames(sink)
     }
 
@@ -294,7 +290,7 @@ impl Simulation {
     fn hand_on_frames(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         self.regions.iter_mut().for_each(|region| region.net.taps.take(&mut capture.notes));
-        if !capture.hand_on(sink)? {
+        if !capture.flush(sink)? {
             self.capture = None;
             self.regions.iter_mut().for_each(|region| region.net.taps.close());
         }
@@ -304,7 +300,7 @@ impl Simulation {
     /// Hands on what was recorded and says why the run cannot go on.
     #[cold]
     fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
-        match self.hand_on(sink) {
+        match self.flush(sink) {
             Ok(()) => RunError::Impossible(why),
             Err(error) => RunError::Sink(error),
         }

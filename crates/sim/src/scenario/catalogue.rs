@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
@@ -88,12 +88,12 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("telemetry", Some("int"), |section| {
             telemetry_kind(section);
-            telemetry::int(section, Compat::None);
+            telemetry::int(section, &Rules::none());
         }));
         all.push(keys("telemetry", Some("pint"), |section| {
             telemetry_kind(section);
             let cx = telemetry::TelemetryContext {
-                compat: Compat::None,
+                rules: Rules::none(),
                 seed: 0,
                 base_dir: Path::new(""),
                 transports: &[],
@@ -176,7 +176,7 @@ fn queue_keys(section: &mut Section) {
 
 fn switch_context() -> switch::SwitchContext<'static> {
     let defaults = switch::SwitchDefaults::RDMA;
-    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None }
+    switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None }
 }
 
 /// Defaults that follow from the network are those on the network of the pHost paper, for which they are published
@@ -184,7 +184,7 @@ fn switch_context() -> switch::SwitchContext<'static> {
 pub(crate) fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
         topology: None,
-        compat: Compat::None,
+        rules: Rules::none(),
         base_rtt: &|_| Time::from_ns(4520),
         host_rate: Rate::from_gbps(10),
         patience: Time::ZERO,

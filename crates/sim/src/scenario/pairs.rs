@@ -7,9 +7,9 @@
 use super::Scenario;
 use super::balancing::Probed;
 use super::check::host_rate;
+use crate::compat::Rules;
 use crate::config::{
-    Change, Compat, EcnThreshold, ManagedConfig, Overtaken, QueueConfig, Reorders, SwitchConfig,
-    TransportConfig,
+    Change, EcnThreshold, ManagedConfig, Overtaken, QueueConfig, Reorders, SwitchConfig, TransportConfig,
 };
 use crate::topology::NodeKind;
 use crate::units::{Bytes, Rate, Time};
@@ -80,7 +80,7 @@ fn in_turn(scenario: &Scenario) -> Time {
     };
     let waits = scenario.switch.ecn.iter().map(drains).max();
     let waits = waits.unwrap_or(PUBLISHED.1.transmission_time(PUBLISHED.0.0));
-    scenario.network.base_rtt(1000, Compat::None).0.saturating_add(waits)
+    scenario.network.base_rtt(1000, &Rules::none()).0.saturating_add(waits)
 }
 
 /// Routes change while flows are under way.
@@ -133,7 +133,7 @@ fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
         TransportConfig::Pfabric(pfabric) => pfabric.mtu,
         TransportConfig::Fastpass(fastpass) => fastpass.mtu,
     };
-    let round_trip = scenario.network.base_rtt(payload, Compat::None).0;
+    let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
     host_rate(&scenario.network.topology).bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
 }
 

@@ -5,7 +5,8 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
-use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
+use crate::compat::Rules;
+use crate::config::{EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::window::{self, WindowConfig};
 use crate::congestion::{self, ControllerConfig, PairWindow, pair_window};
@@ -26,7 +27,7 @@ pub const RECOVERIES: &[(&str, &str)] = &[
 
 /// What the other sections decide about a transport.
 pub struct TransportContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
     /// The highest rate of a host's link.
@@ -79,9 +80,9 @@ fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option
 
 /// Says so if the compat mode is asked for with a transport that it does not have.
 fn only_rdma_has_compat(section: &mut Section, cx: &TransportContext) {
-    if cx.compat == Compat::HpccNs3 {
-        let message = "like = \"hpcc-ns3\" repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
-        section.complain("kind", message.into());
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
+        section.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
 }
 
@@ -185,9 +186,9 @@ fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig>
     let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
                 window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
                 overrun its headroom";
-    let compat = cx.compat == Compat::HpccNs3;
-    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && compat, help);
-    if ack_priority && !compat {
+    let ignore = cx.rules.acks_ignore_pause;
+    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && ignore, help);
+    if ack_priority && !ignore {
         section.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
     }
     let recovery = recovery(section);
@@ -272,17 +273,16 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
         return law(named, table, cx);
     }
     let mut controller = ControllerConfig::read(kind, &mut table.parameters())?;
-    controller.set_eager_timers(cx.compat == Compat::HpccNs3);
+    controller.set_eager_timers(cx.rules.eager_timers);
     Some(controller)
 }
 
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
 fn law(named: &pair_window::Named, table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
     let law = WindowConfig::read(named.law, &mut table.parameters(), window::Profile::Rfc)?;
-    if cx.compat == Compat::HpccNs3 {
-        let message =
-            "like = \"hpcc-ns3\" repeats a simulator that has no window controllers: leave [compat] out";
-        table.complain("kind", message.into());
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has no window controllers: leave [compat] out";
+        table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
     if let Some((key, why)) = law.only_tcp() {
         table.complain(key, format!("{why}: leave it out, or set transport.kind = \"tcp\""));
@@ -390,7 +390,7 @@ fn recovery(section: &mut Section) -> Recovery {
 
 /// A time, `auto` or `none`.
 fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
-    let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
+    let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
     let auto = || ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
     let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";

@@ -4,15 +4,19 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+mod arrived;
 pub mod fastpass;
 pub mod messages;
 pub mod mptcp;
+mod nic;
 pub mod pfabric;
 pub mod phost;
+mod policy;
+mod rate_sample;
 pub mod rdma;
+pub mod silence;
 pub mod tcp;
 
-use crate::config::Compat;
 use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -177,7 +181,7 @@ pub trait Transport {
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
     /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
     /// for the next packet of this transport, if nothing else happens before.
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look;
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
@@ -294,8 +298,8 @@ impl Transport for TransportState {
         each!(self, t => t.next_packet(port, cx))
     }
     #[inline(always)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        each!(self, t => t.next_look(nic, paused, free, compat))
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        each!(self, t => t.next_look(nic, paused, free))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.on_timer(token, cx))

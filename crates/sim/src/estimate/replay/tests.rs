@@ -2,7 +2,7 @@ use super::*;
 use crate::scenario::Hooks;
 use std::path::Path as FilePath;
 
-/// What the flows of `workload` come to on a star of eight hosts with 100 Gb/s and 1 us.
+/// Replays the flows of `workload` on a star of eight hosts with 100 Gb/s and 1 us.
 fn played(workload: &str) -> Replay {
     let text = format!("[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\n{workload}");
     let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
@@ -38,7 +38,7 @@ fn random_arrivals_hold_as_many_flows_as_processor_sharing() {
     let poisson = "kind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\ncount = 4000";
     let replay = played(poisson);
     assert_eq!(replay.flows, 4000);
-    // Eight senders with one flow each on average; the most at a time is several times that.
+    // Eight senders with one flow each on average; the maximum is several times that.
     assert!((8..120).contains(&replay.flows_in_flight), "{replay:?}");
     assert!(replay.packets_met < replay.packets_in_flight as f64, "{replay:?}");
 }
@@ -47,7 +47,8 @@ fn random_arrivals_hold_as_many_flows_as_processor_sharing() {
 fn connections_that_stay_open_are_those_that_transports_keep() {
     let workload = "kind = \"request-response\"\nconnections = 1\nsize = \"100KB\"\nduration = \"1ms\"\n";
     let open = |rest: &str| played(&format!("{workload}{rest}"));
-    // Four clients and four servers, one connection of each pair, both ways; some are not used in a millisecond.
+    // Four clients and four servers, one connection per pair, in both directions; some are not used within a
+    // millisecond.
     let replay = open("[transport]\nkind = \"tcp\"");
     assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
     assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);

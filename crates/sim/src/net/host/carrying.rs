@@ -11,6 +11,7 @@ use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::settings::telemetry_at_edge;
 use crate::telemetry::pint::{PintConfig, packet_id};
+use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
 pub struct Carrying {
@@ -29,8 +30,7 @@ struct Profile {
     multipath: bool,
 }
 
-/// Bits of `sender` below the number of a subflow, and where that goes in a packet's id.
-const SLOT_BITS: u32 = 24;
+/// Where the number of a subflow goes in a packet's id.
 const SUBFLOW_SHIFT: u32 = 56;
 
 impl Carrying {
@@ -63,7 +63,7 @@ impl Carrying {
         let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
         let stack = net.stacks.insert();
         if let Some(pint) = &self.pint {
-            net.stacks.carried(stack).begin(name, pint.set_of(name));
+            net.stacks.packet_digest(stack).begin(name, pint.set_of(name));
         }
         net.packets[id].telemetry = stack;
         net.telemetry_bytes += u64::from(profile.bytes);
@@ -87,7 +87,7 @@ impl Carrying {
 
 impl Profile {
     fn subflow(self, packet: &Packet) -> u32 {
-        if self.multipath { packet.sender >> SLOT_BITS } else { 0 }
+        if self.multipath { u32::from(subflow_of(packet).1) } else { 0 }
     }
 }
 
@@ -97,8 +97,8 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
     if pint.recorded == 0 {
         return;
     }
-    let mut carried = net.stacks.carried(packet.telemetry);
-    if !pint.records(seed, carried.packet()) {
+    let mut packet_digest = net.stacks.packet_digest(packet.telemetry);
+    if !pint.records(seed, packet_digest.packet()) {
         return;
     }
     net.recorder.digest(DigestRecord {
@@ -107,11 +107,11 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
         subflow,
         src: packet.src,
         dst: packet.dst,
-        packet: carried.packet(),
-        path: pint.paths.then(|| Box::new(pint.path(&carried))),
-        digest: pint.digest(&mut carried),
-        looped: carried.looped(),
-        hops: carried.hops(),
+        packet: packet_digest.packet(),
+        path: pint.paths.then(|| Box::new(pint.path(&packet_digest))),
+        digest: pint.digest(&mut packet_digest),
+        looped: packet_digest.looped(),
+        hops: packet_digest.hops(),
         plan_version: pint.version,
     });
 }

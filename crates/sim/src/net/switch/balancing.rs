@@ -3,7 +3,6 @@
 
 use super::{Switch, departs};
 use crate::balance::{Balancer, Hula, Passing, Ports, Side, SubflowMark, mark_of};
-use crate::config::Compat;
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -13,8 +12,8 @@ use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
-use crate::transport::mptcp;
 use crate::units::{Rate, Time};
+use crate::wire::mptcp;
 
 impl Switch {
     /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.
@@ -24,7 +23,6 @@ impl Switch {
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
-            && net.compat == Compat::None
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {

@@ -86,7 +86,7 @@ fn the_example_of_the_contract_loads() {
     assert!(scenario.warnings.is_empty(), "{:?}", scenario.warnings);
     let config = scenario.config().unwrap();
     assert_eq!(config.topology.hosts().len(), 64);
-    assert_eq!(config.compat, Compat::HpccNs3);
+    assert_eq!(config.rules, Rules::hpcc_ns3());
     assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
     let rdma = config.transports[0].rdma().unwrap();

@@ -3,6 +3,8 @@
 //! A packet is 64 bytes, one cache line, and is referred to by its index. Larger and rarer data (telemetry
 //! records) are in a slab of their own, so that only the packets that carry them pay for them.
 
+pub mod hash;
+
 use crate::engine::prefetch::prefetch;
 use crate::units::Time;
 

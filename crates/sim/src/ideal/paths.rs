@@ -1,8 +1,8 @@
-//! The shortest paths between hosts, told apart by the rates and delays of their links: few kinds in a regular network, however large
-//! it is.
+//! The shortest paths between hosts, classified by the rates and delays of their links. A regular network has
+//! few classes, however large it is.
 //!
-//! What lies between a switch and the switch of a destination is found once and kept; hosts with several ports are ends of their own.
-//! A pair of hosts then costs a look into a table.
+//! The paths between a switch and the switch of a destination are found once and stored; a host with several
+//! ports is an end of its own. A pair of hosts then costs a table look-up.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::net::port::Line;
 use crate::topology::{HostId, NodeId};
 use crate::units::{Rate, Time};
 
-/// Maximum number of distinct kinds of path; beyond it only the bound hop by hop is known.
+/// Maximum number of classes of paths; with more of them only the bound by hops is available.
 const MAX_PATHS: usize = 8;
 
 const UNKNOWN: u32 = u32::MAX;
-/// What lies between a node and itself.
+/// Index of the empty path, from a node to itself.
 const NOTHING: u32 = 0;
 
-/// The links of the network as configured, each at the highest rate that it has in the run.
+/// The links of the network as configured, each at the maximum rate that it has in the run.
 pub struct Links {
-    /// Of each side, the place of its kind in `lines`.
+    /// By side of a link: index of its class in `lines`.
     kind: Vec<u32>,
     lines: Vec<Line>,
     /// A line that leads to a switch, and one that leads to a host.
@@ -45,7 +45,8 @@ impl Links {
             *kinds.entry((rate, side.line.delay, to_host)).or_insert_with(|| {
                 let mut line = side.line;
                 line.set_rate(rate.0);
-                // A cut-through switch waits for the tail before a fast link, and sends sooner when that is a slow one.
+                // Before a fast link a cut-through switch waits for the tail; if that link is slower for a
+                // time, the switch sends earlier.
                 line.ideal |= rate.1 && header > 0;
                 lines.push(line);
                 lines.len() as u32 - 1
@@ -54,12 +55,12 @@ impl Links {
         let kind = kind.collect();
         let pattern = |header| {
             let line = Line::new(Rate(1), Time::ZERO, header).between(config.switch.forwarding);
-            line.in_whole_ns(config.ns3_time)
+            line.under(&config.rules)
         };
         Links { kind, lines, patterns: [pattern(header), pattern(0)], cuts_through: header > 0 }
     }
 
-    /// The kind of the way out of a node by its port `local`.
+    /// The class of the link at port `local` of a node.
     fn of(&self, map: &Map, node: NodeId, local: u32) -> u32 {
         self.kind[(map.first_port[node as usize] + local) as usize]
     }
@@ -75,8 +76,8 @@ impl Links {
         sides.map(|side| Layer::of(self.line(self.kind[side as usize]))).reduce(Layer::with)
     }
 
-    /// The least that a path of `hops` links may consist of, wherever it leads: the best links of its two ends, and between them the
-    /// best of the whole network. `one_path`: the packets of a flow take one after the other.
+    /// A lower bound for paths with `hops` links: the best links of the two ends, and between them the best
+    /// of the whole network. `one_path`: the packets of a flow use one path.
     pub fn detour(&self, map: &Map, src: HostId, dst: HostId, hops: usize, one_path: bool) -> Vec<Hop> {
         let Some((first, last)) = self.of_host(map, src).zip(self.of_host(map, dst)) else {
             return Vec::new();
@@ -93,7 +94,7 @@ impl Links {
         let line = |rate| {
             let mut line = self.patterns[usize::from(to_host)];
             line.delay = layer.delay;
-            // The links of one hop may differ: a line that stands for all of them does not wait for a tail.
+            // The links of one hop may differ: a line that represents all of them does not wait for a tail.
             line.ideal = self.cuts_through;
             line.set_rate(rate);
             line
@@ -102,7 +103,7 @@ impl Links {
     }
 }
 
-/// Rates that links take during the run count where they are higher than the configured ones; says which links change theirs.
+/// Raises rates to the maximum that links have during the run; the flag marks links whose rate changes.
 fn raise(rates: &mut [(Rate, bool)], config: &Config, map: &Map) {
     let changes = config.failures.events.iter().filter_map(|event| match event.change {
         Change::LinkRate(link, rate) => Some((link, rate)),
@@ -140,7 +141,7 @@ impl Layer {
         Layer { total: line.rate.0, fastest: line.rate, slowest: line.rate, delay: line.delay }
     }
 
-    /// This many of them.
+    /// The layer of `count` equal links.
     fn times(self, count: u64) -> Layer {
         Layer { total: self.total.saturating_mul(count), ..self }
     }
@@ -155,22 +156,22 @@ impl Layer {
     }
 }
 
-/// What lies between a node and an end.
+/// The paths from a node to an end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Onward {
-    /// The paths, each by the kinds of its links; none: too many.
+    /// The paths, each as the classes of its links; none: too many.
     paths: Option<Vec<Vec<u32>>>,
-    /// Links on the way from the node are counted once for each path to them.
+    /// Links from the node on are counted once for each path to them.
     layers: Vec<Layer>,
 }
 
 /// The paths of the network as configured.
-pub struct Ways {
+pub struct ShortestPaths {
     map: Arc<Map>,
-    /// Place of each node in the tables; none for hosts whose one link leads to a switch.
+    /// Index of each node in the tables; none for hosts whose only link leads to a switch.
     place: Vec<u32>,
     places: usize,
-    /// By end and place: what lies between.
+    /// By end and node index: the paths in between.
     tables: FxHashMap<NodeId, Vec<u32>>,
     onward: Vec<Onward>,
     known: FxHashMap<Onward, u32>,
@@ -183,8 +184,8 @@ pub struct Pair<'w> {
     last: Option<u32>,
 }
 
-impl Ways {
-    pub fn new(map: Arc<Map>) -> Ways {
+impl ShortestPaths {
+    pub fn new(map: Arc<Map>) -> ShortestPaths {
         let nodes = map.first_port.len() as u32 - 1;
         let mut places = 0;
         let own = |node: u32| map.routes.host_at(node).is_none_or(|host| port_of(&map, host).is_none());
@@ -198,7 +199,7 @@ impl Ways {
         });
         let place = place.collect();
         let nothing = Onward { paths: Some(vec![Vec::new()]), layers: Vec::new() };
-        Ways {
+        ShortestPaths {
             map,
             place,
             places: places as usize,
@@ -208,7 +209,7 @@ impl Ways {
         }
     }
 
-    /// Finds the paths between two hosts, both ways; none where there is none.
+    /// Finds the paths between two hosts, in both directions; none if there is no path.
     pub fn pairs(&mut self, links: &Links, src: HostId, dst: HostId) -> Option<[Pair<'_>; 2]> {
         let there = self.find(links, src, dst)?;
         let back = self.find(links, dst, src)?;
@@ -237,7 +238,7 @@ impl Ways {
         Some((first, self.between(links, from, end, dst), last))
     }
 
-    /// What lies between two nodes, of which `end` is the host `dst` or its switch.
+    /// The paths between two nodes; `end` is the host `dst` or its switch.
     fn between(&mut self, links: &Links, from: NodeId, end: NodeId, dst: HostId) -> u32 {
         if from == end {
             return NOTHING;
@@ -269,7 +270,7 @@ impl Ways {
         found
     }
 
-    /// What lies behind a node whose next hops are these: (kind of link, what lies behind it).
+    /// The paths from a node with these next hops: (class of the link, paths after it).
     fn join(&mut self, links: &Links, steps: impl Iterator<Item = (u32, u32)>) -> u32 {
         let mut kinds: Vec<((u32, u32), u64)> = Vec::new();
         for step in steps {
@@ -307,7 +308,7 @@ impl Ways {
     }
 }
 
-/// The switch that a host's one link leads to; none for hosts with more, or linked to a host.
+/// The switch of a host whose only link leads to it; none for other hosts.
 fn port_of(map: &Map, host: HostId) -> Option<NodeId> {
     let node = map.routes.host_node(host);
     let ports = map.first_port[node as usize + 1] - map.first_port[node as usize];
@@ -316,12 +317,12 @@ fn port_of(map: &Map, host: HostId) -> Option<NodeId> {
 }
 
 impl Pair<'_> {
-    /// Links of each path.
+    /// Number of links of each path.
     pub fn length(&self) -> usize {
         self.onward.layers.len() + self.first.iter().count() + self.last.iter().count()
     }
 
-    /// Paths of different kinds; none where there are too many to tell apart.
+    /// Number of classes of paths; none if there are too many.
     pub fn count(&self) -> Option<usize> {
         self.onward.paths.as_ref().map(Vec::len)
     }
@@ -338,8 +339,8 @@ impl Pair<'_> {
         self.first.map(line).into_iter().chain(middle).chain(self.last.map(line))
     }
 
-    /// Its hops. A link near one end is reached by many paths from the other one, and counted as often: what is counted from the
-    /// nearer end is right, and the smaller number.
+    /// The hops of the paths. A link near one end is on many paths from the other end, and is counted as
+    /// often. The count from the nearer end is correct, and the smaller number.
     pub fn hops(&self, back: &Pair, links: &Links) -> Vec<Hop> {
         let layers: Vec<Layer> = self.layers(links).collect();
         let mut totals: Vec<u64> = back.layers(links).map(|layer| layer.total).collect();
