@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, integrity, provenance, renamed, scenarios
+from weftline import _native, integrity, own_schemes, provenance, renamed, scenarios
 from weftline.errors import DamagedError, InputError, RunFailed, warn
 
 if TYPE_CHECKING:
@@ -160,8 +160,12 @@ def look(
 
 
 def content_hash(resolved: str) -> str:
-    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline."""
-    return hashlib.sha256(f"{_native.version()}\n{resolved}".encode()).hexdigest()[:12]
+    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline.
+
+    Under this build too, where schemes of another crate take part.
+    """
+    text = f"{_native.version()}\n{resolved}{own_schemes.as_comments(resolved)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def default_folder(
@@ -478,6 +482,8 @@ def show_versions() -> None:
     from importlib import metadata
 
     print(f"weftline  {_native.version()}")
+    if own := own_schemes.identity():
+        print(f"schemes   {own}")
     print(f"python    {platform.python_version()}")
     print(f"platform  {platform.platform()}")
     for package in ("pyarrow", "pandas", "polars", "duckdb", "vl-convert-python"):

@@ -6,7 +6,12 @@ The engine explains what it defines itself (fct, slowdown, queue, ...); here is 
 
 from __future__ import annotations
 
-from weftline.measures import losses
+from weftline.measures import counted, losses
+
+
+def _key_of_summary(unit: str) -> str:
+    return f"key of summary.json, {unit}" if unit in ("bytes", "ns") else "key of summary.json"
+
 
 COLUMNS = {
     "flow_id": ("column of flows.parquet", "Number of the flow, in order of (start, workload, place in it)."),
@@ -44,28 +49,16 @@ SERIES = {
     "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
     "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
     "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
-    "drops_buffer": (
-        "over time, by port",
-        "Drops in an interval because a buffer was full; measure.disciplines.",
-    ),
-    "drops_early": ("over time, by port", "Drops in an interval as a congestion signal."),
-    "drops_filter": ("over time, by port", "Drops by Cebinae's filter in an interval."),
-    "drops_horizon": ("over time, by port", "Drops by AFQ in an interval: beyond its last round."),
-    "saturated_share": (
-        "over time, by port",
-        "Cebinae: share of the interval's windows that were saturated.",
-    ),
-    "top_flows": (
-        "over time, by port",
-        "Cebinae: flows made top in a saturated window, mean of the interval.",
-    ),
-    "tail_share": (
-        "over time, by port",
-        "Cebinae: share of the packets let pass that wait for the next round.",
-    ),
-    "cache_misses": ("over time, by port", "Cebinae: packets that the flow cache had no slot for."),
-    "rate_top_bps": ("over time, bit/s, by port", "Cebinae: what the top flows may send in the next round."),
-    "rate_bottom_bps": ("over time, bit/s, by port", "Cebinae: what all others may send in the next round."),
+    **{
+        metric["series"]: ("over time, by port", metric["series_text"])
+        for metric, _, _ in counted.metrics()
+        if metric["series"]
+    },
+    **{
+        gauge["key"]: (f"over time, {gauge['unit']}, by port", gauge["text"])
+        for group in counted.declarations()["groups"]
+        for gauge in group["gauges"]
+    },
     "paused": ("over time, 0 or 1, by port", "1 at each PAUSE that arrives, 0 at each RESUME."),
 }
 
@@ -79,9 +72,17 @@ SUMMARY = {
     "events": ("key of summary.json", "Events that the engine handled."),
     "bytes_on_wire": ("key of summary.json, bytes", "Transmitted on any link: every hop counts."),
     "telemetry_bytes": ("key of summary.json, bytes", "Of telemetry in packets, each packet once."),
-    "probes": ("key of summary.json", "Probe packets of load balancers such as HULA, with probe_bytes."),
-    "flowlets": ("key of summary.json", "Flowlets begun in all switches."),
-    "flowlets_moved": ("key of summary.json", "Flowlets that left by another port than the one before."),
+    **{
+        counter["key"]: (_key_of_summary(counter["unit"]), counter["text"])
+        for group in counted.declarations()["groups"]
+        for counter in group["counters"]
+        if not group["table"]
+    },
+    **{
+        group["table"]: ("key of summary.json", group["text"])
+        for group in counted.declarations()["groups"]
+        if group["table"]
+    },
     "packets_lost": (
         "key of summary.json",
         "Packets that links lost: on a link when it went down, or at random.",
@@ -98,15 +99,9 @@ SUMMARY = {
         "key of summary.json",
         "Packets that could not be forwarded: no link, or no route left.",
     ),
-    "packets_recirculated": (
-        "key of summary.json",
-        "Packets that passed a switch's pipeline twice to store a port's load.",
-    ),
     "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
     "wall_seconds": ("key of summary.json, s", "Wall-clock time of the run."),
     "peak_memory_bytes": ("key of summary.json, bytes", "Peak memory of the process."),
-    "drop_causes": ("key of summary.json", "Drops by cause, of every port with a private buffer."),
-    "cebinae": ("key of summary.json", "What Cebinae decided at its ports, over the whole run."),
     "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
     "links": ("key of summary.json", "Packets, bytes, drops, marks and pauses by kind of link."),
     "balance": ("key of summary.json", "Packet-hops of the busiest region over the mean of all."),
@@ -143,16 +138,6 @@ METRICS = {
         "between the switches of a dumbbell or a parking lot."
     ),
     "first_share": "Share of the first flow's group in all goodput.",
-    "cebinae_saturated": "Recomputations of Cebinae that found their link saturated, over all.",
-    "cebinae_top": "Flows that Cebinae made top in a window that found the link saturated, mean.",
-    "cebinae_tail": "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
-    "cebinae_filter_drops": "Packets that Cebinae's filter dropped: their group had used up both rounds.",
-    "cebinae_buffer_drops": "Packets that the full buffer of a port under Cebinae dropped.",
-    "cebinae_misses": "Packets of flows that found no slot in Cebinae's flow cache.",
-    "drops_buffer": "Packets dropped because the private buffer of their queue discipline was full.",
-    "drops_early": "Packets that CoDel, RED or DualPI2 dropped as a congestion signal.",
-    "drops_filter": "Packets that Cebinae's filter dropped.",
-    "drops_horizon": "Packets that AFQ dropped: their turn would have come after its last round.",
     "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
     "goodput_total": "Sum of the mean goodputs of the measured flows.",
     "goodput_without_last_second": "As the authors of Cebinae count: without the last second, times 98/99.",
@@ -167,10 +152,7 @@ METRICS = {
     "latency_tail_error": "Relative error of the 99th percentile of hop latency decoded from PINT's digests.",
     "recirculated_share": "Bytes that passed a switch's pipeline twice, over all that switches sent.",
     "drop_rate": "Packets dropped over those that hosts sent or dropped themselves.",
-    "probe_bytes": "Bytes of the probes of load balancers on all links.",
-    "probe_share": "Bytes of the probes of load balancers, over all bytes on the wire.",
-    "probes_settled": "Time from the start until every switch has received a probe from every rack.",
-    "flowlets_moved_share": "Flowlets that left by another port than the one before, over all flowlets.",
+    **{metric["name"]: metric["text"] for metric, _, _ in counted.metrics()},
     "reordered_share": "Data packets that arrived after a packet of their flow that was sent later.",
     "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
     "utilisation_mean": "Mean utilisation of the links that measure.utilisation records.",

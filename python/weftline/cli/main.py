@@ -484,8 +484,9 @@ def _list(options: argparse.Namespace) -> int:
         if len(shown) > 1:
             print(f"{kind}:")
         for entry in names.get(kind, []):
-            serves = explain.transports(entry, entry["name"])
-            print(f"  {entry['name']:<{width}}  {entry['help']}{f' [{serves}]' if serves else ''}")
+            notes = [explain.transports(entry, entry["name"]), entry.get("package")]
+            notes = "".join(f" [{note}]" for note in notes if note)
+            print(f"  {entry['name']:<{width}}  {entry['help']}{notes}")
     return DONE
 
 

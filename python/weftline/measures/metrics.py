@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import losses, recovery, sharing, spread
+from weftline.measures import counted, losses, recovery, sharing, spread
 from weftline.measures import readings as read
 from weftline.measures.readings import Flows, Reader
 
@@ -74,6 +74,21 @@ def _completed(title: str, what: str, key: str, text: Callable = quantities.digi
     return Metric(title=title, text=text, **read.completion(what, key), **more)
 
 
+def _declared(metric: dict, group: dict, counter: dict) -> Metric:
+    """A number of a scheme's counters: a share (its axis says of what), another ratio, or a counter."""
+    title, reader = metric["title"], counted.reader(metric, group, counter)
+    if metric["over"]:
+        return _share(title, reader, metric["axis"]) if metric["axis"] else _number(title, reader)
+    match counter["unit"]:
+        case "bytes":
+            axis = f"{title} (MB)"
+            return Metric(title=title, read=reader, text=quantities.bytes_text, axis=axis, scale=1e-6)
+        case "ns":
+            return _microseconds(title, reader)
+        case _:
+            return _count(title, reader)
+
+
 METRICS: dict[str, Metric] = {
     "slowdown_mean": _completed("slowdown, mean", "slowdown", "mean"),
     "slowdown_p50": _completed("slowdown, median", "slowdown", "p50"),
@@ -127,26 +142,6 @@ METRICS: dict[str, Metric] = {
     "first_share": _share(
         "share of the first group", read.first_share, "share of the first group in all goodput (%)"
     ),
-    "cebinae_saturated": _share(
-        "windows saturated",
-        read.cebinae("windows_saturated", "windows"),
-        "windows that found the link saturated (%)",
-    ),
-    "cebinae_top": _number(
-        "top flows in a saturated window, mean", read.cebinae("top_flows", "windows_saturated")
-    ),
-    "cebinae_tail": _share(
-        "packets sent to the tail queue",
-        read.cebinae("to_tail", "to_head", "to_tail"),
-        "packets sent to the tail queue (%)",
-    ),
-    "cebinae_filter_drops": _count("drops by Cebinae's filter", read.cebinae("dropped_by_filter")),
-    "cebinae_buffer_drops": _count("drops by Cebinae's full buffer", read.cebinae("dropped_by_buffer")),
-    "cebinae_misses": _count("packets that the flow cache missed", read.cebinae("missed_by_cache")),
-    "drops_buffer": _count("drops because a buffer was full", read.drops_for("buffer")),
-    "drops_early": _count("early drops", read.drops_for("early")),
-    "drops_filter": _count("drops by a filter", read.drops_for("filter")),
-    "drops_horizon": _count("drops beyond the last round", read.drops_for("horizon")),
     "fairness": _number("final fairness (Jain)", sharing.final_fairness),
     "queue_p50": _kilobytes("queue, median", read.queue("p50")),
     "queue_p95": _kilobytes("queue p95", read.queue("p95")),
@@ -178,29 +173,7 @@ METRICS: dict[str, Metric] = {
     ),
     "drops": _count("drops", read.total("drops")),
     "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
-    "probes": _count("probes", read.total("probes")),
-    "probe_bytes": Metric(
-        title="bytes of probes",
-        read=read.total("probe_bytes"),
-        text=quantities.bytes_text,
-        axis="bytes of probes (MB)",
-        scale=1e-6,
-    ),
-    "probe_share": _share(
-        "probes (share of bytes on wire)",
-        read.part("probe_bytes", "bytes_on_wire"),
-        "bytes of probes (% of all on the wire)",
-    ),
-    "probes_settled": _microseconds(
-        "time until every switch knows every rack", read.total("probes_settled_ns")
-    ),
-    "flowlets": _count("flowlets", read.total("flowlets")),
-    "flowlets_moved": _count("flowlets that moved", read.total("flowlets_moved")),
-    "flowlets_moved_share": _share(
-        "flowlets that moved (share)",
-        read.part("flowlets_moved", "flowlets"),
-        "flowlets that left the port of the one before (%)",
-    ),
+    **{metric["name"]: _declared(metric, group, part) for metric, group, part in counted.metrics()},
     "reordered_share": _share(
         "packets reordered in flight (share)",
         read.received("reordered_share"),

@@ -4,10 +4,9 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use crate::balance;
-use crate::config::{
-    BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
-};
+use crate::balance::{self, BalancerConfig};
+use crate::compat::Rules;
+use crate::config::{EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
 use crate::queue;
 use crate::topology::{NodeKind, Topology};
@@ -77,13 +76,13 @@ impl SwitchDefaults {
         lossless: true,
         queue: "fifo",
         limit: None,
-        balancer: "ecmp",
+        balancer: balance::DEFAULT,
     };
 }
 
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     pub defaults: SwitchDefaults,
     /// Distinct rates of the links, those of failures included, ascending.
     pub rates: &'a [Rate],
@@ -287,14 +286,14 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
     let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
-    let headroom_extra = section.flag_or_auto("headroom_extra", cx.compat == Compat::None, help);
+    let headroom_extra = section.flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or("ecmp");
-    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
+    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or(balance::DEFAULT);
+    BalancerConfig::read(kind, &mut section.parameters()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -310,7 +309,7 @@ mod tests {
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
         let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
-        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None };
+        let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);
