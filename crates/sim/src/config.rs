@@ -4,9 +4,9 @@
 
 mod balancer;
 mod host;
-mod queue;
 
 use crate::congestion::ControllerConfig;
+pub use crate::queue::QueueConfig;
 use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
@@ -17,10 +17,6 @@ pub use balancer::{
     RankChoice, Reorders, SubflowConfig,
 };
 pub use host::{HostConfig, ResequencingConfig};
-pub use queue::{
-    AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, Products, RedConfig,
-};
 use std::sync::Arc;
 
 mod mptcp;
@@ -131,27 +127,6 @@ pub struct PfcConfig {
     pub resume_offset: Bytes,
     /// Threshold = free pool >> this, at the NIC's rate; one less for every doubling above it.
     pub shift: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum QueueConfig {
-    /// Eight classes, class 0 first, the others round robin; first come first served within a class.
-    Fifo,
-    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
-    Pfabric { limit: Bytes },
-    /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
-    Priority { limit: Option<Bytes>, drop: DropRule },
-    /// A buffer of the port's own.
-    Managed(ManagedConfig),
-}
-
-/// Which packet a full queue of classes drops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropRule {
-    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
-    Lowest,
-    /// The new one.
-    Tail,
 }
 
 #[derive(Debug, Clone, PartialEq)]

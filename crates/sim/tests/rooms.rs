@@ -26,13 +26,14 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
+    // A queue decides at a port which packet leaves next. It sees packets, not the network.
+    ("queue", "doc engine packet parameters units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "congestion telemetry topology units workload"),
+    ("config", "congestion queue telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
     ("measure", "engine units workload"),
-    // Decisions at a port: which packet next, which way. They see packets, not the network.
-    ("queue", "config engine packet parameters units"),
+    // Which way a packet goes. Balancers see packets, not the network.
     ("balance", "config engine packet parameters units"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.

@@ -27,7 +27,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::{PortPlace, Queue};
+use crate::queue::{PortPlace, QueueDefaults};
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
 use crate::run::flows::Flows;
@@ -484,7 +484,7 @@ impl Builder<'_> {
                 rate: side.line.rate,
                 asks_later: self.config.ns3_time,
             };
-            Port::new(&plan, Queue::new(queue, &place))
+            Port::new(&plan, queue.start(&place))
         };
         all.enumerate().map(port).collect()
     }
@@ -493,7 +493,9 @@ impl Builder<'_> {
 /// The queue of every host's NIC. That of pFabric drops; its senders count on it.
 fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
-    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
+    let named =
+        limits.max().and_then(|limit| QueueConfig::of("pfabric", QueueDefaults { limit: Some(limit) }));
+    named.unwrap_or_default()
 }
 
 /// The balancer, which knows whether there are subflows to look for.
@@ -553,11 +555,9 @@ fn switch(
         balancer,
         markers: own
             .iter()
-            .map(|port| match settings.queue_at(node, u32::from(port.local)) {
-                QueueConfig::Managed(managed) if managed.discipline.marks() => {
-                    EcnMarker::for_rate(&[], port.line.rate)
-                }
-                _ => EcnMarker::for_rate(&settings.ecn, port.line.rate),
+            .map(|port| {
+                let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
+                EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
             })
             .collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),

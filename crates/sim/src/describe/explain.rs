@@ -80,6 +80,7 @@ fn scheme(name: &str) -> Option<Value> {
         TCP_CONTROLLER => congestion::window::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        QUEUE => crate::queue::DOCS,
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name);
@@ -89,7 +90,6 @@ fn scheme(name: &str) -> Option<Value> {
     let text = told.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
-        QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
     };
     let origin = origins::of(scheme.name);

@@ -10,9 +10,48 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
-use crate::config::AfqConfig;
+use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
+use crate::parameters::Parameters;
+use crate::units::Bytes;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AfqConfig {
+    /// Queues.
+    pub rounds: u32,
+    pub round_bytes: u32,
+    pub sketch_rows: u32,
+    pub sketch_slots: u32,
+}
+
+impl DisciplineParameters for AfqConfig {
+    type State = Afq;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "afq",
+        title: "queues as rounds in which every flow may send as much; bytes of flows in a sketch (NSDI 2018)",
+        source: "Sharma, Liu, Atreya, Krishnamurthy, \"Approximating Fair Queueing on Reconfigurable Switches\", NSDI 2018",
+        validation: "Which packets wait in which round and which are dropped, by hand; backlogged flows are never \
+                     apart by more than two rounds.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> AfqConfig {
+        let rounds = p.integer("rounds", 32, (1, 1 << 16), "queues, each a round (NSDI 2018: 32)") as u32;
+        let round_bytes = p.bytes("round_bytes", Bytes(6000), "bytes that a flow may send in a round");
+        if round_bytes.0 == 0 || round_bytes.0 > 1 << 30 {
+            p.complain("round_bytes", format!("{round_bytes} is not between 1B and 1GiB"));
+        }
+        let sketch_rows = p.integer("sketch_rows", 2, (1, 16), "rows of the count-min sketch") as u32;
+        let sketch_slots = p.integer("sketch_slots", 16_384, (1, 1 << 22), "counters in a row of it") as u32;
+        let round_bytes = round_bytes.0.clamp(1, 1 << 30) as u32;
+        AfqConfig { rounds, round_bytes, sketch_rows, sketch_slots }
+    }
+
+    fn start(&self, _limit: Limit, place: &PortPlace) -> Afq {
+        Afq::new(self, place.seed)
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Afq {
@@ -92,12 +131,11 @@ impl Discipline for Afq {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::units::{Rate, Time};
 
-    fn afq(rounds: u32, round_bytes: u32) -> Port {
+    fn afq(rounds: u32, round_bytes: u32) -> Port<Afq> {
         let config = AfqConfig { rounds, round_bytes, sketch_rows: 2, sketch_slots: 16_384 };
-        Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000))
+        Port::new(managed(config, 100_000), Rate(100_000_000))
     }
 
     #[test]
@@ -145,7 +183,7 @@ mod tests {
         for name in 10..14 {
             dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
         }
-        assert_eq!((dropped, port.queue.drops()), (vec![6], [0, 0, 0, 1]));
+        assert_eq!((dropped, port.drops()), (vec![6], [0, 0, 0, 1]));
         let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
         assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
     }
@@ -155,7 +193,7 @@ mod tests {
     #[test]
     fn flows_that_share_every_counter_are_charged_for_each_other() {
         let config = AfqConfig { rounds: 4, round_bytes: 1500, sketch_rows: 2, sketch_slots: 1 };
-        let mut port = Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000));
+        let mut port = Port::new(managed(config, 100_000), Rate(100_000_000));
         let dropped: Vec<u64> =
             (0..6).flat_map(|name| port.offer(Time::ZERO, name as u32 % 2, name, 1500)).collect();
         assert_eq!(dropped, [4, 5]);

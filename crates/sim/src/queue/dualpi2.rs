@@ -19,9 +19,90 @@
 //! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
-use crate::config::Dualpi2Config;
+use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::units::Time;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dualpi2Config {
+    pub target: Time,
+    /// Between two updates of the probability.
+    pub update: Time,
+    /// Gains, in 1/s.
+    pub alpha: f64,
+    pub beta: f64,
+    pub coupling: f64,
+    /// Low-latency packets are marked from the one time of waiting on, all of them the other later.
+    pub ramp_from: Time,
+    pub ramp: Time,
+    /// Low-latency packets are served as if they had come so much earlier.
+    pub shift: Time,
+    /// Traffic class of low-latency packets; 0: all that may be marked.
+    pub l4s_class: u8,
+    /// Classic packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+impl DisciplineParameters for Dualpi2Config {
+    type State = Dualpi2;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "dualpi2",
+        title: "a low-latency and a classic queue with coupled marks (RFC 9332)",
+        source: "RFC 9332 (2023), Appendix A",
+        validation: "Steps of the controller and the coupling by hand, the ramp's ends, even spacing of signals; \
+                     not yet compared with another implementation.",
+        ..SchemeDoc::NONE
+    };
+    const PACKETS: u32 = 10_000;
+
+    fn read(p: &mut Parameters) -> Dualpi2Config {
+        let help = "time that classic packets shall wait (RFC 9332: 15ms; codel: packets may wait so long)";
+        let target = p.time("target", Time::from_ms(15), help);
+        let update =
+            p.time("update", Time::from_ms(15), "between two updates of the probability (RFC 9332: 15ms)");
+        if update < Time::from_ns(100) {
+            p.complain("update", format!("{update} is too short: expected at least 100ns"));
+        }
+        let alpha = p.number(
+            "alpha",
+            0.15,
+            (0.0, 1e9),
+            "gain on the difference to the target, in 1/s (RFC 9332: 0.15)",
+        );
+        let beta = p.number(
+            "beta",
+            3.0,
+            (0.0, 1e9),
+            "gain on the change since the last update, in 1/s (RFC 9332: 3)",
+        );
+        let help = "low-latency marks are this times the root of classic drops (RFC 9332: 2)";
+        let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);
+        let help = "low-latency packets are marked that have waited so long (RFC 9332: 800us)";
+        let ramp_from = p.time("ramp_from", Time::from_us(800), help);
+        let help = "and all of them that have waited so much longer (RFC 9332: 400us)";
+        let ramp = p.time("ramp", Time::from_us(400), help);
+        if ramp == Time::ZERO {
+            p.complain("ramp", "must be more than zero".to_string());
+        }
+        let help = "low-latency packets are served as if they had come so much earlier";
+        let shift = p.time("shift", Time::from_ms(30), help);
+        let help = "traffic class of low-latency packets; 0: all that may be marked";
+        let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
+        let ecn =
+            p.flag("ecn", true, "mark classic packets whose senders react to it instead of dropping them");
+        let (update, ramp) = (update.max(Time::from_ns(100)), ramp.max(Time(1)));
+        Dualpi2Config { target, update, alpha, beta, coupling, ramp_from, ramp, shift, l4s_class, ecn }
+    }
+
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> Dualpi2 {
+        Dualpi2::new(self)
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Dualpi2 {
@@ -185,7 +266,6 @@ impl Discipline for Dualpi2 {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
     use crate::units::Rate;
 
@@ -261,8 +341,8 @@ mod tests {
     fn at_overload_both_queues_drop_and_below_it_only_mark() {
         let served = |base: f64, class: u8| {
             let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..config() };
-            let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config), 100_000), Rate(100_000_000));
-            port.dualpi2().base = base;
+            let mut port = Port::new(managed(config, 100_000), Rate(100_000_000));
+            port.discipline().base = base;
             (0..1000).for_each(|name| {
                 port.offer_packet(Time::ZERO, Packet { seq: name, size: 1500, class, ..Packet::default() });
             });
@@ -302,7 +382,7 @@ mod tests {
 
     #[test]
     fn updates_that_were_missed_are_made_up_for() {
-        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 100_000), Rate(100_000_000));
+        let mut port = Port::new(managed(config(), 100_000), Rate(100_000_000));
         let classic =
             |name| Packet { seq: name, size: 1500, class: 1, flags: flag::NOT_CAPABLE, ..Packet::default() };
         (0..3000).for_each(|name| assert!(port.offer_packet(Time::ZERO, classic(name)).is_empty()));
@@ -319,7 +399,7 @@ mod tests {
 
     #[test]
     fn low_latency_packets_go_first_unless_classic_ones_have_waited_much_longer() {
-        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 1000), Rate(100_000_000));
+        let mut port = Port::new(managed(config(), 1000), Rate(100_000_000));
         let packet = |name, flags| Packet { seq: name, size: 1500, class: 1, flags, ..Packet::default() };
         port.offer_packet(Time::ZERO, packet(0, flag::NOT_CAPABLE));
         port.offer_packet(Time::from_ms(30), packet(1, 0));

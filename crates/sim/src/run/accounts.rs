@@ -99,10 +99,13 @@ impl Simulation {
         for (number, side) in self.map.sides.iter().enumerate() {
             let local = number as u32 - self.map.first_port[side.node as usize];
             let (region, id) = self.places.of_port(side.node, local);
-            let Some(managed) = self.regions[region].net.ports[id as usize].queue.managed() else { continue };
-            let [buffer, early, filter, horizon] = managed.drops();
+            let queue = &mut self.regions[region].net.ports[id as usize].queue;
+            let Some([buffer, early, filter, horizon]) = queue.account().map(|account| account.drops())
+            else {
+                continue;
+            };
             drops.push((side.node, local, DropCauses { buffer, early, filter, horizon }));
-            let Some(tally) = managed.cebinae(self.now) else { continue };
+            let Some((tally, _)) = queue.cebinae(self.now) else { continue };
             let totals = CebinaeTotals {
                 windows: tally.windows,
                 windows_saturated: tally.saturated,

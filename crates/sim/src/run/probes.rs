@@ -278,15 +278,15 @@ impl Simulation {
     fn view_disciplines(&mut self, ports: &mut [(NamedPort, [u64; 4], Tally)]) {
         for (port, drops_before, before) in ports {
             let region = &mut self.regions[port.region].net;
-            let Some(managed) = region.ports[port.id as usize].queue.managed() else { continue };
-            let (drops, tally, rates) = (managed.drops(), managed.cebinae(self.now), managed.group_rates());
+            let queue = &mut region.ports[port.id as usize].queue;
+            let Some(drops) = queue.account().map(|account| account.drops()) else { continue };
             let mut values = Vec::new();
             for (cause, metric) in Cause::METRICS {
                 let new = drops[cause as usize] - drops_before[cause as usize];
                 values.push((metric, new as f64));
             }
             *drops_before = drops;
-            if let (Some(tally), Some([top, bottom])) = (tally, rates) {
+            if let Some((tally, [top, bottom])) = queue.cebinae(self.now) {
                 values.extend(tally.since(before));
                 values.extend([("rate_top_bps", top as f64), ("rate_bottom_bps", bottom as f64)]);
                 *before = tally;

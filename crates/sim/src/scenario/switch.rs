@@ -9,7 +9,7 @@ use crate::config::{
     BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
 };
 use crate::parameters::{Source, Value};
-use crate::queue;
+use crate::queue::{self, QueueDefaults};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
@@ -75,7 +75,7 @@ impl SwitchDefaults {
         ecn: EcnDefaults::Ramp,
         marks: true,
         lossless: true,
-        queue: "fifo",
+        queue: queue::DEFAULT_KIND,
         limit: None,
         balancer: "ecmp",
     };
@@ -101,7 +101,8 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let forwarding = forwarding(section);
     let mut queueing = section.scheme("queue");
     let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of every port");
-    let queue_config = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
+    let defaults = QueueDefaults { limit: cx.defaults.limit };
+    let queue_config = kind.and_then(|kind| QueueConfig::read(kind, &mut queueing.parameters(), defaults));
     section.absorb("queue", queueing);
     let ecn = ecn(section, cx);
     let mut pauses = section.child("pfc");
@@ -113,7 +114,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
-    let queue = queue_config.unwrap_or(QueueConfig::Fifo);
+    let queue = queue_config.unwrap_or_default();
     let port_queues = port_queues(section, cx);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
 }
@@ -136,7 +137,8 @@ pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, Q
     }
     let mut queueing = table.scheme("queue");
     let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of these ports");
-    let queue = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
+    let defaults = QueueDefaults { limit: cx.defaults.limit };
+    let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut queueing.parameters(), defaults));
     table.absorb("queue", queueing);
     let (topology, pattern) = (cx.topology?, pattern?);
     match topology.ports_matching(&pattern) {

@@ -22,8 +22,9 @@ mod filter;
 mod read;
 
 use super::five_tuple::FiveTuples;
-use super::managed::{Bench, Cause, Discipline, List, PortPlace, Queued};
-use crate::config::{CebinaeConfig, Limit};
+use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 pub use accuracy::{CacheErrors, CacheTrial};
 use agent::{Agent, Decision, WHOLE};
@@ -31,7 +32,40 @@ use agent::{Agent, Decision, WHOLE};
 use cache::Slot;
 use cache::{FlowCache, PERTURBATION, own_hash};
 use filter::{Filter, Group, Passage};
-pub use read::read;
+pub use read::CebinaeConfig;
+
+impl DisciplineParameters for CebinaeConfig {
+    type State = Cebinae;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "cebinae",
+        title: "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others",
+        source: "Yu, Sonchack, Liu, \"Cebinae: Scalable In-network Fairness Augmentation\", SIGCOMM 2022, and its authors' ns-3.35 code",
+        validation: "Filter and agent by a hand-worked sequence; the authors' stored control traces replayed bit for bit; page: \
+                     docs/schemes/cebinae.md.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> CebinaeConfig {
+        read::read(p)
+    }
+
+    /// Rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
+    fn warning(&self, rate: Rate, limit: Limit, port: &dyn Fn() -> String) -> Option<String> {
+        let (round, full) = (Time::from_ns(self.round_at(rate, limit)), limit.full());
+        let drain = rate.transmission_time(full.0);
+        (drain > round).then(|| {
+            format!(
+                "switch.queue.round: the buffer of {}, {full}, cannot drain in a round of {round}: it takes {drain}, and \
+                 packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
+                port()
+            )
+        })
+    }
+
+    fn start(&self, limit: Limit, place: &PortPlace) -> Cebinae {
+        Cebinae::new(self, limit, place)
+    }
+}
 
 /// The queue of packets that are not judged.
 const DEFAULT: usize = 2;
@@ -121,11 +155,6 @@ impl Cebinae {
             due: round + tick + config.deadline.ns(),
             tally: Tally::default(),
         }
-    }
-
-    /// What the groups may send in the next round, in bit/s.
-    pub fn rates(&self) -> [u64; 2] {
-        self.decision.rates
     }
 
     /// What happened until now.
@@ -276,6 +305,10 @@ impl Discipline for Cebinae {
         self.agent.set_rate(rate.0);
         self.decision.rates[Group::Bottom as usize] =
             rate.0.saturating_sub(self.decision.rates[Group::Top as usize]);
+    }
+
+    fn cebinae(&mut self, now: Time) -> Option<(Tally, [u64; 2])> {
+        Some((self.tally(now), self.decision.rates))
     }
 }
 
