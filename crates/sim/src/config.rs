@@ -7,6 +7,7 @@ mod host;
 
 use crate::congestion::ControllerConfig;
 pub use crate::queue::QueueConfig;
+use crate::queue::QueueDefaults;
 use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
@@ -217,6 +218,12 @@ impl TransportConfig {
             TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
+    }
+
+    /// The queue of a host's NIC, where the transport counts on one: that of pFabric drops.
+    pub fn nic_queue(&self) -> Option<QueueConfig> {
+        let limit = Some(self.pfabric()?.queue_limit);
+        QueueConfig::of("pfabric", QueueDefaults { limit })
     }
 
     /// What a packet costs that later ones have overtaken.

@@ -12,22 +12,24 @@
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
 /// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
-/// makes the state from the parameters by an expression.
+/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` behind the lines adds a variant that
+/// has no name of its own, such as schemes from outside the crate; it has methods of the same names, and is never read.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
-        { $($lines:tt)+ }
+        { $($lines:tt)+ } $(+ $extra:ident = $of:ty => $runs:ty)?
     ) => {
-        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } }
-        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } }
+        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } $(+ $extra = $of)? }
+        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } $(+ $extra = $runs)? }
     };
     (
         @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $runs:ty)?
     ) => {
         $(#[$of_state])*
         pub enum $state {
             $($variant(<$parameters as $trait>::State),)+
+            $($extra($runs),)?
         }
 
         #[allow(unused_macros)]
@@ -35,6 +37,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($state::$variant($it) => $call,)+
+                    $($state::$extra($it) => $call,)?
                 }
             };
         }
@@ -44,12 +47,16 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($config::$variant($it) => $state::$variant($call),)+
+                    $($config::$extra($it) => $state::$extra($call),)?
                 }
             };
         }
     };
-    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $parameters:ty;)+ }) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
+    (
+        $(#[$about:meta])* $config:ident: $trait:ident
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
+    ) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
@@ -63,9 +70,9 @@ macro_rules! registry {
     };
     (
         $(#[$about:meta])* $config:ident: $trait:ident($context:ty)
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
@@ -79,12 +86,13 @@ macro_rules! registry {
     };
     (
         @common $(#[$about:meta])* $config:ident: $trait:ident
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq)]
         pub enum $config {
             $($variant($parameters),)+
+            $($extra($of),)?
         }
 
         /// What each scheme says of itself.
@@ -99,6 +107,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($config::$variant($it) => $call,)+
+                    $($config::$extra($it) => $call,)?
                 }
             };
         }

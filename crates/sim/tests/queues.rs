@@ -5,7 +5,14 @@ mod common;
 
 use common::*;
 use weftline_sim::config::{Config, QueueConfig, Sampled};
+use weftline_sim::doc::SchemeDoc;
 use weftline_sim::measure::{Outcome, Sample};
+use weftline_sim::parameters::Parameters;
+use weftline_sim::queue::external::ExternalQueue;
+use weftline_sim::queue::{
+    Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
+};
+use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 
 /// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
@@ -56,6 +63,52 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
     let at = |node, towards| config.switch.queue_at(node, port_towards(&config.topology, node, towards));
     assert!(at(left, right).facts().owns_buffer);
     assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::default(), &QueueConfig::default()));
+}
+
+/// The built-in FIFO with a buffer of its own once more, from outside the crate.
+struct OutsideConfig;
+#[derive(Default)]
+struct Outside(List);
+
+impl DisciplineParameters for OutsideConfig {
+    type State = Outside;
+    const DOC: SchemeDoc =
+        SchemeDoc { name: "outside", title: "first come, first served", ..SchemeDoc::NONE };
+    fn read(_p: &mut Parameters) -> OutsideConfig {
+        OutsideConfig
+    }
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> Outside {
+        Outside::default()
+    }
+}
+
+impl Discipline for Outside {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet, Cause::Buffer);
+        }
+        cx.waiting.push(&mut self.0, packet);
+    }
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        cx.waiting.pop(&mut self.0)
+    }
+    fn forget(&mut self) {
+        *self = Outside::default();
+    }
+}
+
+#[test]
+fn a_discipline_from_outside_the_crate_is_named_in_a_scenario_and_gives_the_same_bits() {
+    let queues = [ExternalQueue::of::<ManagedConfig<OutsideConfig>>()];
+    let hooks = Hooks { queues: &queues, ..Hooks::default() };
+    let load = |text: &str| Scenario::load(text, "s.toml", std::path::Path::new("."), &[], None, hooks);
+    let scenario = load(&DUMBBELL.replace("QUEUE", "{ kind = \"outside\", packets = 20 }")).ok().unwrap();
+    assert!(load(scenario.resolved()).is_ok(), "{}", scenario.resolved());
+    let outcome = |config| run(config).0.flows.iter().map(|flow| flow.finish).collect::<Vec<_>>();
+    let built_in = config("{ kind = \"fifo\", packets = 20 }");
+    assert_eq!(outcome(scenario.config().unwrap()), outcome(built_in));
+    let unknown = load(&DUMBBELL.replace("QUEUE", "{ kind = \"outside\", pakets = 20 }"));
+    assert!(unknown.err().unwrap().to_string().contains("did you mean \"packets\"?"));
 }
 
 /// What a port's discipline tells over time adds up to what it tells at the end; rates are those of the groups.

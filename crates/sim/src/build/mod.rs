@@ -27,7 +27,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::{PortPlace, QueueDefaults};
+use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
 use crate::run::flows::Flows;
@@ -490,12 +490,10 @@ impl Builder<'_> {
     }
 }
 
-/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
+/// The queue of every host's NIC: of those that transports ask for the one that holds most.
 fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
-    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
-    let named =
-        limits.max().and_then(|limit| QueueConfig::of("pfabric", QueueDefaults { limit: Some(limit) }));
-    named.unwrap_or_default()
+    let asked = transports.iter().filter_map(TransportConfig::nic_queue);
+    asked.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
 }
 
 /// The balancer, which knows whether there are subflows to look for.

@@ -49,7 +49,14 @@ impl DisciplineParameters for AfqConfig {
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> Afq {
-        Afq::new(self, place.seed)
+        Afq {
+            round_bytes: u64::from(self.round_bytes.max(1)),
+            round: 0,
+            salt: hash_salt(place.seed),
+            queues: vec![List::default(); self.rounds.max(1) as usize],
+            slots: u64::from(self.sketch_slots.max(1)),
+            sketch: vec![vec![0; self.sketch_slots.max(1) as usize]; self.sketch_rows.max(1) as usize],
+        }
     }
 }
 
@@ -65,17 +72,6 @@ pub struct Afq {
 }
 
 impl Afq {
-    pub fn new(config: &AfqConfig, seed: u64) -> Afq {
-        Afq {
-            round_bytes: u64::from(config.round_bytes.max(1)),
-            round: 0,
-            salt: hash_salt(seed),
-            queues: vec![List::default(); config.rounds.max(1) as usize],
-            slots: u64::from(config.sketch_slots.max(1)),
-            sketch: vec![vec![0; config.sketch_slots.max(1) as usize]; config.sketch_rows.max(1) as usize],
-        }
-    }
-
     fn slot(&self, row: usize, key: u64) -> usize {
         (mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots) as usize
     }

@@ -35,7 +35,7 @@ impl DisciplineParameters for DrrConfig {
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> Drr {
-        Drr::new(self.quantum)
+        Drr { quantum: u64::from(self.quantum), ..Drr::default() }
     }
 }
 
@@ -69,10 +69,6 @@ struct FlowQueue {
 }
 
 impl Drr {
-    pub fn new(quantum: u32) -> Drr {
-        Drr { quantum: u64::from(quantum), ..Drr::default() }
-    }
-
     fn place_of(&mut self, key: u64) -> u32 {
         if let Some(&place) = self.places.get(&key) {
             return place;

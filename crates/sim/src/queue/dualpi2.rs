@@ -100,7 +100,16 @@ impl DisciplineParameters for Dualpi2Config {
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> Dualpi2 {
-        Dualpi2::new(self)
+        Dualpi2 {
+            config: *self,
+            classic: List::default(),
+            low: List::default(),
+            base: 0.0,
+            waited: 0.0,
+            next_update: self.update,
+            classic_sum: 0.0,
+            low_sum: 0.0,
+        }
     }
 }
 
@@ -127,19 +136,6 @@ fn recurs(sum: &mut f64, probability: f64) -> bool {
 }
 
 impl Dualpi2 {
-    pub fn new(config: &Dualpi2Config) -> Dualpi2 {
-        Dualpi2 {
-            config: *config,
-            classic: List::default(),
-            low: List::default(),
-            base: 0.0,
-            waited: 0.0,
-            next_update: config.update,
-            classic_sum: 0.0,
-            low_sum: 0.0,
-        }
-    }
-
     fn is_low(&self, packet: &Queued) -> bool {
         match self.config.l4s_class {
             0 => packet.capable,
@@ -264,29 +260,18 @@ impl Discipline for Dualpi2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
     use crate::packet::{Packet, flag};
     use crate::units::Rate;
 
-    fn config() -> Dualpi2Config {
-        Dualpi2Config {
-            target: Time::from_ms(15),
-            update: Time::from_ms(15),
-            alpha: 0.15,
-            beta: 3.0,
-            coupling: 2.0,
-            ramp_from: Time::from_us(800),
-            ramp: Time::from_us(400),
-            shift: Time::from_ms(30),
-            l4s_class: 0,
-            ecn: true,
-        }
+    fn alone() -> Dualpi2 {
+        defaults::<Dualpi2Config>().start(Limit::NONE, &PortPlace::TEST)
     }
 
     #[test]
     fn the_controller_and_the_coupling_follow_the_equations() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         // 0.15 * (35 - 15) ms + 3 * 35 ms = 0.003 + 0.105.
         pi.update(0.035);
         assert!((pi.base - 0.108).abs() < 1e-12);
@@ -311,7 +296,7 @@ mod tests {
     fn the_default_gains_are_those_of_the_formulas() {
         let (target, longest) = (0.015f64, 0.1f64);
         let update = target.min(longest / 3.0);
-        let defaults = config();
+        let defaults: Dualpi2Config = defaults();
         assert_eq!(defaults.update.as_seconds(), update);
         assert!((defaults.alpha - 0.1 * update / (longest * longest)).abs() < 1e-12);
         assert!((defaults.beta - 0.3 / longest).abs() < 1e-12);
@@ -322,7 +307,7 @@ mod tests {
     /// + 0.15 * -0.015 - 3 * 0.030 = 0.0045.
     #[test]
     fn the_base_probability_follows_four_updates_by_hand_and_never_leaves_its_range() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         for (waited, expected) in [(0.020, 0.06075), (0.040, 0.1245), (0.030, 0.09675), (0.0, 0.0045)] {
             pi.update(waited);
             assert!((pi.base - expected).abs() < 1e-12, "{waited}: {}", pi.base);
@@ -340,7 +325,7 @@ mod tests {
     #[test]
     fn at_overload_both_queues_drop_and_below_it_only_mark() {
         let served = |base: f64, class: u8| {
-            let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..config() };
+            let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..defaults() };
             let mut port = Port::new(managed(config, 100_000), Rate(100_000_000));
             port.discipline().base = base;
             (0..1000).for_each(|name| {
@@ -373,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_ramp_begins_and_ends_where_it_should_and_spares_a_lone_packet() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         assert_eq!(pi.ramp(Time::from_ms(5)), 0.0);
         pi.low.packets = 3;
         let at = |us| pi.ramp(Time::from_us(us));
@@ -382,7 +367,7 @@ mod tests {
 
     #[test]
     fn updates_that_were_missed_are_made_up_for() {
-        let mut port = Port::new(managed(config(), 100_000), Rate(100_000_000));
+        let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 100_000), Rate(100_000_000));
         let classic =
             |name| Packet { seq: name, size: 1500, class: 1, flags: flag::NOT_CAPABLE, ..Packet::default() };
         (0..3000).for_each(|name| assert!(port.offer_packet(Time::ZERO, classic(name)).is_empty()));
@@ -399,7 +384,7 @@ mod tests {
 
     #[test]
     fn low_latency_packets_go_first_unless_classic_ones_have_waited_much_longer() {
-        let mut port = Port::new(managed(config(), 1000), Rate(100_000_000));
+        let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 1000), Rate(100_000_000));
         let packet = |name, flags| Packet { seq: name, size: 1500, class: 1, flags, ..Packet::default() };
         port.offer_packet(Time::ZERO, packet(0, flag::NOT_CAPABLE));
         port.offer_packet(Time::from_ms(30), packet(1, 0));

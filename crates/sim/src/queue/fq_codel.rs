@@ -72,7 +72,20 @@ impl DisciplineParameters for FqCodelConfig {
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> FqCodel {
-        FqCodel::new(self, place.seed)
+        FqCodel {
+            law: Law::new(&self.codel),
+            quantum: i64::from(self.quantum),
+            batch: self.batch,
+            salt: mix64(self.salt) ^ hash_salt(place.seed),
+            always_old: self.always_old,
+            tuples: FiveTuples::of(self.ns3_senders),
+            hashed: u64::from(self.queues),
+            places: FxHashMap::default(),
+            queues: vec![FlowQueue::default(); self.queues as usize],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            used: 0,
+        }
     }
 }
 
@@ -109,23 +122,6 @@ struct FlowQueue {
 }
 
 impl FqCodel {
-    pub fn new(config: &FqCodelConfig, seed: u64) -> FqCodel {
-        FqCodel {
-            law: Law::new(&config.codel),
-            quantum: i64::from(config.quantum),
-            batch: config.batch,
-            salt: mix64(config.salt) ^ hash_salt(seed),
-            always_old: config.always_old,
-            tuples: FiveTuples::of(config.ns3_senders),
-            hashed: u64::from(config.queues),
-            places: FxHashMap::default(),
-            queues: vec![FlowQueue::default(); config.queues as usize],
-            new: VecDeque::new(),
-            old: VecDeque::new(),
-            used: 0,
-        }
-    }
-
     fn place_of(&mut self, packet: &Queued, cx: &Bench) -> u32 {
         match self.tuples {
             Some(tuples) if self.hashed > 0 => {
@@ -236,22 +232,12 @@ impl Discipline for FqCodel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
     use crate::units::{Rate, Time};
 
     fn fq(queues: u32, packets: u32) -> Port<FqCodel> {
-        let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
-        let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig {
-            codel,
-            queues,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: false,
-        };
+        let config = FqCodelConfig { queues, ..defaults() };
         Port::new(managed(config, packets), Rate(100_000_000))
     }
 
@@ -310,23 +296,8 @@ mod tests {
 
     #[test]
     fn hashed_flows_collide_as_often_as_chance_has_it() {
-        let config = FqCodelConfig {
-            codel: CodelConfig {
-                target: Time::from_ms(5),
-                interval: Time::from_ms(100),
-                least: 1500,
-                fixed_point: true,
-                ecn: false,
-            },
-            queues: 1024,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: false,
-        };
         let mut used = std::collections::BTreeMap::new();
-        let mut port = FqCodel::new(&config, 1);
+        let mut port = defaults::<FqCodelConfig>().start(Limit::NONE, &PortPlace::TEST);
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);

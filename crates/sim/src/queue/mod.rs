@@ -6,6 +6,7 @@ mod classes;
 mod codel;
 mod drr;
 mod dualpi2;
+pub mod external;
 mod fifo;
 mod five_tuple;
 mod fq_codel;
@@ -18,11 +19,13 @@ use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Bytes, Rate, Time};
-use managed::ManagedConfig;
 
 pub use cebinae::{CacheErrors, CacheTrial, Tally};
 pub use classes::{CLASSES, ClassLists};
-pub use managed::{Account, Cause, PortPlace};
+pub use managed::{
+    Account, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
+    Waiting,
+};
 
 /// What became of a packet offered to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,9 +148,12 @@ pub struct QueueFacts {
 
 /// The parameters of a queue discipline: a file of this room, and a line in the registry below.
 pub trait QueueParameters: Sized {
-    type State;
+    type State: QueueDiscipline;
     const DOC: SchemeDoc;
     fn read(p: &mut Parameters, defaults: QueueDefaults) -> Self;
+    fn doc(&self) -> SchemeDoc {
+        Self::DOC
+    }
     fn facts(&self) -> QueueFacts {
         QueueFacts::default()
     }
@@ -173,7 +179,7 @@ registry! {
         Pfabric = pfabric::PfabricQueueConfig;
         Priority = priority::PriorityConfig;
         Red = ManagedConfig<red::RedConfig>;
-    }
+    } + External = external::ExternalConfig => Box<dyn QueueDiscipline + Send>
 }
 
 /// The discipline of switches whose transport asks for no other.
@@ -190,10 +196,7 @@ impl QueueConfig {
 
     /// Its name in scenarios.
     pub fn name(&self) -> &'static str {
-        fn of<P: QueueParameters>(_: &P) -> &'static str {
-            P::DOC.name
-        }
-        each_kind!(self, parameters => of(parameters))
+        each_kind!(self, parameters => parameters.doc()).name
     }
 
     pub fn facts(&self) -> QueueFacts {
@@ -219,4 +222,14 @@ impl Default for QueueConfig {
 
 impl QueueDiscipline for Queue {
     forward_to!(each_state);
+}
+
+macro_rules! each_inside {
+    ($queue:ident, $q:ident => $it:ident.$call:ident($($argument:expr),*)) => {
+        (**$queue).$call($($argument),*)
+    };
+}
+
+impl<Q: QueueDiscipline + ?Sized> QueueDiscipline for Box<Q> {
+    forward_to!(each_inside);
 }

@@ -77,7 +77,16 @@ impl DisciplineParameters for RedConfig {
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> Red {
-        Red::new(self, place)
+        let name = format!("switch.{}.p{}.red", place.node, place.local);
+        Red {
+            config: *self,
+            random: RandomStream::new(place.seed, &name),
+            list: List::default(),
+            average: 0.0,
+            since: None,
+            idle_since: Some(Time::ZERO),
+            packet_time: place.rate.transmission_time(self.mean_packet.0),
+        }
     }
 }
 
@@ -105,19 +114,6 @@ enum Fate {
 }
 
 impl Red {
-    pub fn new(config: &RedConfig, place: &PortPlace) -> Red {
-        let name = format!("switch.{}.p{}.red", place.node, place.local);
-        Red {
-            config: *config,
-            random: RandomStream::new(place.seed, &name),
-            list: List::default(),
-            average: 0.0,
-            since: None,
-            idle_since: Some(Time::ZERO),
-            packet_time: place.rate.transmission_time(config.mean_packet.0),
-        }
-    }
-
     fn average_over(&mut self, queue: u64, now: Time) {
         let weight = self.config.weight;
         if let Some(since) = self.idle_since.take() {
@@ -194,24 +190,17 @@ impl Discipline for Red {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
     use crate::packet::{Packet, flag};
 
     fn config(weight: f64) -> RedConfig {
-        RedConfig {
-            least: Bytes(10_000),
-            most: Bytes(30_000),
-            weight,
-            probability: 0.1,
-            gentle: true,
-            mean_packet: Bytes(1000),
-            ecn: false,
-        }
+        let (least, most, mean_packet) = (Bytes(10_000), Bytes(30_000), Bytes(1000));
+        RedConfig { least, most, weight, mean_packet, ecn: false, ..defaults() }
     }
 
     fn red(config: RedConfig) -> Red {
-        Red::new(&config, &PortPlace { rate: Rate(8_000_000), ..PortPlace::TEST })
+        config.start(Limit::NONE, &PortPlace { rate: Rate(8_000_000), ..PortPlace::TEST })
     }
 
     #[test]

@@ -177,7 +177,7 @@ fn queue_keys(section: &mut Section) {
 
 fn switch_context() -> switch::SwitchContext<'static> {
     let defaults = switch::SwitchDefaults::RDMA;
-    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None }
+    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None, queues: &[] }
 }
 
 /// Defaults that follow from the network are those on the network of the pHost paper, for which they are published

@@ -39,6 +39,7 @@ use crate::config::{
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
+use crate::queue::external::ExternalQueue;
 use crate::transport::{phost, rdma};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
@@ -53,6 +54,8 @@ pub struct Hooks<'a> {
     pub read_parquet: Option<ReadParquet<'a>>,
     /// Controllers that a scenario may name beside the built-in ones, also as `python:NAME`.
     pub controllers: &'a [ExternalController],
+    /// Queue disciplines that it may name beside the built-in ones.
+    pub queues: &'a [ExternalQueue],
 }
 
 /// A scenario that can be run.
@@ -176,6 +179,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             defaults,
             rates: &rates,
             topology: net.map(|network| &network.topology),
+            queues: hooks.queues,
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);

@@ -9,6 +9,7 @@ use crate::config::{
     BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
 };
 use crate::parameters::{Source, Value};
+use crate::queue::external::ExternalQueue;
 use crate::queue::{self, QueueDefaults};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
@@ -89,6 +90,8 @@ pub struct SwitchContext<'a> {
     pub rates: &'a [Rate],
     /// None where there is none that could be read.
     pub topology: Option<&'a Topology>,
+    /// Disciplines from outside this crate.
+    pub queues: &'a [ExternalQueue],
 }
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
@@ -99,11 +102,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
         section.complain("buffer", message);
     }
     let forwarding = forwarding(section);
-    let mut queueing = section.scheme("queue");
-    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of every port");
-    let defaults = QueueDefaults { limit: cx.defaults.limit };
-    let queue_config = kind.and_then(|kind| QueueConfig::read(kind, &mut queueing.parameters(), defaults));
-    section.absorb("queue", queueing);
+    let queue = queue(section, "queue discipline of every port", cx);
     let ecn = ecn(section, cx);
     let mut pauses = section.child("pfc");
     let pfc = pfc(&mut pauses, cx);
@@ -114,9 +113,31 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
-    let queue = queue_config.unwrap_or_default();
+    let queue = queue.unwrap_or_default();
     let port_queues = port_queues(section, cx);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
+}
+
+/// `queue` of a section; none: something is wrong with it, and said.
+fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
+    let mut table = section.scheme("queue");
+    let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
+    let own = match table.peek("kind") {
+        Some(Value::Text(name)) => cx.queues.iter().find(|queue| queue.doc.name == name),
+        _ => None,
+    };
+    let queue = match own {
+        Some(own) => {
+            table.take_kind(own.doc.name, default);
+            Some(QueueConfig::External((own.read)(&mut table.parameters(), defaults)))
+        }
+        None => {
+            let kind = table.kind("queue", default, QUEUES, help);
+            kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults))
+        }
+    };
+    section.absorb("queue", table);
+    queue
 }
 
 /// `[[switch.port]]`: ports that have a queue of their own.
@@ -135,11 +156,7 @@ pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, Q
     if pattern.is_none() && table.peek("match").is_none() {
         table.complain("match", "missing: expected a pattern of ports such as \"leaf0->spine*\"".into());
     }
-    let mut queueing = table.scheme("queue");
-    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of these ports");
-    let defaults = QueueDefaults { limit: cx.defaults.limit };
-    let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut queueing.parameters(), defaults));
-    table.absorb("queue", queueing);
+    let queue = queue(table, "queue discipline of these ports", cx);
     let (topology, pattern) = (cx.topology?, pattern?);
     match topology.ports_matching(&pattern) {
         Ok(mut ports) => {
@@ -312,7 +329,7 @@ mod tests {
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
         let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
-        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None };
+        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None, queues: &[] };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);

@@ -245,9 +245,7 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
     if let Some(Value::Text(name)) = table.peek("kind") {
         let bare = name.strip_prefix("python:").unwrap_or(&name);
         if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
-            table.get("kind");
-            table.settle_kind(&name, Some("hpcc"));
-            table.resolve("kind", Value::Text(name.clone()));
+            table.take_kind(&name, Some("hpcc"));
             return Some(ControllerConfig::External(external.clone()));
         }
         if name.starts_with("python:") {

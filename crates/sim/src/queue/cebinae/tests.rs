@@ -1,34 +1,13 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
-use super::super::managed::tests::{Port, config as managed, reference};
-use super::read::{CacheKind, Products};
+use super::super::managed::tests::{Port, config as managed, defaults, reference};
+use super::read::Products;
 use super::*;
 use crate::units::Time;
 
 /// Of all 25 rows but for the round.
 pub fn config(round: u64) -> CebinaeConfig {
-    CebinaeConfig {
-        round: Some(Time::from_ns(round)),
-        virtual_round: Time::from_ns(1),
-        deadline: Time::from_us(100),
-        period: 1,
-        tax: WHOLE / 100,
-        port_slack: WHOLE / 100,
-        flow_slack: WHOLE / 100,
-        shared: true,
-        cache: CacheKind::FirstCome,
-        cache_stages: 2,
-        cache_slots: 2048,
-        cache_header: 0,
-        by_hosts: false,
-        ns3_senders: 0,
-        only_saturated: false,
-        default_queue: false,
-        counts_itself: false,
-        products: Products::Exact,
-        smooth: false,
-        hold: 0,
-    }
+    CebinaeConfig { round: Some(Time::from_ns(round)), ..defaults() }
 }
 
 pub const C: u64 = 100_000_000;

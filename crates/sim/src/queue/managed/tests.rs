@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::packet::Packet;
-use crate::queue::codel::CodelConfig;
+use crate::parameters::Nothing;
 use crate::queue::fifo::OwnFifoConfig;
 use crate::queue::fq_codel::FqCodelConfig;
 
@@ -88,6 +88,11 @@ pub fn config<P>(discipline: P, packets: u32) -> ManagedConfig<P> {
     ManagedConfig { discipline, limit: Limit::of_packets(packets), nic_packets: 0, link_header: 0 }
 }
 
+/// Parameters as they are where nothing is said.
+pub fn defaults<P: DisciplineParameters>() -> P {
+    P::read(&mut Parameters::new(&mut Nothing::default()))
+}
+
 const RATE: Rate = Rate(100_000_000);
 
 fn names(port: &mut Port<impl Discipline>) -> Vec<u64> {
@@ -167,22 +172,7 @@ fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
 #[test]
 fn a_nic_that_asks_later_lets_what_comes_at_the_same_time_go_before() {
     let order = |asks_later: bool| {
-        let codel = CodelConfig {
-            target: Time::from_ms(5),
-            interval: Time::from_ms(100),
-            least: 1500,
-            fixed_point: true,
-            ecn: false,
-        };
-        let fq = FqCodelConfig {
-            codel,
-            queues: 1024,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: true,
-        };
+        let fq = FqCodelConfig { always_old: true, ..defaults() };
         let fq = ManagedConfig { nic_packets: 1, ..config(fq, 100) };
         let mut port = Port::asking(fq, RATE, asks_later);
         // The first one waits in the NIC, and what comes behind it when it leaves is of a new flow.
