@@ -309,14 +309,16 @@ impl Partition {
     #[inline(never)]
     pub fn settle(&mut self, port: PortId) {
         let Some(account) = self.ports[port as usize].queue.account() else { return };
+        let mut dropped = account.take_dropped();
         self.totals[port as usize].ecn_marks += account.take_marks();
         if account.take_wake() {
             let node = self.ports[port as usize].slot;
             self.schedule(node, self.now, Action::Wake { port, serial: 0, transport: 0 });
         }
-        while let Some(account) = self.ports[port as usize].queue.account() {
-            let Some(id) = account.take_dropped(&self.packets) else { return };
-            self.drop_packet(port, id);
+        while dropped != NONE {
+            let next = self.packets[dropped].next;
+            self.drop_packet(port, dropped);
+            dropped = next;
         }
     }
 

@@ -95,7 +95,7 @@ impl QueueDiscipline for ClassFifo {
         Verdict::Queued
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         let occupied = self.0.occupied();
         if occupied & 1 != 0 {

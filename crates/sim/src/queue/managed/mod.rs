@@ -255,12 +255,13 @@ impl Account {
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;
     }
 
-    /// A packet that the discipline has dropped and that the caller must free and count, if there is one.
-    pub fn take_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
-        let id = self.dropped;
-        if id == NONE {
-            return None;
-        }
+    /// The first of the packets that the discipline has dropped, linked by their `next`: the caller must free and count them.
+    pub fn take_dropped(&mut self) -> PacketId {
+        std::mem::replace(&mut self.dropped, NONE)
+    }
+
+    fn take_one_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
+        let id = (self.dropped != NONE).then_some(self.dropped)?;
         self.dropped = packets[id].next;
         Some(id)
     }
@@ -385,12 +386,12 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
     }
 
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
-        if let Some(id) = self.account.take_dropped(packets) {
+        if let Some(id) = self.account.take_one_dropped(packets) {
             return Some(id);
         }
         if self.nic.len() + self.waiting.packets() as usize > 0 {
             self.empty(packets);
-            return self.account.take_dropped(packets);
+            return self.account.take_one_dropped(packets);
         }
         self.dequeue(0, packets, Time::ZERO)
     }

@@ -62,7 +62,7 @@ impl<D: Discipline> Port<D> {
 
     fn dropped(&mut self) -> Vec<u64> {
         let mut names = Vec::new();
-        while let Some(id) = self.queue.account.take_dropped(&self.packets) {
+        while let Some(id) = self.queue.account.take_one_dropped(&self.packets) {
             names.push(self.packets[id].seq);
             self.packets.remove(id);
         }
