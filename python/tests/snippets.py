@@ -28,7 +28,7 @@ NOT_RUN = {
     r"^view": "stays until it is stopped; test_view.py asks it",
     r"--on ray": "starts a cluster; test_ray.py does",
     r"kind=aimd|explain aimd|out/aimd": "there once the page's own changes are built: test_walks.py",
-    r"drop-head|explain shortest": "there once the page's own changes are built: test_walks.py",
+    r"drop-head|explain (shortest|ring|gossip)": "there once the page's own changes are built: test_walks.py",
     r"--help": "ends the process",
 }
 """Weftline's commands that are parsed only, by what they look like, and why."""
@@ -41,6 +41,7 @@ OTHERS = {
     "cargo": "the tests and examples that it names are looked for",
     "git": "needs a network",
     "pip": "needs a network",
+    "own-weftline": "test_own_scheme.py builds and runs it",
     "python3": "makes an environment to install into",
     "sbatch": "needs Slurm",
     "tshark": "not everywhere; test_packets.py has it read captures",

@@ -15,7 +15,16 @@ import pytest
 import walks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TESTS = ("aimd", "drop_head", "shortest", "congestion::situations", "scenario::explain", "queue::read")
+TESTS = (
+    "aimd",
+    "drop_head",
+    "shortest",
+    "ring",
+    "gossip",
+    "congestion::situations",
+    "scenario::explain",
+    "queue::read",
+)
 """What is run of the engine's tests: those of the pages, and those that look through the registries."""
 
 
@@ -58,5 +67,7 @@ def test_what_the_pages_add_is_formatted_builds_and_passes_its_tests(tmp_path):
         "congestion::aimd::tests::a_marked_round_trip",
         "queue::drop_head::tests::a_full_port",
         "balance::shortest::tests::the_port",
+        "topology::ring::tests::opposite_hosts",
+        "workload::gossip::tests::every_host",
     ):
         assert test in done.stdout

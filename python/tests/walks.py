@@ -10,7 +10,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGES = ("docs/adding-a-controller.md", "docs/adding-a-queue.md", "docs/adding-a-balancer.md")
+PAGES = (
+    "docs/adding-a-controller.md",
+    "docs/adding-a-queue.md",
+    "docs/adding-a-balancer.md",
+    "docs/adding-a-topology.md",
+    "docs/adding-a-workload.md",
+)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 //!
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
-mod balancer;
 mod host;
 
+use crate::balance::BalancerConfig;
+use crate::compat::Rules;
 use crate::congestion::ControllerConfig;
 pub use crate::queue::QueueConfig;
 use crate::queue::QueueDefaults;
@@ -13,10 +14,6 @@ pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{
-    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
-    RankChoice, Reorders, SubflowConfig,
-};
 pub use host::{HostConfig, ResequencingConfig};
 use std::sync::Arc;
 
@@ -39,20 +36,7 @@ pub struct Config {
     pub failures: Failures,
     pub until: Until,
     pub measure: MeasureConfig,
-    pub compat: Compat,
-    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
-    /// happens in the order in which it was made to.
-    pub ns3_time: bool,
-}
-
-/// Whose rules of time, order and hashing hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compat {
-    /// Ours: picoseconds, order by entity, salted ECMP.
-    None,
-    /// The HPCC authors' simulator (spec in docs/compat.md): whole nanoseconds truncated as their fixed point
-    /// does it, ties by logical insertion, Murmur3 ECMP over next hops in descending node id.
-    HpccNs3,
+    pub rules: Rules,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -12,8 +12,9 @@
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
 /// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
-/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` behind the lines adds a variant that
-/// has no name of its own, such as schemes from outside the crate; it has methods of the same names, and is never read.
+/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` after the lines adds a variant for
+/// the schemes of other crates. It has methods of the same names, `named`, which reads the parameters of such a scheme, and
+/// `kinds`, the names of all schemes of the room.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
@@ -64,7 +65,7 @@ macro_rules! registry {
                 $(if kind == <$parameters as $trait>::DOC.name {
                     return Some($config::$variant(<$parameters as $trait>::read(p)));
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p).map($config::$extra)))?
             }
         }
     };
@@ -80,7 +81,7 @@ macro_rules! registry {
                 $(if kind == <$parameters as $trait>::DOC.name {
                     return Some($config::$variant(<$parameters as $trait>::read(p, cx)));
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p, cx).map($config::$extra)))?
             }
         }
     };
@@ -101,6 +102,13 @@ macro_rules! registry {
         /// The names that a scenario may use, each with one line of help.
         pub const KINDS: &[(&str, &str)] =
             &[$((<$parameters as $trait>::DOC.name, <$parameters as $trait>::DOC.title),)+];
+
+        $(
+            /// The names that a scenario may use, each with one line of help, those of schemes of other crates last.
+            pub fn kinds() -> &'static [(&'static str, &'static str)] {
+                <$of>::kinds(KINDS)
+            }
+        )?
 
         #[allow(unused_macros)]
         macro_rules! each_kind {

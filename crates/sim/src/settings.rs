@@ -1,8 +1,9 @@
 //! What all hosts of a run share and nobody changes: transport settings with everything derived from the network.
 
+use crate::compat::Rules;
 use crate::config::{
-    Compat, FastpassConfig, IdealFct, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, Recovery,
-    TcpConfig, TelemetryConfig, TransportConfig,
+    FastpassConfig, IdealFct, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, Recovery, TcpConfig,
+    TelemetryConfig, TransportConfig,
 };
 use crate::congestion::Window;
 use crate::telemetry::int::{IntLayout, IntRecord};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 const TIMESTAMP_BYTES: u32 = 8;
 
 pub struct Settings {
-    pub compat: Compat,
+    pub rules: Rules,
     /// By the index that flows carry.
     pub transports: Vec<TransportSettings>,
     /// By the same index: which of a host's transports takes the flow.
@@ -175,7 +176,7 @@ impl RdmaSettings {
     pub fn new(
         config: &RdmaConfig,
         telemetry: &TelemetryConfig,
-        compat: Compat,
+        rules: &Rules,
         base_rtt: Time,
         bdp: u64,
     ) -> RdmaSettings {
@@ -191,14 +192,13 @@ impl RdmaSettings {
         };
         let telemetry_bytes = telemetry_bytes(config, telemetry);
         let ack_bytes = (config.ack_header + telemetry_bytes).max(config.ack_least) as u16;
-        // The authors size every window by the largest bandwidth-delay product of the network.
-        let whole_network = (compat == Compat::HpccNs3).then_some(bdp);
+        let whole_network = rules.widest_window.then_some(bdp);
         let window = match (needs.window, config.window) {
             (Window::None, Some(_)) => Window::Fixed,
             (window, _) => window,
         };
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
-        let ignores_pause = config.ack_priority && compat == Compat::HpccNs3;
+        let ignores_pause = config.ack_priority && rules.acks_ignore_pause;
         RdmaSettings {
             stack,
             load,

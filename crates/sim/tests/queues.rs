@@ -5,14 +5,7 @@ mod common;
 
 use common::*;
 use weftline_sim::config::{Config, QueueConfig, Sampled};
-use weftline_sim::doc::SchemeDoc;
 use weftline_sim::measure::{Outcome, Sample};
-use weftline_sim::parameters::Parameters;
-use weftline_sim::queue::external::ExternalQueue;
-use weftline_sim::queue::{
-    Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
-};
-use weftline_sim::scenario::{Hooks, Scenario};
 use weftline_sim::units::Time;
 
 /// Eight senders share a link of a tenth of their rate with whom they send to; only the port into it is managed.
@@ -65,52 +58,6 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
     assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::default(), &QueueConfig::default()));
 }
 
-/// The built-in FIFO with a buffer of its own once more, from outside the crate.
-struct OutsideConfig;
-#[derive(Default)]
-struct Outside(List);
-
-impl DisciplineParameters for OutsideConfig {
-    type State = Outside;
-    const DOC: SchemeDoc =
-        SchemeDoc { name: "outside", title: "first come, first served", ..SchemeDoc::NONE };
-    fn read(_p: &mut Parameters) -> OutsideConfig {
-        OutsideConfig
-    }
-    fn start(&self, _limit: Limit, _place: &PortPlace) -> Outside {
-        Outside::default()
-    }
-}
-
-impl Discipline for Outside {
-    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
-        if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
-        }
-        cx.waiting.push(&mut self.0, packet);
-    }
-    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
-        cx.waiting.pop(&mut self.0)
-    }
-    fn forget(&mut self) {
-        *self = Outside::default();
-    }
-}
-
-#[test]
-fn a_discipline_from_outside_the_crate_is_named_in_a_scenario_and_gives_the_same_bits() {
-    let queues = [ExternalQueue::of::<ManagedConfig<OutsideConfig>>()];
-    let hooks = Hooks { queues: &queues, ..Hooks::default() };
-    let load = |text: &str| Scenario::load(text, "s.toml", std::path::Path::new("."), &[], None, hooks);
-    let scenario = load(&DUMBBELL.replace("QUEUE", "{ kind = \"outside\", packets = 20 }")).ok().unwrap();
-    assert!(load(scenario.resolved()).is_ok(), "{}", scenario.resolved());
-    let outcome = |config| run(config).0.flows.iter().map(|flow| flow.finish).collect::<Vec<_>>();
-    let built_in = config("{ kind = \"fifo\", packets = 20 }");
-    assert_eq!(outcome(scenario.config().unwrap()), outcome(built_in));
-    let unknown = load(&DUMBBELL.replace("QUEUE", "{ kind = \"outside\", pakets = 20 }"));
-    assert!(unknown.err().unwrap().to_string().contains("did you mean \"packets\"?"));
-}
-
 /// What a port's discipline tells over time adds up to what it tells at the end; rates are those of the groups.
 #[test]
 fn series_of_disciplines_add_up_to_their_totals() {
@@ -130,7 +77,10 @@ fn series_of_disciplines_add_up_to_their_totals() {
             kept.samples.iter().filter(|s| s.metric == metric).map(|sample| sample.value).sum()
         };
         let end = outcome.end.0 - outcome.end.0 % Time::from_us(100).0;
-        for (name, count) in outcome.drops[0].2.named() {
+        for (counter, count) in
+            outcome.disciplines[0].2.iter().filter(|c| c.table == "drop_causes").flat_map(|c| c.each())
+        {
+            let (name, count) = (counter.key, count.unwrap());
             let told = sum(&format!("drops_{name}"));
             assert!(told <= count as f64, "{queue}: {name}: {told} of {count}");
             assert!(told >= count as f64 - 1.0 || end < outcome.end.0, "{queue}: {name}: {told} of {count}");
@@ -168,19 +118,18 @@ fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
         assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
         // Everything that is dropped at the managed port is dropped for a reason.
-        let [(node, local, causes)] = outcome.drops[..] else { panic!("{queue}: {:?}", outcome.drops) };
-        let port = outcome.ports.iter().find(|port| (port.0, port.1) == (node, local)).unwrap().2;
-        assert_eq!(
-            causes.named().iter().map(|(_, count)| count).sum::<u64>(),
-            port.packets_dropped,
-            "{queue}"
-        );
-        if let [(_, _, totals)] = outcome.cebinae[..] {
+        let [(node, local, counted)] = &outcome.disciplines[..] else { panic!("{queue}") };
+        let port = outcome.ports.iter().find(|port| (port.0, port.1) == (*node, *local)).unwrap().2;
+        let causes = counted.iter().filter(|counters| counters.table == "drop_causes");
+        let all: u64 = causes.flat_map(|counters| counters.each()).filter_map(|(_, count)| count).sum();
+        assert_eq!(all, port.packets_dropped, "{queue}");
+        if counted.iter().any(|counters| counters.table == "cebinae") {
             // One window a round of 2^19 ns, but the first; what was counted is what came.
+            let count = |key| counted.get(key).unwrap();
             let rounds = outcome.end.ns() / (1 << 19);
-            assert!(totals.windows.abs_diff(rounds) <= 2, "{totals:?}, {rounds} rounds");
-            assert!(totals.windows_saturated > 0 && totals.to_tail > 0, "{totals:?}");
-            assert_eq!(dropped(&outcome), totals.dropped_by_filter + totals.dropped_by_buffer);
+            assert!(count("windows").abs_diff(rounds) <= 2, "{counted:?}, {rounds} rounds");
+            assert!(count("windows_saturated") > 0 && count("to_tail") > 0, "{counted:?}");
+            assert_eq!(dropped(&outcome), count("dropped_by_filter") + count("dropped_by_buffer"));
         }
     }
 }

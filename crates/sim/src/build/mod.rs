@@ -7,13 +7,12 @@ mod work;
 
 pub use execution::Execution;
 
-use crate::balance::{Balancer, Fabric, Place};
+use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
-use crate::config::{
-    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
-    TransportConfig,
-};
+use crate::compat::Rules;
+use crate::config::{Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
+use crate::external::caught;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -43,8 +42,8 @@ use crate::settings::{
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::max_base_rtt;
-use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
+use crate::topology::{Routes, Row};
 use crate::transport::TransportState;
 use crate::transport::fastpass::{Fastpass, Racks};
 use crate::transport::mptcp::Mptcp;
@@ -63,6 +62,10 @@ const MOST_PORTS: usize = u16::MAX as usize;
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+        caught(|| Simulation::build(config, execution))?
+    }
+
+    fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
         let (plan, split) = execution::plan(&config, &map.routes, execution);
@@ -97,6 +100,7 @@ impl Simulation {
                     inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
                     limit: Time::ZERO,
                     arrived: true,
+                    broken: None,
                 })
             })
             .collect();
@@ -138,16 +142,9 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
     Ok(())
 }
 
-fn next_hop_order(compat: Compat) -> NextHopOrder {
-    match compat {
-        Compat::None => NextHopOrder::ByPort,
-        Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
-    }
-}
-
 /// The largest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
-pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, compat: Compat) -> (Time, u64) {
-    max_base_rtt(topology, routes, u64::from(mtu), compat == Compat::HpccNs3)
+pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, rules: &Rules) -> (Time, u64) {
+    max_base_rtt(topology, routes, u64::from(mtu), rules.whole_ns_base_rtt)
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
@@ -161,7 +158,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     let dependencies =
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
-        compat: config.compat,
+        rules: config.rules,
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
         transports: config.transports.iter().map(|t| transport_settings(config, routes, t)).collect(),
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
@@ -170,8 +167,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         pint,
         seed: config.seed,
         ideal: config.measure.ideal,
-        // Outside the compat mode there are timeouts, and balancers that reorder.
-        duplicates: config.compat == Compat::None
+        duplicates: !config.rules.no_timeout
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
@@ -193,13 +189,13 @@ fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
 fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
     match &with_telemetry(transport, &config.telemetry) {
         TransportConfig::Rdma(rdma) => {
-            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, config.compat);
+            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, &config.rules);
             let mut rdma = rdma.clone();
-            rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
-            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
+            rdma.controller.set_eager_timers(config.rules.eager_timers);
+            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, &config.rules, rtt, bdp))
         }
         TransportConfig::Phost(phost) => {
-            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, config.compat).0;
+            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, &config.rules).0;
             TransportSettings::Phost(PhostSettings {
                 config: phost.clone(),
                 base_rtt: rtt(phost.packet()),
@@ -207,19 +203,19 @@ fn transport_settings(config: &Config, routes: &Routes, transport: &TransportCon
             })
         }
         TransportConfig::Pfabric(pfabric) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, &config.rules);
             TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
         }
         TransportConfig::Fastpass(fastpass) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), &config.rules);
             TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
         }
         TransportConfig::Tcp(tcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), &config.rules);
             TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
         }
         TransportConfig::Mptcp(mptcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), config.compat);
+            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), &config.rules);
             TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
         }
     }
@@ -263,13 +259,11 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through)
-                    .between(forwarding)
-                    .in_whole_ns(config.ns3_time),
+                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding).under(&config.rules),
             });
         }
     }
-    let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
+    let routes = Routes::compute(topology, &|_| true, config.rules.next_hops);
     Map { routes, intact: None, version: 0, first_port, sides }
 }
 
@@ -358,8 +352,7 @@ impl Builder<'_> {
             number,
             partitions: self.split.parts,
             ports,
-            compat: self.config.compat,
-            always_departs: self.config.compat == Compat::HpccNs3 || self.config.ns3_time,
+            always_departs: self.config.rules.departure_events,
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -443,10 +436,10 @@ impl Builder<'_> {
 
     /// How the region orders its work.
     fn agenda(&self, number: u16) -> AgendaKind {
-        if self.config.compat == Compat::HpccNs3 || self.config.ns3_time {
+        if self.config.rules.insertion_order {
             let delays = self.config.topology.links.iter().map(|link| link.delay);
             let longest = delays.max().unwrap_or(Time::ZERO);
-            return AgendaKind::Insertion { longest, whole_ns: self.config.ns3_time };
+            return AgendaKind::Insertion { longest, whole_ns: self.config.rules.whole_ns_wake_ups };
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
@@ -482,7 +475,7 @@ impl Builder<'_> {
                 node: name,
                 local: local as u16,
                 rate: side.line.rate,
-                asks_later: self.config.ns3_time,
+                asks_later: self.config.rules.nic_asks_later,
             };
             Port::new(&plan, queue.start(&place))
         };
@@ -494,18 +487,6 @@ impl Builder<'_> {
 fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     let asked = transports.iter().filter_map(TransportConfig::nic_queue);
     asked.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
-}
-
-/// The balancer, which knows whether there are subflows to look for.
-fn balancer_of(config: &Config) -> BalancerConfig {
-    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
-    match config.switch.balancer {
-        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
-            subflows: SubflowConfig { multipath, ..hula.subflows },
-            ..hula
-        }),
-        other => other,
-    }
 }
 
 fn switch(
@@ -525,9 +506,21 @@ fn switch(
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
-    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let place = Place {
+        seed: config.seed,
+        node,
+        name,
+        tier: spec.tier,
+        tor,
+        neighbours: &neighbours,
+        fabric: around.0,
+        subflows: config.transports.iter().any(TransportConfig::has_subflows),
+        murmur: config.rules.murmur_ecmp,
+    };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
+    let balancer = settings.balancer.start(&place);
+    let events = balancer.events();
+    let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
     Switch {
         node,
         row,
@@ -535,9 +528,8 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         traces: config.measure.paths,
-        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
+        looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -547,9 +539,10 @@ fn switch(
             nic,
             packet,
         ),
-        watched: balancer.watches(),
-        untold: if config.compat == Compat::None { balancer.untold() } else { 0 },
-        lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
+        watched,
+        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
+        lets_pass: !config.rules.departure_events && !watched,
+        events,
         balancer,
         markers: own
             .iter()

@@ -3,7 +3,7 @@
 use super::Estimate;
 use super::replay::MOST_FLOWS;
 use crate::config::{
-    Compat, FastpassConfig, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, SwitchConfig, TcpConfig,
+    FastpassConfig, MptcpConfig, PfabricConfig, PhostConfig, RdmaConfig, SwitchConfig, TcpConfig,
     TransportConfig, Until,
 };
 use crate::net::buffer::{BufferedPort, headroom};
@@ -30,7 +30,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     json!({
         "name": scenario.name,
         "seed": scenario.seed,
-        "compat": if scenario.compat == Compat::HpccNs3 { "hpcc-ns3" } else { "none" },
+        "compat": scenario.rules.like,
         "topology": topology_facts(&scenario.network),
         "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
         "ecn": ecn_facts(&scenario.switch),
@@ -107,7 +107,7 @@ fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
 }
 
 fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, scenario.compat);
+    let (base_rtt, _) = scenario.network.base_rtt(pfabric.mtu, &scenario.rules);
     json!({
         "transport": "pfabric",
         "base_rtt_ns": base_rtt.as_ns(),
@@ -120,7 +120,7 @@ fn pfabric_facts(scenario: &Scenario, pfabric: &PfabricConfig) -> Value {
 }
 
 fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(fastpass.packet(), scenario.compat);
+    let (base_rtt, _) = scenario.network.base_rtt(fastpass.packet(), &scenario.rules);
     let topology = &scenario.network.topology;
     let arbiter = topology.hosts().get(fastpass.arbiter.host as usize).copied();
     json!({
@@ -137,7 +137,7 @@ fn fastpass_facts(scenario: &Scenario, fastpass: &FastpassConfig) -> Value {
 }
 
 fn tcp_facts(scenario: &Scenario, tcp: &TcpConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), scenario.compat);
+    let (base_rtt, _) = scenario.network.base_rtt(tcp.packet(), &scenario.rules);
     json!({
         "transport": "tcp",
         "controller": tcp.controller.name(),
@@ -158,7 +158,7 @@ fn mptcp_facts(scenario: &Scenario, mptcp: &MptcpConfig) -> Value {
 }
 
 fn phost_facts(scenario: &Scenario, phost: &PhostConfig) -> Value {
-    let (base_rtt, _) = scenario.network.base_rtt(phost.packet(), scenario.compat);
+    let (base_rtt, _) = scenario.network.base_rtt(phost.packet(), &scenario.rules);
     json!({
         "transport": "phost",
         "base_rtt_ns": base_rtt.as_ns(),

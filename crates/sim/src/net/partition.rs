@@ -8,7 +8,7 @@ use super::outbox::Outbox;
 use super::port::Port;
 use super::tap::{Seen, Taps};
 use super::{NodeIndex, PortId, tap};
-use crate::config::{Compat, TelemetryConfig};
+use crate::config::TelemetryConfig;
 use crate::engine::queue::Timed;
 use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
@@ -20,7 +20,6 @@ use crate::workload::FlowId;
 
 pub struct Partition {
     pub now: Time,
-    pub compat: Compat,
     /// Every transmission has an event at its end, whether or not more waits.
     always_departs: bool,
     /// Its number among the partitions.
@@ -49,6 +48,8 @@ pub struct Partition {
     pub awaited: Awaited,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
+    /// Probes that a switch is about to send, by its port.
+    pub outgoing: Vec<(u32, Packet)>,
     /// Links may go down, and packets on them be lost.
     links_fail: bool,
     losses: Option<Losses>,
@@ -70,7 +71,6 @@ pub struct PartitionPlan {
     pub number: u16,
     pub partitions: usize,
     pub ports: Vec<Port>,
-    pub compat: Compat,
     pub always_departs: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
@@ -93,7 +93,6 @@ impl Partition {
         let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
-            compat: plan.compat,
             always_departs: plan.always_departs,
             number: plan.number,
             packets: PacketSlab::new(),
@@ -111,6 +110,7 @@ impl Partition {
             delivered_once: Vec::new(),
             awaited: Awaited::default(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
+            outgoing: Vec::new(),
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             links_fail: plan.links_fail || plan.losses.is_some(),
@@ -200,7 +200,7 @@ impl Partition {
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
-        let at = port.launch(&mut self.packets[id], self.now, self.compat);
+        let at = port.launch(&mut self.packets[id], self.now);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
         if more || self.always_departs {
             self.expect_departure(port_id);

@@ -10,11 +10,21 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued, cause,
+};
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
 use crate::parameters::Parameters;
 use crate::units::Bytes;
+
+cause!(
+    HORIZON,
+    "horizon",
+    "drops beyond the last round",
+    "Packets that AFQ dropped: their turn would have come after its last round.",
+    "Drops by AFQ in an interval: beyond its last round."
+);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AfqConfig {
@@ -33,6 +43,7 @@ impl DisciplineParameters for AfqConfig {
         source: "Sharma, Liu, Atreya, Krishnamurthy, \"Approximating Fair Queueing on Reconfigurable Switches\", NSDI 2018",
         validation: "Which packets wait in which round and which are dropped, by hand; backlogged flows are never \
                      apart by more than two rounds.",
+        counters: &[&HORIZON],
         ..SchemeDoc::NONE
     };
 
@@ -97,10 +108,10 @@ impl Discipline for Afq {
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
         if round - self.round >= rounds {
-            return cx.drop(packet, Cause::Horizon);
+            return cx.drop(packet, &HORIZON);
         }
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         self.raise(packet.key, bid + u64::from(packet.size));
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
@@ -179,7 +190,8 @@ mod tests {
         for name in 10..14 {
             dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
         }
-        assert_eq!((dropped, port.drops()), (vec![6], [0, 0, 0, 1]));
+        let counted = port.counted();
+        assert_eq!((dropped, counted.get("horizon"), counted.get("buffer")), (vec![6], Some(1), Some(0)));
         let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
         assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
     }

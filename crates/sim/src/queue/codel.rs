@@ -9,7 +9,9 @@
 //! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
 //! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
 
-use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
@@ -138,7 +140,7 @@ impl Codel {
                     self.drop_next = self.after(self.drop_next, law);
                     return packet;
                 }
-                packet.into_iter().for_each(|packet| cx.drop(packet, Cause::Early));
+                packet.into_iter().for_each(|packet| cx.drop(packet, &EARLY));
                 (packet, too_late) = self.take(law, list, cx, now);
                 self.dropping = too_late;
                 if too_late {
@@ -147,7 +149,7 @@ impl Codel {
             }
         } else if too_late {
             if !(law.ecn && packet.is_some_and(|packet| cx.mark(&packet))) {
-                packet.into_iter().for_each(|packet| cx.drop(packet, Cause::Early));
+                packet.into_iter().for_each(|packet| cx.drop(packet, &EARLY));
                 (packet, _) = self.take(law, list, cx, now);
             }
             self.begin(law, now);
@@ -223,7 +225,7 @@ impl CodelQueue {
 impl Discipline for CodelQueue {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }

@@ -1,45 +1,53 @@
-//! A queue discipline from outside this crate.
+//! A queue discipline of another crate, written like those of this room: over the switch's buffer with [`QueueParameters`], over one
+//! of the port's own with [`DisciplineParameters`](super::DisciplineParameters).
 //!
-//! It is written as those of this room are: parameters with [`QueueParameters`] over the switch's buffer, or with
-//! [`DisciplineParameters`](super::DisciplineParameters) over one of the port's own, and its state. A scenario may name the
-//! disciplines that it is given ([`Hooks`](crate::scenario::Hooks)) as it names those of this room.
-//!
-//! It costs a call through a pointer for everything that a port asks it, several a packet, and its state lies in memory of its
-//! own, beside the port.
+//! Everything that a port asks it costs a call through a pointer, several a packet, and its state lies in memory of its own. A panic
+//! names the discipline.
 
-use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters};
+use super::{
+    Account, PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict, forward_to,
+};
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
+use crate::external::{Added, Scheme, guarded};
+use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::Parameters;
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 use std::fmt;
 use std::sync::Arc;
 
-/// A discipline that a scenario may name: its texts, and what reads its keys.
+type Read = fn(&mut Parameters, QueueDefaults) -> ExternalQueue;
+
+static ADDED: Added<Read> = Added::none("queue");
+
+pub(crate) type ReadQueue = Scheme<Read>;
+
+/// A discipline of another crate by its parameters.
+pub(crate) fn external<P>() -> ReadQueue
+where
+    P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync + 'static,
+{
+    Scheme { doc: P::DOC, read: |p, defaults| ExternalQueue { parameters: Arc::new(P::read(p, defaults)) } }
+}
+
+/// Adds disciplines of another crate to those that a scenario may name. Errors: see [`Added::add`].
+pub(crate) fn add(schemes: Vec<ReadQueue>) -> Result<(), String> {
+    ADDED.add(super::KINDS, schemes)
+}
+
+/// The parameters of a discipline of another crate.
 #[derive(Clone)]
 pub struct ExternalQueue {
-    pub doc: SchemeDoc,
-    pub read: Arc<dyn Fn(&mut Parameters, QueueDefaults) -> ExternalConfig + Send + Sync>,
-}
-
-impl ExternalQueue {
-    /// The discipline with these parameters.
-    pub fn of<P>() -> ExternalQueue
-    where
-        P: QueueParameters<State: QueueDiscipline + Send + 'static> + Send + Sync + 'static,
-    {
-        let read =
-            |p: &mut Parameters, defaults| ExternalConfig { parameters: Arc::new(P::read(p, defaults)) };
-        ExternalQueue { doc: P::DOC, read: Arc::new(read) }
-    }
-}
-
-/// One with its parameters. Equal when it is the very same.
-#[derive(Clone)]
-pub struct ExternalConfig {
     parameters: Arc<dyn AnyParameters>,
 }
 
-impl ExternalConfig {
+impl ExternalQueue {
+    pub(super) fn named(kind: &str, p: &mut Parameters, defaults: QueueDefaults) -> Option<ExternalQueue> {
+        ADDED.read(kind, p, |read, p| read(p, defaults))
+    }
+    pub(super) fn kinds(own: &[(&'static str, &'static str)]) -> &'static [(&'static str, &'static str)] {
+        ADDED.kinds(own)
+    }
     pub(super) fn doc(&self) -> SchemeDoc {
         self.parameters.doc()
     }
@@ -49,32 +57,33 @@ impl ExternalConfig {
     pub(super) fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
         self.parameters.warning(rate, port)
     }
-    pub(super) fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send> {
-        self.parameters.start(place)
+    pub(super) fn start(&self, place: &PortPlace) -> External {
+        let name = self.doc().name;
+        External { name, queue: guarded("queue", name, || self.parameters.start(place)) }
     }
 }
 
-impl fmt::Debug for ExternalConfig {
+impl fmt::Debug for ExternalQueue {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.debug_tuple("ExternalConfig").field(&self.doc().name).finish()
+        self.parameters.fmt(f)
     }
 }
 
-impl PartialEq for ExternalConfig {
-    fn eq(&self, other: &ExternalConfig) -> bool {
-        Arc::ptr_eq(&self.parameters, &other.parameters)
+impl PartialEq for ExternalQueue {
+    fn eq(&self, other: &ExternalQueue) -> bool {
+        self.doc() == other.doc() && format!("{self:?}") == format!("{other:?}")
     }
 }
 
 /// [`QueueParameters`] behind a pointer.
-trait AnyParameters: Send + Sync {
+trait AnyParameters: fmt::Debug + Send + Sync {
     fn doc(&self) -> SchemeDoc;
     fn facts(&self) -> QueueFacts;
     fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String>;
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send>;
 }
 
-impl<P: QueueParameters<State: QueueDiscipline + Send + 'static> + Send + Sync> AnyParameters for P {
+impl<P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync> AnyParameters for P {
     fn doc(&self) -> SchemeDoc {
         P::DOC
     }
@@ -87,4 +96,20 @@ impl<P: QueueParameters<State: QueueDiscipline + Send + 'static> + Send + Sync> 
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send> {
         Box::new(QueueParameters::start(self, place))
     }
+}
+
+/// The queue of a port.
+pub struct External {
+    name: &'static str,
+    queue: Box<dyn QueueDiscipline + Send>,
+}
+
+macro_rules! each_guarded {
+    ($external:ident, $q:ident => $it:ident.$call:ident($($argument:expr),*)) => {
+        guarded("queue", $external.name, || $external.queue.$call($($argument),*))
+    };
+}
+
+impl QueueDiscipline for External {
+    forward_to!(each_guarded);
 }

@@ -8,11 +8,10 @@
 
 use super::classes::{CLASSES, ClassLists};
 use super::managed::{
-    Bench, Cause, Discipline, DisciplineParameters, Limit, List, Managed, ManagedConfig, PortPlace, Queued,
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, Managed, ManagedConfig, PortPlace, Queued,
 };
-use super::{
-    Account, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Tally, Verdict, forward_to,
-};
+use super::{Account, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict, forward_to};
+use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::Parameters;
@@ -161,7 +160,7 @@ pub struct OwnFifo {
 impl Discipline for OwnFifo {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }

@@ -14,7 +14,7 @@
 use super::codel::{Codel, CodelConfig, Law};
 use super::drr::read_quantum;
 use super::five_tuple::{FiveTuples, ns3_senders};
-use super::managed::{Bench, Cause, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
 use crate::parameters::Parameters;
@@ -158,7 +158,7 @@ impl FqCodel {
         while let Some(packet) = cx.waiting.pop(list) {
             bytes += u64::from(packet.size);
             packets += 1;
-            cx.drop(packet, Cause::Buffer);
+            cx.drop(packet, &BUFFER);
             if packets >= self.batch || bytes >= half {
                 break;
             }

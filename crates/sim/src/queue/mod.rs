@@ -15,16 +15,17 @@ mod pfabric;
 mod priority;
 mod red;
 
+use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Bytes, Rate, Time};
 
-pub use cebinae::{CacheErrors, CacheTrial, Tally};
+pub use cebinae::{CacheErrors, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use managed::{
-    Account, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
-    Waiting,
+    Account, BUFFER, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace,
+    Queued, Waiting,
 };
 
 /// What became of a packet offered to a queue.
@@ -66,10 +67,8 @@ pub trait QueueDiscipline {
     fn ask(&mut self, _packets: &mut PacketSlab, _now: Time) {}
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
-    /// What happened until now, and what both groups may send in the next round, in bit/s, if this is Cebinae's.
-    fn cebinae(&mut self, _now: Time) -> Option<(Tally, [u64; 2])> {
-        None
-    }
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
 /// Makes a [`QueueDiscipline`] of an enum of them; `$each` is the macro that calls whichever it is.
@@ -117,8 +116,8 @@ macro_rules! forward_to {
         fn set_rate(&mut self, rate: Rate) {
             $each!(self, q => q.set_rate(rate))
         }
-        fn cebinae(&mut self, now: Time) -> Option<(Tally, [u64; 2])> {
-            $each!(self, q => q.cebinae(now))
+        fn count(&mut self, now: Time, counters: &mut CounterSet) {
+            $each!(self, q => q.count(now, counters))
         }
     };
 }
@@ -179,7 +178,13 @@ registry! {
         Pfabric = pfabric::PfabricQueueConfig;
         Priority = priority::PriorityConfig;
         Red = ManagedConfig<red::RedConfig>;
-    } + External = external::ExternalConfig => Box<dyn QueueDiscipline + Send>
+    } + External = external::ExternalQueue => external::External
+}
+
+/// What disciplines count.
+pub fn counters() -> Vec<&'static CounterGroup> {
+    let own = DOCS.iter().flat_map(|doc| doc.counters).copied();
+    [&managed::BUFFER, &managed::EARLY].into_iter().chain(own).collect()
 }
 
 /// The discipline of switches whose transport asks for no other.

@@ -15,7 +15,7 @@ pub fn held_by_buffers(scenario: &Scenario) -> Option<String> {
         |node: u32| ports[node as usize].iter().map(|&(link, _)| topology.links[link as usize].rate.0).sum();
     let host: u64 = topology.hosts().into_iter().map(rate_of).max()?;
     scenario.transports.iter().filter_map(|transport| transport.mptcp()).find_map(|mptcp| {
-        let (rtt, window) = scenario.network.base_rtt(mptcp.tcp.packet(), scenario.compat);
+        let (rtt, window) = scenario.network.base_rtt(mptcp.tcp.packet(), &scenario.rules);
         let all = Rate(host).bytes_in(rtt).0.min(window.saturating_mul(u64::from(mptcp.subflows)));
         let (key, buffer) = match mptcp.tcp.send_buffer <= mptcp.tcp.receive_buffer {
             true => ("send_buffer", mptcp.tcp.send_buffer),

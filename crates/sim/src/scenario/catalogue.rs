@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::parameters::{Declared, Kind};
 use crate::units::{Rate, Time};
 use std::path::Path;
@@ -42,19 +42,19 @@ pub fn sections() -> &'static [SectionKeys] {
             queue_keys(section);
             for (kind, _) in switch::BALANCERS {
                 let mut balancer = section.child("balancer");
-                balance::read(kind, &mut balancer.parameters());
+                balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
         }));
         // Again by discipline and by balancer, for who asks about one.
-        all.extend(switch::QUEUES.iter().map(|(kind, _)| {
+        all.extend(switch::queues().iter().map(|(kind, _)| {
             keys("switch.queue", Some(kind), |section| {
                 QueueConfig::read(kind, &mut section.parameters(), QueueDefaults::default());
             })
         }));
         all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
-                balance::read(kind, &mut section.parameters());
+                balance::BalancerConfig::read(kind, &mut section.parameters());
             })
         }));
         all.push(keys("switch.port", None, |section| {
@@ -68,10 +68,10 @@ pub fn sections() -> &'static [SectionKeys] {
             own.keys.retain(|(key, _)| !key.starts_with("controller."));
             own
         }));
-        let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
+        let kinds = congestion::kinds().iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| {
             keys("transport.controller", Some(kind), |section| {
-                section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
+                section.kind("controller", Some("hpcc"), congestion::kinds(), "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
             })
         }));
@@ -89,12 +89,12 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("telemetry", Some("int"), |section| {
             telemetry_kind(section);
-            telemetry::int(section, Compat::None);
+            telemetry::int(section, &Rules::none());
         }));
         all.push(keys("telemetry", Some("pint"), |section| {
             telemetry_kind(section);
             let cx = telemetry::TelemetryContext {
-                compat: Compat::None,
+                rules: Rules::none(),
                 seed: 0,
                 base_dir: Path::new(""),
                 transports: &[],
@@ -168,7 +168,7 @@ fn telemetry_kind(section: &mut Section) {
 
 /// The keys of every discipline under `queue`.
 fn queue_keys(section: &mut Section) {
-    for (kind, _) in switch::QUEUES {
+    for (kind, _) in switch::queues() {
         let mut queue = section.child("queue");
         QueueConfig::read(kind, &mut queue.parameters(), QueueDefaults::default());
         section.absorb("queue", queue);
@@ -177,7 +177,7 @@ fn queue_keys(section: &mut Section) {
 
 fn switch_context() -> switch::SwitchContext<'static> {
     let defaults = switch::SwitchDefaults::RDMA;
-    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None, queues: &[] }
+    switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None }
 }
 
 /// Defaults that follow from the network are those on the network of the pHost paper, for which they are published
@@ -185,7 +185,7 @@ fn switch_context() -> switch::SwitchContext<'static> {
 pub(crate) fn transport_context() -> transport::TransportContext<'static> {
     transport::TransportContext {
         topology: None,
-        compat: Compat::None,
+        rules: Rules::none(),
         base_rtt: &|_| Time::from_ns(4520),
         host_rate: Rate::from_gbps(10),
         patience: Time::ZERO,

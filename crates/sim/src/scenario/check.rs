@@ -4,9 +4,8 @@ use super::Scenario;
 use super::network::Network;
 use super::section::Section;
 use super::transport::switch_defaults;
-use crate::config::{
-    BalancerConfig, Compat, PhostConfig, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig,
-};
+use crate::balance;
+use crate::config::{PhostConfig, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig};
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
@@ -25,13 +24,12 @@ pub fn diameter(network: &Network) -> u32 {
 
 /// T, and the window at full rate in bytes if there is one.
 pub fn base_rtt_and_window(scenario: &Scenario, rdma: &RdmaConfig) -> (Time, Option<u64>) {
-    let (longest, largest) = scenario.network.base_rtt(rdma.mtu, scenario.compat);
+    let (longest, largest) = scenario.network.base_rtt(rdma.mtu, &scenario.rules);
     let base_rtt = rdma.base_rtt.unwrap_or(longest);
-    let derived = match (rdma.controller.windowed(), scenario.compat) {
+    let derived = match (rdma.controller.windowed(), scenario.rules.widest_window) {
         (Window::None, _) => None,
-        // The authors size every window by the largest bandwidth-delay product of the network.
-        (_, Compat::HpccNs3) => Some(largest),
-        (_, Compat::None) => Some(host_rate(&scenario.network.topology).bytes_in(base_rtt).0),
+        (_, true) => Some(largest),
+        (_, false) => Some(host_rate(&scenario.network.topology).bytes_in(base_rtt).0),
     };
     (base_rtt, rdma.window.map(|window| window.0).or(derived))
 }
@@ -116,10 +114,12 @@ pub fn paths_can_be_assigned(
     let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
         return;
     };
-    if switch.balancer != BalancerConfig::Label {
-        let message =
-            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
-        section.complain("balancer", message.to_string());
+    if !switch.balancer.follows_labels() {
+        let message = format!(
+            "transport.assign_paths needs switches that follow the packet's label: set kind = {:?}",
+            balance::BY_LABEL
+        );
+        section.complain("balancer", message);
     }
     if let Err(why) = Racks::of(&network.topology, &network.routes) {
         let message = format!(

@@ -33,14 +33,14 @@ pub use document::Origin;
 pub use problem::{Problem, ScenarioError};
 pub use run::{MOST_THREADS, memory_limit};
 
+use crate::compat::Rules;
 use crate::config::{
-    Compat, Config, Failures, HostConfig, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig,
-    Until,
+    Config, Failures, HostConfig, MeasureConfig, SwitchConfig, TelemetryConfig, TransportConfig, Until,
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::queue::external::ExternalQueue;
-use crate::transport::{phost, rdma};
+use crate::transport::rdma;
+use crate::transport::silence::MOST_DOUBLINGS;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -54,8 +54,6 @@ pub struct Hooks<'a> {
     pub read_parquet: Option<ReadParquet<'a>>,
     /// Controllers that a scenario may name beside the built-in ones, also as `python:NAME`.
     pub controllers: &'a [ExternalController],
-    /// Queue disciplines that it may name beside the built-in ones.
-    pub queues: &'a [ExternalQueue],
 }
 
 /// A scenario that can be run.
@@ -78,8 +76,7 @@ pub struct Scenario {
     pub(crate) failures: Failures,
     pub(crate) until: Until,
     pub(crate) measure: MeasureConfig,
-    pub(crate) compat: Compat,
-    pub(crate) ns3_time: bool,
+    pub(crate) rules: Rules,
 }
 
 impl Scenario {
@@ -136,8 +133,7 @@ impl Scenario {
             failures: self.failures.clone(),
             until: self.until,
             measure: self.measure.clone(),
-            compat: self.compat,
-            ns3_time: self.ns3_time,
+            rules: self.rules,
         })
     }
 }
@@ -145,15 +141,15 @@ impl Scenario {
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
-    let (compat, ns3_time) = within(root, "compat", run::read_compat);
-    let network = within(root, "topology", |section| network::read(section, base_dir, compat));
+    let rules = within(root, "compat", run::read_compat);
+    let network = within(root, "topology", |section| network::read(section, base_dir, &rules));
     let net = network.as_ref();
 
-    let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
+    let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
     let host_rate = net.map_or(Rate(0), |network| check::host_rate(&network.topology));
     let drain = drain(root, net);
     let cx = transport::TransportContext {
-        compat,
+        rules,
         base_rtt: &base_rtt,
         host_rate,
         topology: net.map(|network| &network.topology),
@@ -166,7 +162,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);
     let telemetry = within(root, "telemetry", |section| {
-        let cx = telemetry::TelemetryContext { compat, seed, base_dir, transports: &transports };
+        let cx = telemetry::TelemetryContext { rules, seed, base_dir, transports: &transports };
         telemetry::read(section, &cx)
     });
 
@@ -175,11 +171,10 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let rates = rates(net, &failures);
         let defaults = transport::switch_defaults(transports.first());
         let cx = switch::SwitchContext {
-            compat,
+            rules,
             defaults,
             rates: &rates,
             topology: net.map(|network| &network.topology),
-            queues: hooks.queues,
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
@@ -190,13 +185,13 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     });
     let host = within(root, "host", |section| host::read(section, &transports));
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
-    let measure = within(root, "measure", |section| measure::read(section, net, compat));
+    let measure = within(root, "measure", |section| measure::read(section, net, &rules));
     let traffic = workloads.finish(
         root,
         net,
         &traffic::TrafficContext {
             seed,
-            compat,
+            rules,
             base_dir,
             read_parquet: hooks.read_parquet,
             transports: &transports,
@@ -220,8 +215,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         failures,
         until: run.until,
         measure,
-        compat,
-        ns3_time,
+        rules,
     })
 }
 
@@ -292,10 +286,10 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
         TransportConfig::Rdma(rdma) => {
             rdma.rto.map(|rto| Time(rto.0.saturating_mul(1 << rdma::MOST_BACKOFF)))
         }
-        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
+        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << MOST_DOUBLINGS)),
         TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
         TransportConfig::Fastpass(fastpass) => {
-            Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
+            Some(Time(fastpass.request_timeout.0 << MOST_DOUBLINGS).max(fastpass.retry))
         }
         TransportConfig::Tcp(tcp) => Some(tcp.rto.longest_first()),
         TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.longest_first().max(mptcp.rejoin)),

@@ -1,15 +1,14 @@
 //! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that for loss, controllers that
 //! steer by marks over switches that never mark, go-back-N over buffers that drop.
 //!
-//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::config::BalancerConfig::order), [`TransportConfig::overtaken`],
+//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::overtaken`],
 //! [`TransportConfig::marked_controller`], [`TransportConfig::wants_lossless`]); what follows from two of them together stands here.
 
 use super::Scenario;
-use super::balancing::Probed;
 use super::check::host_rate;
-use crate::config::{
-    Change, Compat, EcnThreshold, Overtaken, QueueConfig, Reorders, SwitchConfig, TransportConfig,
-};
+use crate::balance::{NetworkView, Reorders};
+use crate::compat::Rules;
+use crate::config::{Change, EcnThreshold, Overtaken, QueueConfig, SwitchConfig, TransportConfig};
 use crate::topology::NodeKind;
 use crate::units::{Bytes, Rate, Time};
 
@@ -40,10 +39,10 @@ struct Reason {
 fn reorders(scenario: &Scenario) -> Option<Reason> {
     let network = &scenario.network;
     let in_order = scenario.host.resequencing.is_some();
-    if in_order || !Probed::of(&network.topology, &network.routes).has_a_choice() {
+    if in_order || !NetworkView::of(&network.topology, &network.routes).has_a_choice() {
         return None;
     }
-    let (name, order) = scenario.switch.balancer.order();
+    let (name, order) = (scenario.switch.balancer.name(), scenario.switch.balancer.order());
     let instead =
         "a balancer that keeps a flow on one path (\"ecmp\"), or host.resequencing = { enabled = true }";
     let by_balancer = |text, one_by_one| Some(Reason { key: "switch.balancer", text, one_by_one, instead });
@@ -79,7 +78,7 @@ fn in_turn(scenario: &Scenario) -> Time {
     };
     let waits = scenario.switch.ecn.iter().map(drains).max();
     let waits = waits.unwrap_or(PUBLISHED.1.transmission_time(PUBLISHED.0.0));
-    scenario.network.base_rtt(1000, Compat::None).0.saturating_add(waits)
+    scenario.network.base_rtt(1000, &Rules::none()).0.saturating_add(waits)
 }
 
 /// Routes change while flows are under way.
@@ -132,7 +131,7 @@ fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
         TransportConfig::Pfabric(pfabric) => pfabric.mtu,
         TransportConfig::Fastpass(fastpass) => fastpass.mtu,
     };
-    let round_trip = scenario.network.base_rtt(payload, Compat::None).0;
+    let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
     host_rate(&scenario.network.topology).bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
 }
 

@@ -174,13 +174,6 @@ impl<'d> Section<'d> {
         chosen
     }
 
-    /// The kind is this one, which comes from outside this crate and is none of the declared ones.
-    pub fn take_kind(&mut self, name: &str, default: Option<&str>) {
-        self.get("kind");
-        self.settle_kind(name, default);
-        self.resolve("kind", Value::Text(name.to_string()));
-    }
-
     /// The table under `key`; an empty one if it is missing.
     pub fn child(&mut self, key: &str) -> Section<'d> {
         let path = self.path_of(key);

@@ -4,18 +4,16 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use crate::balance;
-use crate::config::{
-    BalancerConfig, Compat, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
-};
+use crate::balance::{self, BalancerConfig};
+use crate::compat::Rules;
+use crate::config::{EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
-use crate::queue::external::ExternalQueue;
 use crate::queue::{self, QueueDefaults};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
 pub use crate::balance::KINDS as BALANCERS;
-pub use crate::queue::KINDS as QUEUES;
+pub use crate::queue::kinds as queues;
 
 pub const FORWARDING: &[(&str, &str)] = &[
     ("store-and-forward", "a packet leaves after its last byte has arrived"),
@@ -78,20 +76,18 @@ impl SwitchDefaults {
         lossless: true,
         queue: queue::DEFAULT_KIND,
         limit: None,
-        balancer: "ecmp",
+        balancer: balance::DEFAULT,
     };
 }
 
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     pub defaults: SwitchDefaults,
     /// Distinct rates of the links, those of failures included, ascending.
     pub rates: &'a [Rate],
     /// None where there is none that could be read.
     pub topology: Option<&'a Topology>,
-    /// Disciplines from outside this crate.
-    pub queues: &'a [ExternalQueue],
 }
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
@@ -122,20 +118,8 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
 fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
     let mut table = section.scheme("queue");
     let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
-    let own = match table.peek("kind") {
-        Some(Value::Text(name)) => cx.queues.iter().find(|queue| queue.doc.name == name),
-        _ => None,
-    };
-    let queue = match own {
-        Some(own) => {
-            table.take_kind(own.doc.name, default);
-            Some(QueueConfig::External((own.read)(&mut table.parameters(), defaults)))
-        }
-        None => {
-            let kind = table.kind("queue", default, QUEUES, help);
-            kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults))
-        }
-    };
+    let kind = table.kind("queue", default, queues(), help);
+    let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults));
     section.absorb("queue", table);
     queue
 }
@@ -306,14 +290,14 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
     let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
-    let headroom_extra = section.flag_or_auto("headroom_extra", cx.compat == Compat::None, help);
+    let headroom_extra = section.flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or("ecmp");
-    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
+    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or(balance::DEFAULT);
+    BalancerConfig::read(kind, &mut section.parameters()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -329,7 +313,7 @@ mod tests {
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
         let defaults = SwitchDefaults { ecn, ..SwitchDefaults::RDMA };
-        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None, queues: &[] };
+        let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);
@@ -371,7 +355,7 @@ mod tests {
                  forwarding = \"cut-through\"",
             ]
         );
-        let known = QUEUES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let known = queues().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         assert_eq!(
             problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
             [

@@ -5,7 +5,9 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
-use crate::config::{Compat, EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
+use crate::balance;
+use crate::compat::Rules;
+use crate::config::{EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
 use crate::congestion::window::{self, WindowConfig};
 use crate::congestion::{self, ControllerConfig, PairWindow, pair_window};
@@ -26,7 +28,7 @@ pub const RECOVERIES: &[(&str, &str)] = &[
 
 /// What the other sections decide about a transport.
 pub struct TransportContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
     /// The highest rate of a host's link.
@@ -79,9 +81,9 @@ fn read_keys(kind: &str, section: &mut Section, cx: &TransportContext) -> Option
 
 /// Says so if the compat mode is asked for with a transport that it does not have.
 fn only_rdma_has_compat(section: &mut Section, cx: &TransportContext) {
-    if cx.compat == Compat::HpccNs3 {
-        let message = "like = \"hpcc-ns3\" repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
-        section.complain("kind", message.into());
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
+        section.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
 }
 
@@ -185,9 +187,9 @@ fn rdma(section: &mut Section, cx: &TransportContext) -> Option<TransportConfig>
     let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
                 window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
                 overrun its headroom";
-    let compat = cx.compat == Compat::HpccNs3;
-    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && compat, help);
-    if ack_priority && !compat {
+    let ignore = cx.rules.acks_ignore_pause;
+    let ack_priority = section.flag_or_auto("ack_priority", acks_pass && ignore, help);
+    if ack_priority && !ignore {
         section.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
     }
     let recovery = recovery(section);
@@ -244,8 +246,10 @@ fn small(
 fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
     if let Some(Value::Text(name)) = table.peek("kind") {
         let bare = name.strip_prefix("python:").unwrap_or(&name);
-        if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
-            table.take_kind(&name, Some("hpcc"));
+        if let Some(external) = cx.controllers.iter().find(|c| *c.name == *name || *c.name == *bare) {
+            table.get("kind");
+            table.settle_kind(&name, Some("hpcc"));
+            table.resolve("kind", Value::Text(name.clone()));
             return Some(ControllerConfig::External(external.clone()));
         }
         if name.starts_with("python:") {
@@ -270,17 +274,16 @@ fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerCo
         return law(named, table, cx);
     }
     let mut controller = ControllerConfig::read(kind, &mut table.parameters())?;
-    controller.set_eager_timers(cx.compat == Compat::HpccNs3);
+    controller.set_eager_timers(cx.rules.eager_timers);
     Some(controller)
 }
 
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
 fn law(named: &pair_window::Named, table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
     let law = WindowConfig::read(named.law, &mut table.parameters(), window::Profile::Rfc)?;
-    if cx.compat == Compat::HpccNs3 {
-        let message =
-            "like = \"hpcc-ns3\" repeats a simulator that has no window controllers: leave [compat] out";
-        table.complain("kind", message.into());
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has no window controllers: leave [compat] out";
+        table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
     if let Some((key, why)) = law.only_tcp() {
         table.complain(key, format!("{why}: leave it out, or set transport.kind = \"tcp\""));
@@ -330,7 +333,7 @@ pub fn refusal(transport: &str, controller: &str) -> Option<String> {
             "\"{controller}\" couples the subflows of a multipath connection, and a queue pair has one path: set transport.kind = \
              \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
         )),
-        "tcp" | "mptcp" if bare.is_some() || is(congestion::KINDS) && !is(window::KINDS) => Some(format!(
+        "tcp" | "mptcp" if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) => Some(format!(
             "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\", \
              or a controller for TCP ({})",
             names(window::KINDS.iter().map(|kind| kind.0))
@@ -357,8 +360,11 @@ pub fn controllers_of(transport: &str) -> Vec<Offered> {
     let law = |name, listed| Offered { name, listed, is_law: true };
     let mut all: Vec<Offered> = match transport {
         "rdma" => {
-            let own =
-                congestion::KINDS.iter().map(|kind| Offered { name: kind.0, listed: kind.0, is_law: false });
+            let own = congestion::kinds().iter().map(|kind| Offered {
+                name: kind.0,
+                listed: kind.0,
+                is_law: false,
+            });
             own.chain(pair_window::laws().iter().map(|named| law(named.name, named.law))).collect()
         }
         "tcp" | "mptcp" => window::KINDS.iter().map(|kind| law(kind.0, kind.0)).collect(),
@@ -388,7 +394,7 @@ fn recovery(section: &mut Section) -> Recovery {
 
 /// A time, `auto` or `none`.
 fn retransmission_timeout(section: &mut Section, cx: &TransportContext, mtu: u32) -> Option<Time> {
-    let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
+    let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
     let auto = || ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
     let expected = "expected a time such as \"1ms\", \"auto\" or \"none\"";
@@ -442,7 +448,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
                 queue: "priority",
                 // Published: three times what a flow may send before it is told to.
                 limit: Some(Bytes((3 * free).max(36 << 10))),
-                balancer: "label",
+                balancer: balance::BY_LABEL,
                 ..SwitchDefaults::RDMA
             }
         }
@@ -451,7 +457,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             lossless: false,
             queue: "pfabric",
             limit: Some(pfabric.queue_limit),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Fastpass(fastpass)) => SwitchDefaults {
@@ -460,7 +466,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             queue: "priority",
             // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
             limit: Some(Bytes((24 * u64::from(fastpass.packet())).max(36 << 10))),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Mptcp(mptcp)) => tcp_switch_defaults(&mptcp.tcp),

@@ -78,7 +78,7 @@ fn every_kind_builds_with_its_defaults_and_explains_its_keys() {
         }
     }
     let mut nothing = Nothing::default();
-    assert_eq!(TopologySpec::read("ring", &mut Parameters::new(&mut nothing)), None);
+    assert_eq!(TopologySpec::read("no-such-kind", &mut Parameters::new(&mut nothing)), None);
 }
 
 #[test]

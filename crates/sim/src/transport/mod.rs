@@ -4,15 +4,20 @@
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
+mod arrived;
 pub mod fastpass;
 pub mod messages;
 pub mod mptcp;
+mod nic;
 pub mod pfabric;
 pub mod phost;
+mod policy;
+mod rate_sample;
 pub mod rdma;
+pub mod silence;
 pub mod tcp;
 
-use crate::config::Compat;
+use crate::counters::{CounterGroup, CounterSet};
 use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -177,7 +182,7 @@ pub trait Transport {
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
     /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
     /// for the next packet of this transport, if nothing else happens before.
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look;
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
@@ -192,7 +197,12 @@ pub trait Transport {
     fn finish(&mut self, cx: &mut HostContext);
     /// Internals of a flow that is sent from here.
     fn view(&self, flow: FlowId) -> Option<FlowView>;
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
+
+/// What transports count.
+pub const COUNTERS: &[&CounterGroup] = &[];
 
 /// A transport's state at one host; one line per kind.
 pub enum TransportState {
@@ -294,8 +304,8 @@ impl Transport for TransportState {
         each!(self, t => t.next_packet(port, cx))
     }
     #[inline(always)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        each!(self, t => t.next_look(nic, paused, free, compat))
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        each!(self, t => t.next_look(nic, paused, free))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each!(self, t => t.on_timer(token, cx))
@@ -314,5 +324,8 @@ impl Transport for TransportState {
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         each!(self, t => t.view(flow))
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        each!(self, t => t.count(now, counters))
     }
 }

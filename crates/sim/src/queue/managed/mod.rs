@@ -10,7 +10,8 @@
 mod waiting;
 
 use super::five_tuple::FiveTuples;
-use super::{CLASSES, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Tally, Verdict};
+use super::{CLASSES, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
+use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::parameters::Parameters;
@@ -140,34 +141,47 @@ pub trait Discipline {
     fn forget(&mut self);
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
-    /// As [`QueueDiscipline::cebinae`].
-    fn cebinae(&mut self, _now: Time) -> Option<(Tally, [u64; 2])> {
-        None
-    }
+    /// Adds what it has counted until now, beside the packets that it dropped.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
-/// Why a packet was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// There was no room.
-    Buffer,
-    /// To tell its sender to slow down.
-    Early,
-    /// Its group had used up its share (Cebinae).
-    Filter,
-    /// Its turn would come after the last round that there is (AFQ).
-    Horizon,
-}
+/// Why a packet was dropped: a group with one counter. Every cause has all ports with a buffer of their own in its table.
+pub type Cause = &'static CounterGroup;
 
-impl Cause {
-    /// Every cause, and what it is called in series.
-    pub const METRICS: [(Cause, &'static str); 4] = [
-        (Cause::Buffer, "drops_buffer"),
-        (Cause::Early, "drops_early"),
-        (Cause::Filter, "drops_filter"),
-        (Cause::Horizon, "drops_horizon"),
-    ];
+/// Declares a cause: its key, its title, a sentence on it, and one on its series, which is called `drops_` and the key.
+macro_rules! cause {
+    ($name:ident, $key:literal, $title:literal, $text:literal, $series:literal) => {
+        #[doc = $text]
+        pub static $name: $crate::counters::CounterGroup = $crate::counters::CounterGroup {
+            table: "drop_causes",
+            text: "Drops by why, of every port that has a buffer of its own.",
+            counters: &[$crate::counters::Counter::sum($key, "packets", $title, $text)],
+            metrics: &[$crate::counters::Metric {
+                name: concat!("drops_", $key),
+                part: $key,
+                series: (concat!("drops_", $key), $series),
+                ..$crate::counters::Metric::NONE
+            }],
+            gauges: &[],
+        };
+    };
 }
+pub(super) use cause;
+
+cause!(
+    BUFFER,
+    "buffer",
+    "drops for want of room",
+    "Packets that disciplines with a buffer of their own dropped for want of room.",
+    "Drops for want of room in an interval; measure.disciplines."
+);
+cause!(
+    EARLY,
+    "early",
+    "early drops",
+    "Packets that a discipline dropped though there was room, to tell their senders to slow down.",
+    "Drops in an interval that tell senders to slow down."
+);
 
 /// What a discipline works with.
 pub struct Bench<'a> {
@@ -209,7 +223,7 @@ impl Bench<'_> {
     /// Drops a packet that is in no list.
     pub fn drop(&mut self, packet: Queued, cause: Cause) {
         self.account.subtract(packet);
-        self.account.drops[cause as usize] += 1;
+        self.account.drops.add(cause, [1]);
         self.packets[packet.packet].next = self.account.dropped;
         self.account.dropped = packet.packet;
     }
@@ -236,7 +250,7 @@ pub struct Account {
     dropped: PacketId,
     marks: u64,
     /// Since the start, by [`Cause`].
-    drops: [u64; 4],
+    drops: CounterSet,
     /// The NIC was full and has room now: it has to be woken to ask for more.
     to_wake: bool,
 }
@@ -269,11 +283,6 @@ impl Account {
     /// Packets that it has marked since it was asked last.
     pub fn take_marks(&mut self) -> u64 {
         std::mem::take(&mut self.marks)
-    }
-
-    /// Packets that it has dropped since the start, by [`Cause`].
-    pub fn drops(&self) -> [u64; 4] {
-        self.drops
     }
 
     /// Whether the NIC has to be woken, in an event at this time, to [ask](QueueDiscipline::ask) for more; said once.
@@ -430,8 +439,10 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
     fn set_rate(&mut self, rate: Rate) {
         self.discipline.set_rate(rate);
     }
-    fn cebinae(&mut self, now: Time) -> Option<(Tally, [u64; 2])> {
-        self.discipline.cebinae(now)
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        counters.add(&BUFFER, [0]);
+        counters.add_all(&self.account.drops);
+        self.discipline.count(now, counters);
     }
 }
 

@@ -48,8 +48,10 @@ impl<D: Discipline> Port<D> {
         (next, self.dropped())
     }
 
-    pub fn drops(&self) -> [u64; 4] {
-        self.queue.account.drops()
+    pub fn counted(&mut self) -> CounterSet {
+        let mut counted = CounterSet::default();
+        self.queue.count(Time::ZERO, &mut counted);
+        counted
     }
 
     pub fn take_marks(&mut self) -> u64 {

@@ -13,7 +13,6 @@
 //! (docs/schemes/phost.md).
 //! Validated by: tests/phost.rs.
 
-pub(in crate::transport) mod arrived;
 mod clock;
 mod destination;
 mod parameters;
@@ -22,12 +21,10 @@ mod receiving;
 mod sending;
 mod source;
 
-pub use parameters::{Network, policy, read};
-pub use source::MOST_DOUBLINGS;
-pub(in crate::transport) use source::Silence;
+pub use parameters::{Network, read};
 
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::{Compat, Policy};
+use crate::config::Policy;
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -164,7 +161,7 @@ impl Transport for Phost {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, _compat: Compat) -> Look {
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
         let sources = &self.sources;
         let sends = |slot: u32| {
             let flow = &sources[slot as usize];

@@ -1,7 +1,7 @@
 //! A flow at its receiver: what is expected next, and what is answered.
 
 use super::selective::Reassembly;
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::packet::Packet;
 use crate::settings::RdmaSettings;
 use crate::units::Time;
@@ -89,7 +89,7 @@ impl Receiver {
 
     /// Takes in a data packet and says how to answer it.
     #[inline]
-    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaSettings, compat: Compat) -> Answer {
+    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaSettings, rules: &Rules) -> Answer {
         let end = packet.seq + u64::from(packet.payload);
         if packet.seq == self.expected && self.beyond.is_none() {
             self.expected = end;
@@ -104,16 +104,12 @@ impl Receiver {
         if packet.seq > self.expected {
             return self.missing(now, settings.config.nack_interval);
         }
-        Receiver::duplicate(compat)
+        Receiver::duplicate(rules)
     }
 
     /// How a packet is answered that has arrived before.
-    pub fn duplicate(compat: Compat) -> Answer {
-        match compat {
-            // There, a duplicate is dropped without a word, so a lost acknowledgement stays lost.
-            Compat::HpccNs3 => Answer::Nothing,
-            Compat::None => Answer::Ack,
-        }
+    pub fn duplicate(rules: &Rules) -> Answer {
+        if rules.unanswered_duplicates { Answer::Nothing } else { Answer::Ack }
     }
 
     /// Out-of-order placement (IRN §3.1): every packet is kept and acknowledged for itself.

@@ -23,7 +23,6 @@ mod persist;
 mod persistent;
 mod prr;
 mod rack;
-pub(super) mod rate_sample;
 pub mod reading;
 pub mod receiver;
 pub mod rto;
@@ -35,19 +34,20 @@ mod tests;
 pub use parameters::{Network, PROFILES, Wire, profile, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::balance::flow_hash;
-use crate::config::{Compat, Reactions, TcpConfig};
+use crate::config::{Reactions, TcpConfig};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
+use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind};
 use crate::settings::Settings;
 use crate::units::Time;
+use crate::wire::tcp::code;
 use crate::workload::{FlowId, FlowSpec};
 use connection::{Connection, Phase};
 use incoming::Incoming;
 use outgoing::Outgoing;
-use packets::{code, segment, send_answer, signal, turned};
+use packets::{segment, send_answer, signal, turned};
 use persistent::record_unfinished;
 use reading::whole_window;
 use receiver::{Answer, Reply};
@@ -323,8 +323,8 @@ impl Transport for Tcp {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.outgoing.next_look(nic, paused, free, compat)
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.outgoing.next_look(nic, paused, free)
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
