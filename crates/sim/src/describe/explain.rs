@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::metrics::METRICS;
 use super::{origins, served_by};
+use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, Kind, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
@@ -17,9 +18,12 @@ const PUBLISHED: &str =
 /// Where the keys of queue disciplines stand.
 const QUEUE: &str = "switch.queue";
 
+/// What the modes of `[compat]` are.
+const COMPATIBILITY: &str = "compatibility";
+
 /// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
 /// A parameter that is one of a few names has them in `choices: [{name, help}]`. A controller has `transports` that it serves, each with its
-/// name there.
+/// name there; a simulator that `[compat]` repeats the `rules: [{rule, there, here}]` that differ.
 ///
 /// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
 /// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
@@ -62,7 +66,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
+        .chain(of(COMPATIBILITY, "", &compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
@@ -99,6 +103,10 @@ fn scheme(name: &str) -> Option<Value> {
     let of_tcp = scheme.section == TCP_CONTROLLER;
     if of_tcp || scheme.section == "transport.controller" {
         found["transports"] = served_by(scheme.name, of_tcp);
+    }
+    if scheme.what == COMPATIBILITY {
+        let rules = Rules::of(name).differences();
+        found["rules"] = rules.map(|d| json!({ "rule": d.rule, "there": d.there, "here": d.here })).collect();
     }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);
