@@ -65,7 +65,7 @@ macro_rules! rules {
                 let none = Rules::none();
                 let all = [$((
                     self.$rule != none.$rule,
-                    Difference { rule: stringify!($rule), there: concat!($($there),+), here: $here },
+                    Difference { rule: stringify!($rule), there: concat!($($there),+).trim_start(), here: $here },
                 )),+];
                 all.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference)
             }

@@ -7,7 +7,7 @@
 //! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: parse, identify, correlate, mark; MPTCP_ID of 64 bits and subflow of
 //! 4). That the ToR decides on the first packet, and the table of ports in use, are ours.
 
-use super::mptcp::{Connections, FlowKey, Segment};
+use super::connections::{Connections, FlowKey, Segment};
 use super::subflows::{RankForm, RankRule, SubflowMark, disjoint};
 use crate::config::{RankChoice, SubflowConfig};
 use crate::engine::random::mix64;
@@ -174,7 +174,7 @@ fn place(connection: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::mptcp::{Join, MptcpOption};
+    use crate::wire::mptcp::{Join, MptcpOption};
 
     const KEYS: [u64; 2] = [0xc6e4_dbd3_8c69_e6ed, 0xeffb_bbc6_6711_9fcb];
     /// But for the last five bits.

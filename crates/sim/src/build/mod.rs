@@ -15,6 +15,7 @@ use crate::config::{
     TransportConfig,
 };
 use crate::engine::random::{RandomStream, mix64};
+use crate::external::caught;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -64,6 +65,10 @@ const MOST_PORTS: usize = u16::MAX as usize;
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+        caught(|| Simulation::build(config, execution))?
+    }
+
+    fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
         let (plan, split) = execution::plan(&config, &map.routes, execution);
@@ -98,6 +103,7 @@ impl Simulation {
                     inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
                     limit: Time::ZERO,
                     arrived: true,
+                    broken: None,
                 })
             })
             .collect();

@@ -11,8 +11,9 @@ use super::{Behind, ports_of};
 use crate::config::{EcnEcho, MptcpConfig, TcpConfig};
 use crate::packet::{Packet, PacketKind};
 use crate::telemetry::int::{IntRecord, numbers_in};
-use crate::transport::mptcp::{self, option_bytes, scale, subflow_of};
-use crate::transport::tcp::packets::code;
+use crate::transport::mptcp::scale;
+use crate::wire::mptcp::{self, option_bytes, subflow_of};
+use crate::wire::tcp::code;
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;

@@ -9,6 +9,7 @@ use super::partition::Partition;
 use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
 use crate::balance::{Balancer, LoadBalancer};
+use crate::counters::CounterSet;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
@@ -271,11 +272,11 @@ impl Switch {
         }
     }
 
-    /// Packets that went through the pipeline twice, and their bytes.
-    pub fn recirculated(&self) -> (u64, u64) {
-        match &self.telemetry {
-            SwitchTelemetry::Pint(pint) => pint.recirculated(),
-            SwitchTelemetry::Int => (0, 0),
+    /// Adds what its balancer and its telemetry have counted until now.
+    pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.balancer.count(now, counters);
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            pint.count(counters);
         }
     }
 

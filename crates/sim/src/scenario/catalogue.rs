@@ -67,10 +67,10 @@ pub fn sections() -> &'static [SectionKeys] {
             own.keys.retain(|(key, _)| !key.starts_with("controller."));
             own
         }));
-        let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
+        let kinds = congestion::kinds().iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| {
             keys("transport.controller", Some(kind), |section| {
-                section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
+                section.kind("controller", Some("hpcc"), congestion::kinds(), "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
             })
         }));

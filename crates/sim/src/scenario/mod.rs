@@ -39,7 +39,8 @@ use crate::config::{
 };
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
-use crate::transport::{phost, rdma};
+use crate::transport::rdma;
+use crate::transport::silence::MOST_DOUBLINGS;
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use crate::workload::spec::ReadParquet;
@@ -285,10 +286,10 @@ fn auto_stall(transports: &[TransportConfig]) -> Time {
         TransportConfig::Rdma(rdma) => {
             rdma.rto.map(|rto| Time(rto.0.saturating_mul(1 << rdma::MOST_BACKOFF)))
         }
-        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << phost::MOST_DOUBLINGS)),
+        TransportConfig::Phost(phost) => Some(Time(phost.request_timeout.0 << MOST_DOUBLINGS)),
         TransportConfig::Pfabric(pfabric) => Some(pfabric.rto),
         TransportConfig::Fastpass(fastpass) => {
-            Some(Time(fastpass.request_timeout.0 << phost::MOST_DOUBLINGS).max(fastpass.retry))
+            Some(Time(fastpass.request_timeout.0 << MOST_DOUBLINGS).max(fastpass.retry))
         }
         TransportConfig::Tcp(tcp) => Some(tcp.rto.longest_first()),
         TransportConfig::Mptcp(mptcp) => Some(mptcp.tcp.rto.longest_first().max(mptcp.rejoin)),

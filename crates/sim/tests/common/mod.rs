@@ -382,6 +382,11 @@ pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
 }
 
+/// A total that schemes counted; 0 where nobody did.
+pub fn total(outcome: &Outcome, key: &str) -> u64 {
+    outcome.counters.get(key).unwrap_or(0)
+}
+
 /// What became of the data packets of all groups.
 pub fn losses_of(outcome: &Outcome) -> LossCounters {
     let mut all = LossCounters::default();

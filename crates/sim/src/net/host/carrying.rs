@@ -11,6 +11,7 @@ use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::settings::telemetry_at_edge;
 use crate::telemetry::pint::{PintConfig, packet_id};
+use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
 pub struct Carrying {
@@ -29,8 +30,7 @@ struct Profile {
     multipath: bool,
 }
 
-/// Bits of `sender` below the number of a subflow, and where that goes in a packet's id.
-const SLOT_BITS: u32 = 24;
+/// Where the number of a subflow goes in a packet's id.
 const SUBFLOW_SHIFT: u32 = 56;
 
 impl Carrying {
@@ -87,7 +87,7 @@ impl Carrying {
 
 impl Profile {
     fn subflow(self, packet: &Packet) -> u32 {
-        if self.multipath { packet.sender >> SLOT_BITS } else { 0 }
+        if self.multipath { u32::from(subflow_of(packet).1) } else { 0 }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
-use crate::transport::mptcp;
 use crate::units::{Rate, Time};
+use crate::wire::mptcp;
 
 impl Switch {
     /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.

@@ -207,7 +207,9 @@ fn a_controller_from_outside_is_found_by_name() {
     let external = ExternalController {
         name: "still".into(),
         needs: Needs::window(Window::None),
-        make: std::sync::Arc::new(|_| Box::new(Still)),
+        parameters: None,
+        one_thread: true,
+        make: std::sync::Arc::new(|_, _| Box::new(Still)),
     };
     let controllers = [external];
     let hooks = Hooks { read_parquet: None, controllers: &controllers };

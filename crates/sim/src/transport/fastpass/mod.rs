@@ -25,7 +25,7 @@ mod source;
 pub use parameters::{Network, read};
 pub use paths::Racks;
 
-use super::phost::arrived::Arrived;
+use super::arrived::Arrived;
 use super::{FlowView, HostContext, Look, Transport};
 use crate::config::{ArbiterConfig, FastpassConfig};
 use crate::engine::random::RandomStream;

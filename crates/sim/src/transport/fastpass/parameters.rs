@@ -10,7 +10,7 @@ use super::allocation::SLOTS_PER_EPOCH;
 use crate::config::{ArbiterConfig, FastpassConfig, StartRule};
 use crate::parameters::{Parameters, nearest};
 use crate::topology::{HostId, NodeKind, Topology};
-use crate::transport::phost::policy;
+use crate::transport::policy::policy;
 use crate::units::{Rate, Time};
 
 const STARTS: &[(&str, &str)] = &[

@@ -1,10 +1,10 @@
 //! The receiving side of a host: every data packet is sent back as its acknowledgement.
 
-use super::super::phost::arrived::Arrived;
+use super::super::arrived::Arrived;
 use super::super::{Ended, HostContext};
 use super::{Fastpass, config_of};
-use crate::balance::flow_hash;
 use crate::net::PortId;
+use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
 
 impl Fastpass {

@@ -1,7 +1,7 @@
 //! A flow at its source: what it wants of the arbiter, what it was given, what has been acknowledged.
 
-use super::super::phost::Silence;
-use super::super::phost::arrived::Arrived;
+use super::super::arrived::Arrived;
+use super::super::silence::Silence;
 use crate::config::FastpassConfig;
 use crate::measure::FlowRecord;
 use crate::units::Time;

@@ -1,12 +1,12 @@
 //! Packets of the set-up: who says what, and what follows from it, at both ends.
 
-use super::packets::{code, option_of, sender_of, signal, turned};
+use super::packets::{option_of, signal, turned};
 use super::sender::Standing;
 use super::{Mptcp, config_of};
-use crate::balance::mptcp::{Join, MptcpOption, proof, short, token};
 use crate::config::JoinRule;
 use crate::packet::{Packet, PacketId};
 use crate::transport::HostContext;
+use crate::wire::mptcp::{Join, MptcpOption, code, proof, sender_of, short, token};
 
 impl Mptcp {
     /// A packet of the set-up has come.

@@ -40,7 +40,7 @@ mod sender;
 mod sending;
 mod stream;
 
-pub use packets::{code, option_bytes, scale, subflow_of};
+pub use packets::scale;
 pub use parameters::{SCHEDULERS, read};
 
 use super::{FlowView, HostContext, Look, Transport};

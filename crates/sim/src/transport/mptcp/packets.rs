@@ -7,42 +7,13 @@
 //!
 //! Source: RFC 8684 §3.1 to §3.3; RFC 7323 §2.2 (window scale).
 
-use crate::balance::flow_hash;
-use crate::balance::mptcp::{LONGEST, MptcpOption, find};
 use crate::config::TcpConfig;
 use crate::engine::random::mix64;
 use crate::net::PortId;
+use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::transport::HostContext;
-
-/// Codes of control packets, and of acknowledgements that say something.
-pub mod code {
-    pub use crate::transport::tcp::packets::code::{ESTABLISHED, SYN, SYN_ACK};
-    /// Answers the third packet of a join.
-    pub const CONFIRMED: u8 = 4;
-    /// To the initiator: nothing is known of the subflow.
-    pub const RESET: u8 = 5;
-    /// From the initiator: the subflow is over.
-    pub const GIVEN_UP: u8 = 6;
-    /// Of an acknowledgement: its sender does not know both keys, so it acknowledges no data yet.
-    pub const KEYLESS: u8 = 1;
-}
-
-/// Bits of `sender` that name the place of the subflow at its sender.
-const SLOT_BITS: u32 = 24;
-
-/// Place and number of a packet's subflow.
-#[inline]
-pub fn subflow_of(packet: &Packet) -> (u32, u8) {
-    (packet.sender & ((1 << SLOT_BITS) - 1), (packet.sender >> SLOT_BITS) as u8)
-}
-
-/// What `sender` is for the subflow of this number in this place.
-#[inline]
-pub fn sender_of(slot: u32, subflow: u8) -> u32 {
-    debug_assert!(slot < 1 << SLOT_BITS);
-    slot | u32::from(subflow) << SLOT_BITS
-}
+use crate::wire::mptcp::{LONGEST, MptcpOption, code, find, option_bytes, subflow_of};
 
 /// By which balancers choose for a subflow: that of the first one is that of a TCP flow.
 #[inline]
@@ -140,15 +111,6 @@ pub fn option_of(id: PacketId, cx: &HostContext) -> Option<MptcpOption> {
         .flatten()
 }
 
-/// The bytes that lie beside a packet of the set-up, as these numbers.
-pub fn option_bytes(numbers: &[u32; LONGEST / 4]) -> [u8; LONGEST] {
-    let mut bytes = [0; LONGEST];
-    for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
-        bytes.copy_from_slice(&number.to_be_bytes());
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,12 +123,6 @@ mod tests {
                 assert_eq!(whole(number as u32, near), number, "{near} and {away}");
             }
         }
-    }
-
-    #[test]
-    fn place_and_port_are_told_apart() {
-        let packet = Packet { sender: sender_of(77, 255), ..Packet::default() };
-        assert_eq!(subflow_of(&packet), (77, 255));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! The other end at its host: connections that come in, joins that prove that they belong to one, the stream as it comes.
 
 use super::assembly::Assembly;
-use super::packets::{code, scaled_window, subflow_of, turned};
+use super::packets::{scaled_window, turned};
 use super::sender::{data_sequence, version};
 use super::{Mptcp, config_of};
-use crate::balance::mptcp::{Join, MptcpOption, Version, proof, short, token};
 use crate::config::MptcpConfig;
 use crate::engine::random::{RandomStream, mix64};
 use crate::measure::Entity;
@@ -13,6 +12,7 @@ use crate::transport::tcp::incoming::StreamKey;
 use crate::transport::tcp::packets::{segment, send_answer_by};
 use crate::transport::tcp::receiver::{Answer, Reply};
 use crate::transport::{Ended, HostContext};
+use crate::wire::mptcp::{Join, MptcpOption, Version, code, proof, short, subflow_of, token};
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
 

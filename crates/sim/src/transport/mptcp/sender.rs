@@ -1,9 +1,8 @@
 //! A connection at its initiator: its stream, its subflows, and who of them gets what.
 
-use super::packets::{self, sender_of};
+use super::packets;
 use super::scheduler::Order;
 use super::stream::{Given, Stream};
-use crate::balance::mptcp::{MptcpOption, Version};
 use crate::config::{MptcpConfig, SchedulerKind};
 use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
@@ -12,6 +11,7 @@ use crate::packet::{Packet, flag};
 use crate::transport::messages::Messages;
 use crate::transport::tcp::outgoing::Outgoing;
 use crate::units::Time;
+use crate::wire::mptcp::{MptcpOption, Version, sender_of};
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! The initiator's side at its host: connections that begin and end, data handed out, acknowledgements, timeouts, subflows that
 //! are given up. The [path manager](super::path_manager) opens them.
 
-use super::packets::{self, code, sender_of, signal, subflow_of};
+use super::packets::{self, signal};
 use super::sender::{Sender, Standing};
 use super::{Mptcp, RETRY, TOKENS, config_of};
 use crate::config::JoinRule;
@@ -12,6 +12,7 @@ use crate::transport::messages::Messages;
 use crate::transport::tcp::connection::Phase;
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
+use crate::wire::mptcp::{code, sender_of, subflow_of};
 use crate::workload::{FlowId, FlowSpec};
 
 /// Windows are the connection's: a subflow's receiver takes everything.

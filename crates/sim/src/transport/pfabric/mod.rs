@@ -17,13 +17,13 @@ mod sender;
 
 pub use parameters::{Network, read};
 
-use super::phost::arrived::Arrived;
+use super::arrived::Arrived;
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::balance::flow_hash;
 use crate::config::{PfabricConfig, PfabricPriority};
 use crate::engine::random::RandomStream;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
+use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::settings::Settings;
 use crate::units::Time;

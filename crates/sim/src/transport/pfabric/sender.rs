@@ -16,7 +16,7 @@
 //!
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013 (probe mode); the rest as the pHost authors' simulator has it.
 
-use super::super::phost::arrived::Arrived;
+use super::super::arrived::Arrived;
 use crate::config::PfabricConfig;
 
 /// The least `ssthresh` that a timeout sets.

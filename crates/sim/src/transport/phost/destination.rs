@@ -11,11 +11,11 @@
 //!
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
-use super::arrived::Arrived;
 use super::ranking::Rank;
-use crate::balance::flow_hash;
 use crate::config::{FreeTokens, PhostConfig};
 use crate::packet::Packet;
+use crate::packet::hash::flow_hash;
+use crate::transport::arrived::Arrived;
 use crate::units::Time;
 
 #[derive(Debug)]

@@ -13,7 +13,6 @@
 //! (docs/schemes/phost.md).
 //! Validated by: tests/phost.rs.
 
-pub(in crate::transport) mod arrived;
 mod clock;
 mod destination;
 mod parameters;
@@ -22,9 +21,7 @@ mod receiving;
 mod sending;
 mod source;
 
-pub use parameters::{Network, policy, read};
-pub use source::MOST_DOUBLINGS;
-pub(in crate::transport) use source::Silence;
+pub use parameters::{Network, read};
 
 use super::{FlowView, HostContext, Look, Transport};
 use crate::config::Policy;

@@ -5,8 +5,9 @@
 //! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5 packet times,
 //! tokens asked for again after 9, a flow downgraded for 25.
 
-use crate::config::{FreeTokens, PhostConfig, Policy};
+use crate::config::{FreeTokens, PhostConfig};
 use crate::parameters::Parameters;
+use crate::transport::policy::policy;
 use crate::units::{Rate, Time};
 
 /// What a source is allowed before it has heard from the destination.
@@ -16,14 +17,6 @@ const FREE_FOR: &[(&str, &str)] = &[
         "every",
         "every flow begins with free tokens (the paper); the destination's first token comes when they are spent",
     ),
-];
-
-/// Who goes first, at both ends.
-pub const POLICIES: &[(&str, &str)] = &[
-    ("shortest-remaining", "the flow with the fewest packets left"),
-    ("earliest-deadline", "the flow whose deadline comes first; flows without one last, the shortest first"),
-    ("tenant-round-robin", "tenants (groups of flows) in turn, each its shortest flow"),
-    ("tenant-least-recent", "the tenant that was served the longest ago, its shortest flow"),
 ];
 
 /// Published, in packets.
@@ -115,16 +108,6 @@ pub fn read(p: &mut Parameters, network: &Network) -> PhostConfig {
         spray,
         request_timeout,
         policy,
-    }
-}
-
-/// Reads `policy`: who is served first.
-pub fn policy(p: &mut Parameters, help: &'static str) -> Policy {
-    match p.choice("policy", "shortest-remaining", POLICIES, help) {
-        "earliest-deadline" => Policy::EarliestDeadline,
-        "tenant-round-robin" => Policy::TenantRoundRobin,
-        "tenant-least-recent" => Policy::TenantLeastRecent,
-        _ => Policy::ShortestRemaining,
     }
 }
 

@@ -10,7 +10,6 @@
 //! Differs from the source outside the compat mode: a retransmission timeout; duplicates are acknowledged again;
 //! a NIC's wake-up is set for the queue pairs that may send, not for those that their window holds back.
 
-pub(super) mod nic;
 mod pair;
 mod receiver;
 mod selective;
@@ -21,20 +20,20 @@ pub use pair::MOST_BACKOFF;
 pub use stream::FIRST;
 
 use super::messages::Message;
+use super::nic::{Choice, Nic};
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::balance::{flow_hash, reverse_hash};
 use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::net::host::record_digest;
+use crate::packet::hash::{flow_hash, reverse_hash};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::settings::RdmaSettings;
 use crate::telemetry::pint::{PintConfig, coin, packet_id};
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
-use nic::{Choice, Nic};
 use pair::{Cut, QueuePair};
 use receiver::{Answer, Comes, Receiver};
 use rustc_hash::FxHashMap;

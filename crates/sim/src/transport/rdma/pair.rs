@@ -1,7 +1,6 @@
 //! A queue pair: one flow at its sender.
 
 use super::TOKENS;
-use super::nic::Nic;
 use super::selective::Scoreboard;
 use super::stream::Stream;
 use super::windowed::{News, Numbered, Windowed};
@@ -10,6 +9,7 @@ use crate::measure::FlowRecord;
 use crate::packet::{Packet, flag};
 use crate::settings::RdmaSettings;
 use crate::transport::HostContext;
+use crate::transport::nic::Nic;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 

@@ -14,11 +14,11 @@
 //! counts as a whole one in what is in flight, once the next flow follows it.
 
 use super::Rdma;
-use super::nic::Nic;
 use super::pair::{Cut, QueuePair};
 use crate::net::PortId;
 use crate::packet::{Packet, flag};
 use crate::transport::messages::{Message, Messages};
+use crate::transport::nic::Nic;
 use crate::transport::{Ended, HostContext};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};

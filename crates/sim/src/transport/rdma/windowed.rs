@@ -24,7 +24,7 @@ use crate::congestion::window::{
     Acked, Change, Congestion, CongestionWindow, NO_THRESHOLD, RateSample, Signal, State, WindowConfig,
     WindowContext, WindowController, WindowLaw, usage::WindowUsage,
 };
-use crate::transport::tcp::rate_sample::RateEstimator;
+use crate::transport::rate_sample::RateEstimator;
 use crate::units::{Rate, Time};
 
 /// What an acknowledgement told a pair.

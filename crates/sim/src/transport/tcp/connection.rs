@@ -6,7 +6,6 @@ use super::loss_probe::LossProbe;
 use super::persist::Persist;
 use super::prr::Prr;
 use super::rack::Rack;
-use super::rate_sample::RateEstimator;
 use super::rto::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
@@ -18,7 +17,8 @@ use crate::congestion::window::{
 use crate::measure::FlowRecord;
 use crate::net::port::cut_transmission_time;
 use crate::transport::messages::Messages;
-use crate::transport::rdma::nic::Nic;
+use crate::transport::nic::Nic;
+use crate::transport::rate_sample::RateEstimator;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use std::collections::VecDeque;

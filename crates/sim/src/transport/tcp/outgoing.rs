@@ -4,13 +4,14 @@
 //! TCP has a connection for a flow, multipath TCP several. Which settings a connection runs under comes with each call.
 
 use super::connection::{Connection, Phase, RESTING};
-use super::packets::{acknowledgement, code, signal, syn_timeout};
+use super::packets::{acknowledgement, signal, syn_timeout};
 use crate::config::TcpConfig;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
-use crate::transport::rdma::nic::{Choice, Nic};
+use crate::transport::nic::{Choice, Nic};
 use crate::transport::{HostContext, Look};
 use crate::units::Time;
+use crate::wire::tcp::code;
 use crate::workload::FlowId;
 
 /// The connections that send from a host, by their places ("slots").

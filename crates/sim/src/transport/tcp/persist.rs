@@ -8,11 +8,12 @@
 //! Differs from the source: a probe carries no byte (as in Linux, whose probe repeats an old one), so that none is refused.
 
 use super::connection::{Connection, Phase};
-use super::packets::{code, signal};
+use super::packets::signal;
 use crate::config::TcpConfig;
 use crate::packet::Packet;
 use crate::transport::HostContext;
 use crate::units::Time;
+use crate::wire::tcp::code;
 
 /// State of a connection that its receiver holds back.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Reactions;
 use crate::congestion::window::State;
-use crate::transport::rdma::nic::Nic;
+use crate::transport::nic::Nic;
 use crate::transport::tcp::connection::Next;
 use crate::transport::tcp::like_ns3::REACTIONS;
 use crate::transport::tcp::scoreboard::Scoreboard;

@@ -3,6 +3,8 @@
 //! A packet is 64 bytes, one cache line, and moves by its index. What is larger and rarer (telemetry records) lives in a
 //! slab of its own, which only the packets that carry it pay for.
 
+pub mod hash;
+
 use crate::engine::prefetch::prefetch;
 use crate::units::Time;
 

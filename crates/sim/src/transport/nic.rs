@@ -1,6 +1,6 @@
 //! A NIC's choice among its queue pairs: round robin over those that may send now.
 
-use super::super::{HostContext, Look};
+use super::{HostContext, Look};
 use crate::compat::Rules;
 use crate::net::PortId;
 use crate::net::agenda::SERIAL_BITS;

@@ -1,0 +1,22 @@
+//! Which flow goes first, where one end decides for many: pHost's ends and Fastpass's arbiter.
+
+use crate::config::Policy;
+use crate::parameters::Parameters;
+
+/// Who goes first, at both ends.
+const POLICIES: &[(&str, &str)] = &[
+    ("shortest-remaining", "the flow with the fewest packets left"),
+    ("earliest-deadline", "the flow whose deadline comes first; flows without one last, the shortest first"),
+    ("tenant-round-robin", "tenants (groups of flows) in turn, each its shortest flow"),
+    ("tenant-least-recent", "the tenant that was served the longest ago, its shortest flow"),
+];
+
+/// Reads `policy`: who is served first.
+pub fn policy(p: &mut Parameters, help: &'static str) -> Policy {
+    match p.choice("policy", "shortest-remaining", POLICIES, help) {
+        "earliest-deadline" => Policy::EarliestDeadline,
+        "tenant-round-robin" => Policy::TenantRoundRobin,
+        "tenant-least-recent" => Policy::TenantLeastRecent,
+        _ => Policy::ShortestRemaining,
+    }
+}

@@ -1,0 +1,63 @@
+//! How long a source has not heard of the other end, and when it asks again.
+
+use crate::units::Time;
+
+/// How long the destination has not been heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// Something is wrong if nothing is heard until then.
+    pub deadline: Time,
+    /// The timer that is set comes then; others are stale.
+    pub event: Time,
+    /// Twice as long after every time that nothing was heard.
+    pub patience: Time,
+}
+
+/// A patience is doubled at most so many times.
+pub const MOST_DOUBLINGS: u32 = 4;
+
+impl Silence {
+    pub fn starting(now: Time, patience: Time) -> Silence {
+        let deadline = now.saturating_add(patience);
+        Silence { deadline, event: deadline, patience }
+    }
+
+    /// The destination was heard.
+    pub fn broken(&mut self, now: Time, patience: Time) {
+        self.patience = patience;
+        self.deadline = now.saturating_add(patience);
+    }
+
+    /// The timer has come: whether the request must be repeated. The next one is due at `event`.
+    pub fn over(&mut self, now: Time, patience: Time) -> bool {
+        let over = now >= self.deadline;
+        if over {
+            let most = Time(patience.0.saturating_mul(1 << MOST_DOUBLINGS));
+            self.patience = Time(self.patience.0.saturating_mul(2)).min(most);
+            self.deadline = now.saturating_add(self.patience);
+        }
+        self.event = self.deadline;
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_waited_for_twice_as_long_each_time_and_ends_when_something_is_heard() {
+        let us = Time::from_us;
+        let mut silence = Silence::starting(us(0), us(10));
+        assert!(silence.over(us(10), us(10)));
+        assert_eq!((silence.event, silence.patience), (us(30), us(20)));
+        silence.broken(us(25), us(10));
+        assert!(!silence.over(us(30), us(10)));
+        assert_eq!(silence.event, us(35));
+        for _ in 0..20 {
+            let at = silence.event;
+            assert!(silence.over(at, us(10)));
+        }
+        assert_eq!(silence.patience, us(160));
+    }
+}
