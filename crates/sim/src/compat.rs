@@ -133,7 +133,7 @@ rules! {
     /// The load that PINT carries takes two bytes, whatever its code needs
     two_byte_load: bool = [false, true, false], "as many as the code needs";
     /// Slowdowns are against the authors' ideal time (`measure.ideal = "hpcc"`)
-    authors_ideal: bool = [false, true, false], "against that of [Metrics](metrics.md)";
+    authors_ideal: bool = [false, true, false], "against the flow alone in the network (`\"alone\"`)";
 }
 
 impl Rules {
