@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::metrics::METRICS;
 use super::{origins, served_by};
+use crate::balance;
 use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
 use crate::external;
@@ -85,6 +86,7 @@ fn scheme(name: &str) -> Option<Value> {
         TCP_CONTROLLER => congestion::window::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));

@@ -41,7 +41,7 @@ pub fn sections() -> &'static [SectionKeys] {
             queue_keys(section);
             for (kind, _) in switch::BALANCERS {
                 let mut balancer = section.child("balancer");
-                balance::read(kind, &mut balancer.parameters());
+                balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
         }));
@@ -53,7 +53,7 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
-                balance::read(kind, &mut section.parameters());
+                balance::BalancerConfig::read(kind, &mut section.parameters());
             })
         }));
         all.push(keys("switch.port", None, |section| {

@@ -5,6 +5,7 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
+use crate::balance;
 use crate::compat::Rules;
 use crate::config::{EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
@@ -447,7 +448,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
                 queue: "priority",
                 // Published: three times what a flow may send before it is told to.
                 limit: Some(Bytes((3 * free).max(36 << 10))),
-                balancer: "label",
+                balancer: balance::BY_LABEL,
                 ..SwitchDefaults::RDMA
             }
         }
@@ -456,7 +457,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             lossless: false,
             queue: "pfabric",
             limit: Some(pfabric.queue_limit),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Fastpass(fastpass)) => SwitchDefaults {
@@ -465,7 +466,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             queue: "priority",
             // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
             limit: Some(Bytes((24 * u64::from(fastpass.packet())).max(36 << 10))),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Mptcp(mptcp)) => tcp_switch_defaults(&mptcp.tcp),
