@@ -92,9 +92,8 @@ rules! {
     insertion_order: bool = [false, true, true], "by node and kind of event, on any number of threads";
     /// Every transmission has an event at its end, the sender's before the arrival at its peer
     departure_events: bool = [false, true, true], "only while something waits to be sent";
-    /// The zero-delay steps between the start time of a flow and its start, which is then behind everything that was queued for
-    /// that nanosecond: 2
-    start_steps: u8 = [0, 2, 0], "none";
+    /// A flow starts two zero-delay steps after its start time, so behind everything that was queued for that nanosecond
+    start_steps: u8 = [0, 2, 0], "at its start time";
     /// Flows are announced behind everything else that happens at their time
     late_announcements: bool = [false, true, false], "before the window in which they start";
     /// A NIC behind a discipline that was full asks it for more in an event of its own, behind all that was to happen at that
