@@ -91,12 +91,13 @@ pub struct RecoveryConfig {
 /// Where what an acknowledgement and a timeout do differs from the RFCs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reactions {
-    /// What an acknowledgement or a timeout does depends on the state first, and what it lets go is handed down at once, not when the
-    /// NIC asks.
+    /// What an acknowledgement or a timeout does depends on the state first, and what it lets go is handed
+    /// down at once, not when the NIC asks.
     pub by_state: bool,
     /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived.
     pub keeps_again: bool,
-    /// Arrivals are counted downwards from the segment below the highest once that comes, not upwards from the first hole.
+    /// Arrivals are counted downwards from the segment below the highest once that comes, not upwards from
+    /// the first hole.
     pub counts_from_top: bool,
     /// Losses are looked for only when something was acknowledged selectively.
     pub losses_by_sacks: bool,
@@ -104,7 +105,8 @@ pub struct Reactions {
     pub pipe_fills_receiver: bool,
     /// The first window stays whole when a SYN was lost.
     pub keeps_first_window: bool,
-    /// The answer to a SYN is repeated until the connection is open; one that comes once more makes the first window count anew.
+    /// The answer to a SYN is repeated until the connection is open; one that comes once more makes the first
+    /// window count anew.
     pub repeats_syn_ack: bool,
     /// What an application has written is looked at right after that, in an event of its own.
     pub looks_after_writes: bool,
