@@ -74,7 +74,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // What can be named in a scenario, and what a scenario will cost.
     (
         "describe",
-        "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
+        "balance congestion counters doc external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
     ("schemes", "congestion external"),

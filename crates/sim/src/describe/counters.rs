@@ -1,13 +1,15 @@
 //! What schemes count, for summary.json, and as data for metrics and help.
 
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
+use crate::doc::SchemeDoc;
 use crate::measure::LossCounters;
 use crate::{balance, queue, telemetry, transport};
 use serde_json::{Value, json};
 
 /// The groups of counters of all schemes, by room.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    [queue::COUNTERS, balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS].concat()
+    let balancers = SchemeDoc::counters_of(balance::DOCS);
+    [queue::COUNTERS, &balancers, transport::COUNTERS, telemetry::COUNTERS].concat()
 }
 
 /// Everything that is counted beside packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
@@ -59,4 +61,24 @@ fn metric(metric: &Metric, group: &CounterGroup) -> Value {
         "series": metric.series.0,
         "series_text": metric.series.1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_metrics_and_series_have_a_name_each_and_metrics_are_about_counters_of_their_group() {
+        let (mut keys, mut metrics, mut series) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for group in counters() {
+            let own: Vec<&str> = group.counters.iter().map(|counter| counter.key).collect();
+            assert!(own.iter().all(|key| keys.insert((group.table, *key))), "{own:?}");
+            for metric in group.metrics {
+                assert!(own.contains(&metric.part) && metrics.insert(metric.name), "{metric:?}");
+                assert!(metric.series.0.is_empty() || series.insert(metric.series.0), "{metric:?}");
+            }
+            assert!(group.gauges.iter().all(|gauge| series.insert(gauge.key)), "{:?}", group.gauges);
+        }
+    }
 }
