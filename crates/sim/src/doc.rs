@@ -26,15 +26,4 @@ impl SchemeDoc {
     /// All texts empty: for `..SchemeDoc::NONE` in those that need not all of them.
     pub const NONE: SchemeDoc =
         SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "", counters: &[] };
-
-    /// What schemes count, each group once.
-    pub fn counters_of(docs: &[SchemeDoc]) -> Vec<&'static CounterGroup> {
-        let mut all: Vec<&CounterGroup> = Vec::new();
-        for group in docs.iter().flat_map(|doc| doc.counters) {
-            if !all.contains(group) {
-                all.push(group);
-            }
-        }
-        all
-    }
 }

@@ -33,7 +33,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
-    ("balance", "counters doc engine packet parameters topology units wire"),
+    ("balance", "counters doc engine external packet parameters topology units wire"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "balance congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
@@ -74,10 +74,10 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // What can be named in a scenario, and what a scenario will cost.
     (
         "describe",
-        "balance congestion counters doc external measure parameters queue scenario telemetry topology transport workload",
+        "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "congestion external"),
+    ("schemes", "balance congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 

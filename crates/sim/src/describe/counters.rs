@@ -1,15 +1,22 @@
 //! What schemes count, for summary.json, and as data for metrics and help.
 
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
-use crate::doc::SchemeDoc;
 use crate::measure::LossCounters;
-use crate::{balance, queue, telemetry, transport};
+use crate::{balance, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
-/// The groups of counters of all schemes, by room.
+/// The groups of counters of all schemes, those of other crates included, each once.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    let balancers = SchemeDoc::counters_of(balance::DOCS);
-    [queue::COUNTERS, &balancers, transport::COUNTERS, telemetry::COUNTERS].concat()
+    let rooms = [queue::COUNTERS, transport::COUNTERS, telemetry::COUNTERS].into_iter().flatten();
+    let added = external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc);
+    let schemes = balance::DOCS.iter().chain(added).flat_map(|doc| doc.counters);
+    let mut all: Vec<&CounterGroup> = Vec::new();
+    for group in rooms.chain(schemes) {
+        if !all.contains(group) {
+            all.push(group);
+        }
+    }
+    all
 }
 
 /// Everything that is counted beside packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,

@@ -59,7 +59,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
         .chain(of("queue discipline", QUEUE, switch::QUEUES))
-        .chain(of("load balancer", "switch.balancer", switch::BALANCERS))
+        .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
