@@ -33,7 +33,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
-    ("balance", "counters doc engine packet parameters topology units wire"),
+    ("balance", "counters doc engine external packet parameters topology units wire"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "balance congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
@@ -76,7 +76,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "describe",
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
-    ("schemes", "congestion external"),
+    // What another crate adds goes to the rooms that it is for.
+    ("schemes", "balance congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 
@@ -100,7 +101,7 @@ const CRATES: &[(&str, &str, &str)] = &[
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
 

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, own_schemes, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor
@@ -76,7 +76,7 @@ def run(
             work, ours, lambda: show(progress.text(work.left(), work.hops, work.share())) if show else None
         )
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        outcome.stopped = outcome.stopped or f"Ray is gone: its last words are in {log}"
+        outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
         outcome.stopped = executor.said(error, kept)
     except KeyboardInterrupt:
@@ -295,6 +295,13 @@ class _Work:
             theirs, ours = answer["version"], _native.version()
             self.outcome.stopped = f"the workers have weftline {theirs}, this is {ours}: install one version"
             return
+        if answer["schemes"] != own_schemes.identity():
+            theirs, ours = answer["schemes"] or "none", own_schemes.identity() or "none"
+            self.outcome.stopped = (
+                f"the schemes of another crate are {theirs} on the workers, and {ours} here: install the "
+                "same wheel on every node"
+            )
+            return
         points = {point.key: point for point in self._groups.pop(number)}
         for result in answer["results"]:
             point = points[result["key"]]
@@ -314,7 +321,7 @@ class _Work:
         points = self._groups.pop(number)
         for point in points:
             if len(points) == 1 and point.key in self._alone:
-                self._fail(point, f"Ray lost it: {why}")
+                self._fail(point, f"lost by Ray: {why}")
             else:
                 self._alone.add(point.key)
                 self._queue.append(point)
@@ -330,7 +337,7 @@ class _Work:
             _native.sync_files(str(part))
         except InputError as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._fail(point, f"the results were damaged on the way from the worker: {error}")
+            self._fail(point, f"the results were damaged during the transfer from the worker: {error}")
             return
         except (OSError, RunFailed):
             shutil.rmtree(part, ignore_errors=True)

@@ -14,6 +14,7 @@ mod dre;
 pub mod drill;
 pub mod ecmp;
 mod estimator;
+pub mod external;
 pub mod fabric;
 pub mod flowlets;
 pub mod hula;
@@ -109,7 +110,7 @@ registry! {
         Clove = clove::CloveParameters;
         Hula = hula::HulaParameters;
         MpHula = mp_hula::MpHulaParameters;
-    }
+    } + External = external::ExternalBalancer => external::External
 }
 
 /// The balancer where nothing is said.

@@ -1,0 +1,137 @@
+"""Figures on the goodputs of single flows, from `[measure] goodput` by flow.
+
+    kind = "cdf"      share of flows whose mean goodput is at most so much, a line for each line; published:
+                      entries { line, mbps = [of every flow] }
+    kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line; published:
+                      entries { line, group, points = [[seconds, Mb/s], ...] }, { line, group, mean = Mb/s }
+
+Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.measures.sharing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weftline import quantities
+from weftline.figures import specs
+from weftline.measures import sharing
+from weftline.measures.lines import Line
+from weftline.terminal import Table
+
+if TYPE_CHECKING:
+    from weftline.reproduce.exhibits import Panel
+
+SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+"""Shares of flows at which the table of a distribution is printed."""
+
+
+def _goodputs(line: Line) -> list[float]:
+    """Mean goodputs of the flows of all runs of a line, in Mb/s, ascending."""
+    return sorted(1e-6 * rate for run in line.runs for _, rate in sharing.goodputs(run, ns3=True))
+
+
+def _cdf(values: Sequence[float]) -> list[tuple[float, float]]:
+    return [(value, 100 * (rank + 1) / len(values)) for rank, value in enumerate(sorted(values))]
+
+
+def at_share(values: Sequence[float], share: float) -> float | None:
+    """Return the value that the share of `values` (ascending) does not exceed; None of no values."""
+    return values[max(0, math.ceil(share * len(values)) - 1)] if values else None
+
+
+def draw_cdf(p: Panel, title: str) -> specs.Figure:
+    """Return the panel as a figure."""
+    labels = [line.label for line in p.lines]
+    points = [(line.label, x, y) for line in p.lines for x, y in _cdf(_goodputs(line))]
+    published = [(e["line"], x, y) for e in p.published if e["line"] in labels for x, y in _cdf(e["mbps"])]
+    drawn = specs.trend(
+        title,
+        labels,
+        points,
+        published,
+        axes=("goodput of a flow (Mb/s)", "share of flows (%)"),
+        log=p.figure.options.get("log", ""),
+        points_at="steps",
+    )
+    drawn.tables = [cdf_table(p, "")]
+    return drawn
+
+
+def cdf_table(p: Panel, title: str) -> Table:
+    """Return the panel as a table: goodput at a few shares of flows, measured / published."""
+    said = {entry["line"]: sorted(entry["mbps"]) for entry in p.published}
+    rows = []
+    for line in p.lines:
+        ours, theirs = _goodputs(line), said.get(line.label, [])
+        cells = []
+        for share in SHARES:
+            text = quantities.digits(at_share(ours, share))
+            cells.append(f"{text} / {quantities.digits(at_share(theirs, share))}" if theirs else text)
+        rows.append([line.label, *cells])
+    note = "measured / published" if said else ""
+    columns = ["goodput of a flow (Mb/s) at", *(f"{100 * share:g} %" for share in SHARES)]
+    return Table(columns, rows, title=title, note=note)
+
+
+def _over_time(line: Line) -> dict[str, list[tuple[float, float]]]:
+    """(seconds, mean goodput of a flow in Mb/s) by group, of a line's first run."""
+    run = line.runs[0]
+    series = run.over_time("goodput_bps", max_points=0)
+    members: dict[str, list[str]] = {}
+    for share in run.shares():
+        members.setdefault(share["group"], []).append(f"flow{share['flow']}")
+    found = {}
+    for group, names in members.items():
+        sums: dict[float, float] = {}
+        for name in names:
+            for time, rate in series.get(name, []):
+                sums[time] = sums.get(time, 0.0) + rate
+        found[group] = [(1e-9 * time, 1e-6 * rate / len(names)) for time, rate in sorted(sums.items())]
+    return found
+
+
+def draw_groups(p: Panel, title: str) -> list[specs.Figure]:
+    """Return a figure for each line of the panel."""
+    drawn, log = [], p.figure.options.get("log", "")
+    for line in p.lines:
+        groups = _over_time(line)
+        entries = [e for e in p.published if e["line"] == line.label and "points" in e]
+        measured = [(group, x, y) for group, points in groups.items() for x, y in points]
+        published = [(e["group"], x, y) for e in entries if e["group"] in groups for x, y in e["points"]]
+        if "y" in log:
+            # Seconds in which a group gets nothing have no place on a logarithmic axis.
+            measured, published = ([row for row in rows if row[2] > 0] for rows in (measured, published))
+        drawn.append(
+            specs.trend(
+                f"{title}: {line.label}",
+                list(groups),
+                measured,
+                published,
+                axes=("time (s)", "goodput of a flow, mean of the group (Mb/s)"),
+                log=log,
+                points_at="published",
+            )
+        )
+    if drawn:
+        drawn[0].tables = [groups_table(p, "")]
+    return drawn
+
+
+def groups_table(p: Panel, title: str) -> Table:
+    """Return the panel as a table: mean goodput of a flow of each group over the run, and the published."""
+    said = {(e["line"], e["group"]): e["mean"] for e in p.published if "mean" in e}
+    means = {line.label: sharing.group_means(line.runs[0], ns3=True) for line in p.lines}
+    groups = list(dict.fromkeys(group for found in means.values() for group in found))
+    rows = []
+    for line in p.lines:
+        cells = []
+        for group in groups:
+            ours, theirs = means[line.label].get(group), said.get((line.label, group))
+            text = quantities.digits(None if ours is None else 1e-6 * ours)
+            cells.append(text if theirs is None else f"{text} / {quantities.digits(theirs)}")
+        rows.append([line.label, *cells, line.metric_text("jain_without_last_second")])
+    note = "measured / published" if said else ""
+    columns = ["goodput of a flow, mean (Mb/s)", *groups, "Jain's index"]
+    return Table(columns, rows, title=title, note=note)

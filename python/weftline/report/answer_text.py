@@ -1,0 +1,335 @@
+"""A scenario in words, and what a run or a comparison answers: the first paragraphs of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from weftline import quantities
+from weftline.measures import comparison, evidence, losses, separations
+from weftline.measures.lines import Line
+from weftline.measures.metrics import Flows
+from weftline.runs import Run
+
+MOST_APART = 3
+"""Sentences on what is not separated; of more flow sizes only their names are given."""
+_SIZES = {
+    "websearch": "web search",
+    "fb-hadoop": "Facebook's Hadoop",
+    "ali-storage": "Alibaba's storage",
+    "google-rpc": "Google's RPCs",
+    "imc10": "IMC10",
+    "datamining": "data mining",
+}
+
+
+def question(lines: Sequence[Line]) -> str:
+    """Return what these runs ask, as one question."""
+    scenario = lines[0].runs[0].scenario
+    if len(lines) > 1:
+        return f"How do {listed([line.label for line in lines])} serve {_flows_in_short(scenario)}?"
+    return f"How does {lines[0].label} serve {_flows_in_short(scenario)}?"
+
+
+def answer(lines: Sequence[Line]) -> list[str]:
+    """Return the answer that the numbers give, most important sentence first; nothing without a flow done."""
+    finished = [line for line in lines if line.has_flows]
+    if not finished:
+        return _without_flows(lines)
+    said = standings(finished) if len(finished) > 1 else [_alone(finished[0])]
+    said += [_costs(line, named=len(lines) > 1) for line in lines]
+    lost = [line.label for line in lines if not line.has_flows]
+    if lost:
+        said.append(f"No flow of {listed(lost)} finished.")
+    if len(finished) > 1 and (left := comparison.left_out(finished)):
+        said.append(f"Slowdowns exclude unfinished flows, which favours schemes with many of them.{left}")
+    return [sentence for sentence in said if sentence]
+
+
+def _alone(line: Line) -> str:
+    overall = line.overall()
+    p50, p99 = (overall[p].text(quantities.digits) for p in ("p50", "p99"))
+    return (
+        f"Half of the flows that finished take at most {p50} times as long as on an empty network, "
+        f"99 of 100 at most {p99} times. {_finished_text(line)}"
+    )
+
+
+def standings(lines: Sequence[Line]) -> list[str]:
+    """Return who is lowest, where one is: by p99 slowdown of each flow size and of all, by median, by queue.
+
+    A line is named where its paired 95 % interval against each other one leaves out zero and nothing speaks
+    against either (see `weftline.measures.evidence`); of the rest it is said that they are not separated.
+    """
+    found = [standing_of(lines, subject) for subject in separations.subjects(lines)]
+    named = [text for text, first, _ in found if first]
+    rest = [(text, subject) for text, first, subject in found if not first]
+    said = named
+    if len(rest) <= MOST_APART:
+        return said + [text for text, _ in rest]
+    whole = [text for text, subject in rest if subject.whole]
+    sizes = [subject.title for _, subject in rest if not subject.whole]
+    return said + whole + ([f"Not separated either: {'; '.join(sizes)}."] if sizes else [])
+
+
+def standing_of(
+    lines: Sequence[Line], subject: separations.Subject
+) -> tuple[str, str | None, separations.Subject]:
+    """Return the sentence on one subject, and the line that it names first, if any."""
+    means = {line.label: mean for line in lines if (mean := subject.mean(line))}
+    by_label = {line.label: line for line in lines}
+    first, why = evidence.leader(
+        [line.label for line in lines],
+        {label: mean.value for label, mean in means.items()},
+        lambda a, b: subject.between(by_label[a], by_label[b]),
+    )
+    texts = {
+        label: f"{label} {mean.text(subject.write)}"
+        + evidence.beside(
+            runs=mean.count or 0, asked=len(by_label[label].runs), left=subject.left(by_label[label])
+        )
+        for label, mean in means.items()
+    }
+    return standing(subject.title, "", texts, first, why), first, subject
+
+
+def standing(
+    title: str,
+    place: str,
+    texts: Mapping[str, str],
+    first: str | None,
+    why: Sequence[evidence.Reason],
+    *,
+    highest: bool = False,
+) -> str:
+    """Return one sentence on how some values stand: who is first, or that they are not separated and why.
+
+    Parameters
+    ----------
+    title, place : str
+        What is compared, and where.
+    texts : mapping
+        Name and value of each, by name.
+    first : str or None
+        The one that is separated from all others.
+    why : sequence of Reason
+        Why none is.
+    """
+    where = f"{title[:1].upper()}{title[1:]}{f', {place}' if place else ''}"
+    if len(texts) < 2:
+        return f"{where}: {', '.join(texts.values()) or 'not measured'}."
+    if first is None:
+        word = "highest" if highest else "lowest"
+        said = f"{', '.join(texts.values())}; {evidence.said(why)}"
+        return f"{where}: the {word} is not separated from the others: {said}."
+    others = ", ".join(text for name, text in texts.items() if name != first)
+    word = "highest" if highest else "lowest"
+    return (
+        f"{where}: {word} with {texts[first]}, against {others}; each paired 95 % interval leaves out zero."
+    )
+
+
+def _costs(line: Line, *, named: bool) -> str:
+    """Queue, pauses and drops of a line."""
+    parts = []
+    if line.metric("queue_p99"):
+        parts.append(f"99 % of the samples find at most {line.metric_text('queue_p99')} in a queue")
+    parts += _losses(line)
+    pauses = line.metric("pauses")
+    if pauses is not None:
+        parts.append(f"{line.metric_text('pauses')} pauses" if pauses.value else "no pauses")
+    text = ", ".join(parts)
+    return f"{line.label}: {text}." if named and text else f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+_LOST = {
+    "drops": "packets dropped",
+    "lost_on_dead_links": "lost on dead links",
+    "stranded": "stranded without a route",
+    "lost_at_random": "lost at random",
+    "retransmitted": "sent again",
+    "retransmitted_spurious": "of them unnecessary",
+    "timeouts": "retransmission timeouts",
+}
+
+
+def _losses(line: Line) -> list[str]:
+    """Every kind of loss that there was; that there was none only if there was none of any kind."""
+    means = {name: line.metric(name) for name in _LOST}
+    found = [f"{line.metric_text(name)} {_LOST[name]}" for name, mean in means.items() if mean and mean.value]
+    known = [name for name in losses.SHOWN if means[name] is not None]
+    lost = any(means[name].value for name in known)
+    # A folder of before random losses were counted has them among the others.
+    return (["no lost packets"] if known and not lost else []) + found
+
+
+def warnings(lines: Sequence[Line]) -> list[str]:
+    """Return what the runs say against their own results, each sentence once, with the lines that say it."""
+    said: dict[str, list[str]] = {}
+    for line in lines:
+        for run in line.runs:
+            for warning in run.summary.get("warnings") or []:
+                of = said.setdefault(warning, [])
+                if line.label not in of:
+                    of.append(line.label)
+    return [f"{listed(of)}: {warning}." if len(lines) > 1 else f"{warning}." for warning, of in said.items()]
+
+
+def _finished_text(line: Line) -> str:
+    summary = line.runs[0].summary
+    done, flows = summary.get("flows_done"), summary.get("flows")
+    if len(line.runs) > 1:
+        left = evidence.unfinished(line.runs, Flows(group=line.group))
+        return f"{evidence.unfinished_text(left, line.runs)}." if left else ""
+    if done is None or flows is None:
+        return ""
+    return f"All {flows:,} finished." if done == flows else f"{done:,} of {flows:,} flows finished."
+
+
+def _without_flows(lines: Sequence[Line]) -> list[str]:
+    """What can be said of flows that never end: how much they carried, and how equally."""
+    said = []
+    for line in lines:
+        total, jain = line.metric_text("goodput_total"), line.metric_text("jain")
+        if total != "–":
+            said.append(f"{line.label}: {total} for all measured flows together, Jain's index {jain}.")
+    return said or ["No flow finished, so there is no completion time."]
+
+
+def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
+    """Return the scenario of these lines as paragraphs: network, switches, transport, traffic, failures.
+
+    What is not the same for all is said for each.
+
+    Parameters
+    ----------
+    network : mapping, optional
+        ``nodes`` and ``links`` of the first line's network as the engine built them, for counts.
+    """
+    told = [_facts(line.runs[0], network if i == 0 else None) for i, line in enumerate(lines)]
+    same_network = len({str(line.runs[0].scenario.get("topology")) for line in lines}) == 1
+    said = []
+    for topic in dict.fromkeys(topic for facts in told for topic in facts):
+        texts = [facts.get(topic, "") for facts in told]
+        if len(set(texts)) == 1 or (topic == "Network" and same_network):
+            said.append(f"{topic}: {texts[0]}.")
+            continue
+        each = "; ".join(f"{text} ({line.label})" for line, text in zip(lines, texts, strict=True) if text)
+        said.append(f"{topic}: {each}.")
+    return said
+
+
+def _facts(run: Run, network: Mapping | None) -> dict[str, str]:
+    """What a run's scenario says, by topic."""
+    found = run.scenario
+    facts = {
+        "Network": _network(_table(found.get("topology")), network),
+        "Switches": _switches(_table(found.get("switch"))),
+        "Transport": _transport(_table(found.get("transport")), _table(found.get("telemetry"))),
+    }
+    for workload in _tables(found.get("workload")):
+        kind = str(workload.get("kind", ""))
+        group = str(workload.get("group", kind))
+        topic = "Traffic" if group == kind else f"Traffic {group}"
+        facts[topic] = "; ".join(filter(None, [facts.get(topic), _workload(workload, found)]))
+    facts["Failures"] = _failures(_table(found.get("failures")))
+    return {topic: text for topic, text in facts.items() if text}
+
+
+def _network(topology: Mapping, network: Mapping | None) -> str:
+    kind = str(topology.get("kind", "network"))
+    text = PurePath(str(topology.get("file", ""))).name if kind == "file" else kind
+    if network:
+        hosts = sum(node["kind"] == "host" for node in network["nodes"])
+        text += (
+            f", {hosts:,} hosts, {len(network['nodes']) - hosts:,} switches, {len(network['links']):,} links"
+        )
+        rates = sorted({link["rate_bps"] for link in network["links"]})
+        text += f" of {listed([quantities.rate_text(rate) for rate in rates])}" if len(rates) < 5 else ""
+        delays = sorted({link["delay_ns"] for link in network["links"]})
+        span = dict.fromkeys(quantities.time_text(delay) for delay in (delays[0], delays[-1]))
+        text += f", {' to '.join(span)} each way"
+    return text
+
+
+def _switches(switch: Mapping) -> str:
+    queue, balancer, pfc = (_table(switch.get(key)) for key in ("queue", "balancer", "pfc"))
+    parts = [f"{quantities.spaced(str(switch['buffer']))} of shared buffer"] if "buffer" in switch else []
+    parts += [f"{queue['kind']} queues"] if "kind" in queue else []
+    for port in _tables(switch.get("port")):
+        parts.append(f"{_table(port.get('queue')).get('kind', 'other')} at {port.get('match', '')}")
+    parts += [f"{balancer['kind']} chooses paths"] if "kind" in balancer else []
+    parts.append("PFC pauses senders" if pfc.get("enabled") else "no PFC: full buffers drop")
+    ecn = switch.get("ecn")
+    marks = bool(ecn) and (isinstance(ecn, list) or _table(ecn).get("enabled", True))
+    parts.append("ECN marks" if marks else "no ECN")
+    return ", ".join(parts)
+
+
+def _transport(transport: Mapping, telemetry: Mapping) -> str:
+    kind, controller = str(transport.get("kind", "rdma")), _table(transport.get("controller"))
+    text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
+    if "kind" in controller:
+        text += f" with {controller['kind']}"
+    carried = str(telemetry.get("kind", "none"))
+    if carried in ("int", "pint"):
+        text += f"; packets carry {carried.upper()}"
+    return text
+
+
+def _workload(workload: Mapping, found: Mapping) -> str:
+    kind = str(workload.get("kind", ""))
+    parts = [kind]
+    sizes, size = workload.get("sizes"), workload.get("size")
+    if size not in (None, "auto"):
+        parts.append(f"flows of {quantities.spaced(str(size))}")
+    elif sizes:
+        parts.append(f"sizes of {_SIZES.get(str(sizes), str(sizes))}")
+    by_load = kind == "poisson" or workload.get("arrivals") == "poisson"
+    if by_load and isinstance(workload.get("load"), int | float):
+        parts.append(f"load {quantities.share_text(workload['load'])}")
+    if workload.get("duration") not in (None, "auto"):
+        parts.append(f"started within {quantities.spaced(str(workload['duration']))}")
+    if "operation" in workload:
+        parts.append(f"{workload['operation']} of {quantities.spaced(str(workload.get('bytes', '')))}")
+    own = _table(_table(workload.get("transport")).get("controller")).get("kind")
+    shared = _table(_table(found.get("transport")).get("controller")).get("kind")
+    if own and own != shared:
+        parts.append(f"by {own}")
+    return ", ".join(parts)
+
+
+def _failures(failures: Mapping) -> str:
+    events = []
+    for event in _tables(failures.get("event")):
+        what = event.get("link") or event.get("switch") or ""
+        name = " - ".join(map(str, what)) if isinstance(what, list) else str(what)
+        when = quantities.spaced(str(event.get("at", "")))
+        events.append(f"{name} {event.get('change', 'down')} at {when}")
+    loss = failures.get("loss")
+    if isinstance(loss, int | float) and loss > 0:
+        events.append(f"every link loses {quantities.share_text(loss)} of the packets")
+    return ", ".join(events)
+
+
+def _flows_in_short(found: Mapping) -> str:
+    workloads = _tables(found.get("workload"))
+    kind = str(_table(found.get("topology")).get("kind", "this"))
+    kinds = dict.fromkeys(str(workload.get("kind", "")) for workload in workloads)
+    traffic = listed(list(kinds)) or "this"
+    load = workloads[0].get("load") if len(workloads) == 1 and workloads[0].get("kind") == "poisson" else None
+    at = f" at {quantities.share_text(load)} load" if isinstance(load, int | float) else ""
+    return f"{traffic} traffic{at} on this {'' if kind in ('file', 'this') else f'{kind} '}network"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``"a, b and c"``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else ""
+
+
+def _tables(value: object) -> list[Mapping]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+
+
+def _table(value: object) -> Mapping:
+    return value if isinstance(value, Mapping) else {}

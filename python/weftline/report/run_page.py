@@ -1,0 +1,243 @@
+"""The page over run folders: answer, scenario in words, tables, figures, the network, how to rerun."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from weftline.controllers import stand_ins
+from weftline.errors import InputError
+from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
+from weftline.measures import comparison
+from weftline.measures.lines import Line
+from weftline.report import answer_text, page
+from weftline.report.page import Lead, Section
+from weftline.runs import Run
+
+MOST_HEATS = 4
+"""Heat maps of queues on a page, one a line."""
+MOST_DOCUMENTS = 40
+"""Resolved scenarios on a page; more runs than this differ in the seed, or are a sweep with its own file."""
+
+
+def write(
+    lines: Sequence[Line],
+    path: Path,
+    *,
+    title: str = "",
+    subtitle: str = "",
+    question: str = "",
+    command: str = "",
+) -> Path:
+    """Write the page over `lines` to `path` and return the path.
+
+    Parameters
+    ----------
+    question : str
+        What the reader wants to know; asked in general terms without it.
+    """
+    text = html(lines, title=title, subtitle=subtitle, question=question, command=command)
+    return page.save(path, text)
+
+
+def of_folders(
+    folders: Sequence[str], out: str | None = None, *, title: str = "", question: str = ""
+) -> Path:
+    """Write the page over folders of runs, or over one sweep, and return its path.
+
+    Without `out` it is report.html in the one folder, or beside the first of several.
+    """
+    from weftline.report import sweep_page
+    from weftline.sweeps.result import FILE, SweepResult
+
+    first = Path(folders[0])
+    path = Path(out) if out else (first if len(folders) == 1 else first.parent) / "report.html"
+    if len(folders) == 1 and (first / FILE).exists():
+        return sweep_page.write(SweepResult.open(first), path, title=title, question=question)
+    lines = comparison.lines_in(folders)
+    if not lines:
+        raise InputError(f"{first}: holds no finished run")
+    return write(lines, path, title=title, question=question)
+
+
+def html(
+    lines: Sequence[Line], *, title: str = "", subtitle: str = "", question: str = "", command: str = ""
+) -> str:
+    """Return the page over `lines` as text; the parameters are those of `write`."""
+    names = list(dict.fromkeys(run.name for line in lines for run in line.runs))
+    title = title or (
+        names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
+    )
+    built = network_view.network(lines[0].runs[0])
+    return page.html(
+        title=title,
+        subtitle=subtitle or _subtitle(lines),
+        about=about([(line.label, run) for line in lines for run in line.runs], command=command),
+        lead=Lead(question=question or answer_text.question(lines), answer=answer_text.answer(lines)),
+        sections=[
+            *warning_sections(lines),
+            Section(title="The scenario", text="\n\n".join(answer_text.scenario(lines, built))),
+            *comparison_sections(lines, built),
+            rerun_section(lines),
+        ],
+    )
+
+
+def warning_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return what the runs say against their own results, if they do."""
+    said = answer_text.warnings(lines)
+    return [Section(title="Check before you trust this", text="\n\n".join(said))] if said else []
+
+
+def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
+    """Return what a comparison's own sections leave out: all flows, queues by port, fairness, paths."""
+    drawn = []
+    finished = [line for line in lines if line.has_flows]
+    if finished:
+        title = "Slowdown of all flows"
+        caption = f"Flows that finished.{comparison.left_out(finished)}"
+        drawn.append(flow_figures.cumulative(title, finished, caption=caption))
+    queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
+    title = "Queues by port and time"
+    named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
+    drawn += time_figures.queue_heats(named)
+    shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
+    if shared:
+        drawn.append(time_figures.fairness("Fairness over time", shared))
+    traced = [line for line in lines if (line.runs[0].out / "telemetry.parquet").is_file()]
+    if traced:
+        known = path_figures.paths_known("Paths that PINT knows", traced)
+        drawn += [known] if known.tables else []
+    return [Section(title="A closer look", figures=drawn)] if drawn else []
+
+
+def network_sections(lines: Sequence[Line], built: Mapping | None) -> list[Section]:
+    """Return the picture of the network with its slider, if there is a network to draw."""
+    view = network_view.view(lines, built)
+    if view is None:
+        return []
+    text = (
+        "Each link is two lines, one for each direction. Move the slider or play; point at a link to read it."
+        if view.has_values
+        else 'Colours and a slider over time come with measure.utilisation = { ports = "*" }.'
+    )
+    return [Section(title="The network over time", text=text, networks=[view])]
+
+
+def _ever_queued(run: Run) -> bool:
+    means = run.over_time("queue_bytes", max_points=1)
+    return any(value > 0 for points in means.values() for _, value in points)
+
+
+def rerun_section(lines: Sequence[Line]) -> Section:
+    """Return how to have the same runs again, with their resolved scenarios."""
+    laws = dict.fromkeys(name for line in lines for name in stand_ins(_resolved(line.runs[0])))
+    where = "".join(f" --controller {name}=FILE.py:CLASS" for name in laws)
+    said = (
+        "Save a resolved scenario as scenario.toml; the same version of weftline then gives the same bits, "
+        f"which the fingerprint shows:\n\nweftline run scenario.toml{where}"
+    )
+    documents = []
+    for line in lines:
+        for run in line.runs:
+            seed = f", seed {run.summary.get('seed', '–')}" if len(line.runs) > 1 else ""
+            title = f"scenario.toml of {line.label}{seed}, fingerprint {run.summary.get('fingerprint', '–')}"
+            documents.append((title, _resolved(run)))
+    return Section(title="How to run it again", text=said, documents=documents[:MOST_DOCUMENTS])
+
+
+def _resolved(run: Run) -> str:
+    try:
+        return (run.out / "scenario.toml").read_text("utf-8")
+    except (OSError, ValueError) as error:
+        return f"{run.out / 'scenario.toml'}: cannot be read: {error}"
+
+
+def comparison_sections(lines: Sequence[Line], built: Mapping | None = None) -> list[Section]:
+    """Return everything that is drawn of some lines: results, a closer look, the network over time."""
+    return [*result_sections(lines), *further_sections(lines), *network_sections(lines, built)]
+
+
+def result_sections(lines: Sequence[Line]) -> list[Section]:
+    """Return the usual sections: the table, slowdown, queues, goodput; those without data are left out."""
+    finished = [line for line in lines if line.has_flows]
+    title = "Side by side" if len(lines) > 1 else "Results"
+    sections = [
+        Section(
+            title=title, text="\n\n".join(_warnings(lines)), tables=[comparison.table(lines)] if lines else []
+        )
+    ]
+    # Flows of one size share a bin: there is nothing to draw by size.
+    if any(len(line.curve(line.bins)) > 1 for line in finished):
+        sections.append(
+            Section(
+                title="Flow completion",
+                figures=[
+                    specs.slowdown(
+                        "FCT slowdown by flow size", finished, caption=comparison.ideal_text(finished)
+                    )
+                ],
+            )
+        )
+    if any(line.runs[0].queues for line in lines):
+        sections.append(
+            Section(title="Queues", figures=[specs.queue_cdf("Queue length of switch ports", lines)])
+        )
+    goodput = specs.over_time(
+        "Goodput over time",
+        lines,
+        metric_name="goodput_bps",
+        axis="goodput (Gb/s)",
+        scale=1e-9,
+        combine="each",
+        caption="Payload bytes delivered in order, all hosts together.",
+    )
+    if goodput.spec["data"]["values"]:
+        sections.append(Section(title="Goodput", figures=[goodput]))
+    return sections
+
+
+def _warnings(lines: Sequence[Line]) -> list[str]:
+    """What deserves a look before the numbers are trusted, a sentence each."""
+    return [f"Check before you trust this: {text}." for text in comparison.line_warnings(lines)]
+
+
+def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
+    """Return what the foot of a page says of its runs, each given with its label."""
+    from weftline import _native
+
+    runs = [run for _, run in named]
+
+    rows = [("command", command or command_line())]
+    seeds = sorted({str(run.summary["seed"]) for run in runs if run.summary.get("seed") is not None})
+    rows.append(("seeds", ", ".join(seeds) or "–"))
+    versions = {_versions_text(run.summary.get("versions")) for run in runs} - {""}
+    rows.append(("versions", "; ".join(sorted(versions)) or f"weftline {_native.version()}"))
+    rows.append(("page by", f"weftline {_native.version()}, Python {sys.version.split()[0]}"))
+    for label, run in named:
+        seed = f"seed {run.summary['seed']}, " if len(seeds) > 1 and "seed" in run.summary else ""
+        rows.append((label, f"{seed}fingerprint {run.summary.get('fingerprint', '–')}, {run.out}"))
+    return rows
+
+
+def command_line() -> str:
+    """Return the command as it was typed, near enough."""
+    name = os.path.basename(sys.argv[0]) or "python"
+    return shlex.join(["weftline" if name == "__main__.py" else name, *sys.argv[1:]])
+
+
+def _versions_text(versions: object) -> str:
+    if isinstance(versions, dict):
+        return ", ".join(f"{name} {version}" for name, version in versions.items())
+    return str(versions or "")
+
+
+def _subtitle(lines: Sequence[Line]) -> str:
+    run = lines[0].runs[0]
+    flows = run.summary.get("flows")
+    topology = run.scenario.get("topology", {}).get("kind", "")
+    parts = [f"{flows:,} flows" if flows is not None else "", f"topology {topology}" if topology else ""]
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,206 @@
+"""The page of a sweep: its question, what kept the bound and what did not, tables, curves with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weftline.errors import InputError
+from weftline.figures import load_figures, network_view
+from weftline.figures.specs import Figure
+from weftline.measures import evidence
+from weftline.measures.lines import Line, Mean
+from weftline.measures.metrics import HIGHEST, metric
+from weftline.report import answer_text, page, run_page
+from weftline.report.page import Lead, Section
+from weftline.sweeps import tables
+from weftline.sweeps.result import Cell, SweepResult
+
+MOST_LINES = 12
+"""Curves in a figure, and combinations whose flows are drawn."""
+MOST_ABOUT = 60
+"""Runs named at the foot of the page; the store has them all."""
+
+
+def write(result: SweepResult, path: Path, *, title: str = "", question: str = "", command: str = "") -> Path:
+    """Write the page of a sweep and return its path.
+
+    Raises
+    ------
+    InputError
+        If no point of the sweep has a result yet.
+    """
+    if not result.cells:
+        raise InputError(f"{result.path}: no point of the sweep has a result yet; run it, or --retry it")
+    lines = [Line(_label(cell), list(cell.runs.values())) for cell in _drawn(result)]
+    text = page.html(
+        title=title or result.name,
+        subtitle=_subtitle(result),
+        about=run_page.about(
+            [(line.label, run) for line in lines for run in line.runs][:MOST_ABOUT], command=command
+        ),
+        lead=Lead(question=question or result.question or answer_text.question(lines), answer=answer(result)),
+        sections=[
+            Section(title="The scenario", text="\n\n".join(_scenario(result, lines[0]))),
+            Section(title="Answer in numbers", text=_notes(result), tables=result.tables()),
+            Section(title="Curves", figures=curves(result)),
+            *run_page.further_sections(lines, heats=False),
+            run_page.rerun_section(lines[:1]),
+        ],
+    )
+    return page.save(path, text)
+
+
+def _scenario(result: SweepResult, first: Line) -> list[str]:
+    """Return the scenario of the first combination in words, and what the others have else."""
+    said = answer_text.scenario([first], network_view.network(first.runs[0]))
+    varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
+    if varied:
+        said.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
+    return said
+
+
+def answer(result: SweepResult) -> list[str]:
+    """Return what the sweep answers: who keeps its bound where, or who is first by its first metric."""
+    said = _kept(result) if result.report.bound else _ranked(result)
+    if result.failed or result.missing:
+        said.append(f"{len(result.failed)} points failed, {len(result.missing)} have not been run yet.")
+    return said
+
+
+def _kept(result: SweepResult) -> list[str]:
+    """Return which combinations keep the bound, which do not, and why the others are open."""
+    judged = [(cell, result.judgement(cell)) for cell in result.cells]
+    said = []
+    for answer, word in (("yes", "Kept"), ("no", "Not kept"), ("open", "Open")):
+        cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
+        said += [f"{word}: {'; '.join(cells)}."] if cells else []
+    reasons = [reason for _, verdict in judged for reason in verdict.reasons]
+    return [*said, *([f"Why open: {evidence.said(reasons)}."] if reasons else [])]
+
+
+def _ranked(result: SweepResult) -> list[str]:
+    """Return who has the lowest (or highest) first metric at each place of the axes that are not compared.
+
+    Only there do schemes carry the same flows; one is named where it is separated from all others.
+    """
+    name = result.metrics[0]
+    places: dict[str, list[Cell]] = {}
+    for cell in result.cells:
+        places.setdefault(_label(cell, without=result.rows_axis), []).append(cell)
+    alone = len(places) == 1
+    return [_first(result, name, "" if alone else place, cells) for place, cells in places.items()][
+        :MOST_LINES
+    ]
+
+
+def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) -> str:
+    """Return one place's values of a metric, and who is first if one is."""
+    found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
+    estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
+    means = {label: Mean(one.mean, one.half, one.count) for label, one in estimates.items() if one}
+    first, why = evidence.leader(
+        list(found),
+        {label: mean.value for label, mean in means.items()},
+        lambda a, b: result.separation(name, found[a], found[b]),
+        highest=name in HIGHEST,
+    )
+    texts = {
+        label: f"{label} {mean.text(metric(name).text)}".strip()
+        + evidence.beside(
+            runs=mean.count or 0,
+            asked=result.asked,
+            left=result.unfinished(found[label]) if evidence.of_finished_flows(name) else 0,
+        )
+        for label, mean in means.items()
+    }
+    return answer_text.standing(metric(name).title, place, texts, first, why, highest=name in HIGHEST)
+
+
+def curves(result: SweepResult) -> list[Figure]:
+    """Return each metric over the axis of x, a curve for each other combination, if there is such an axis."""
+    axis = next((axis for axis in result.axes if axis.name == result.report.along and axis.numbers), None)
+    axis = axis or next((axis for axis in result.axes if axis.numbers), None)
+    if axis is None or len(axis.variants) < 2:
+        return []
+    return [curve(result, name, axis.name) for name in result.metrics]
+
+
+def curve(result: SweepResult, name: str, along: str) -> Figure:
+    """Return one metric of a sweep over an axis of numbers, with bands where there are several seeds."""
+    axis = next((axis for axis in result.axes if axis.name == along), None)
+    if axis is None or not axis.numbers:
+        known = ", ".join(axis.name for axis in result.axes if axis.numbers) or "none"
+        raise InputError(
+            f'"{along}" is not an axis of numbers in this sweep; the axes of numbers are: {known}'
+        )
+    place = dict(zip(axis.variants, axis.numbers, strict=True))
+    found = metric(name)
+    points = []
+    for cell in result.cells:
+        estimate = result.estimate(name, cell)
+        if estimate is not None:
+            mean = Mean(
+                estimate.mean * found.scale, None if estimate.half is None else estimate.half * found.scale
+            )
+            points.append((_label(cell, without=along), place[cell.at(along)], mean))
+    kept = list(dict.fromkeys(label for label, _, _ in points))[:MOST_LINES]
+    title = found.title[:1].upper() + found.title[1:]
+    return load_figures.curve(
+        f"{title} over {along}",
+        [point for point in points if point[0] in kept],
+        axes=(along, found.axis or found.title),
+        caption=_left_out(result, name),
+    )
+
+
+def _left_out(result: SweepResult, name: str) -> str:
+    """Return which means of a figure are of fewer runs, or leave out unfinished flows, for its caption."""
+    said = []
+    for cell in result.cells:
+        estimate = result.estimate(name, cell)
+        left = result.unfinished(cell) if evidence.of_finished_flows(name) else 0
+        text = evidence.beside(runs=estimate.count if estimate else 0, asked=result.asked, left=left)
+        said += [f"{_label(cell)}{text}"] if text and estimate else []
+    return f"Fewer runs, or unfinished flows that are left out: {'; '.join(said)}." if said else ""
+
+
+def _drawn(result: SweepResult) -> Sequence[Cell]:
+    """The combinations whose flows are drawn: all, or those at the last place of the axis of x."""
+    if len(result.cells) <= MOST_LINES or not result.report.along:
+        return result.cells[:MOST_LINES]
+    last = next(axis.variants[-1] for axis in result.axes if axis.name == result.report.along)
+    at_last = [cell for cell in result.cells if cell.at(result.report.along) == last]
+    return (at_last or result.cells)[:MOST_LINES]
+
+
+def _label(cell: Cell, *, without: str = "") -> str:
+    parts = [
+        variant if not _is_number(variant) else f"{axis} {variant}"
+        for axis, variant in cell.choice
+        if axis != without
+    ]
+    return ", ".join(parts) or "all"
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def _subtitle(result: SweepResult) -> str:
+    runs = sum(len(cell.runs) for cell in result.cells)
+    return f"{len(result.cells)} combinations, {runs} runs, weftline {result.version}"
+
+
+def _notes(result: SweepResult) -> str:
+    """What was varied, what the numbers are, and what deserves a look before they are trusted."""
+    warnings = [f"Check before you trust this: {warning}." for warning in tables.warnings(result)]
+    return "\n\n".join([_axes_text(result), *tables.notes(result), *warnings])
+
+
+def _axes_text(result: SweepResult) -> str:
+    axes = "; ".join(f"{axis.name}: {', '.join(axis.variants)}" for axis in result.axes)
+    seeds = (
+        f"seeds {', '.join(map(str, result.seeds))}" if len(result.seeds) > 1 else f"seed {result.seeds[0]}"
+    )
+    return f"Varied: {axes or 'nothing'}; {seeds}, the same for every combination."

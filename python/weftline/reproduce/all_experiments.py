@@ -1,0 +1,329 @@
+"""`weftline reproduce --all`: every experiment that the ledger names, then the ledger with our numbers.
+
+What an experiment came to is kept in `OUT/ledger/results/NAME-KEY.json`, where KEY is the hash of the files
+of its folder, of its size and seeds, and of weftline's version: what is finished is not run again, and its
+points are those that `weftline reproduce NAME` keeps. An experiment that fails is recorded with its error,
+is tried again by the next call, and does not keep the rest from running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import hashlib
+import json
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weftline import _native, quantities
+from weftline.errors import InputError, RunFailed, nearest
+from weftline.report import page
+from weftline.report.page import Section
+from weftline.reproduce import experiments, findings, ledger, ledger_exhibits, trials
+from weftline.reproduce.choices import Size, chosen_size, parse_seeds
+from weftline.reproduce.experiments import Experiment
+from weftline.sweeps import executor
+from weftline.sweeps.store import Point, state_of, write_whole
+from weftline.terminal import ProgressLine
+
+GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
+FORMAT = 1
+"""Of the files of results."""
+LONGEST_LOOK_SECONDS = 20.0
+"""So long experiments are looked at for the estimate, before they are run."""
+LOOK_FLOWS = 50_000
+"""So many flows of a point are looked at; they tell its time within a few per cent."""
+_OTHERS = ("duration", "seconds", "rows", "hosts", "only")
+"""Options that are about one experiment."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An experiment at a size, and where what it came to is kept."""
+
+    experiment: Experiment
+    size: Size
+    out: Path
+    """Where its points and its page are."""
+    file: Path
+    """Named by the hash of what would be run."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is known what it came to, all of it."""
+        found = _read(self.file)
+        return found is not None and not found["failed"]
+
+
+@dataclass(kw_only=True)
+class Left:
+    """What is still to be run."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    """Of one core."""
+    trials: int = 0
+    """Points that need no run; what they take is not known ahead."""
+    unseen: int = 0
+    """Experiments that there was no time to look at."""
+
+
+def command(options: argparse.Namespace) -> int:
+    """Do what the command line asks for and return the exit status."""
+    _check(options)
+    book = ledger.load()
+    skipped = _skipped(book, options.skip or [])
+    out = Path(options.out or "out")
+    folder = out / "ledger"
+    try:
+        (folder / "results").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
+    seeds = parse_seeds(options.seeds) if options.seeds else None
+    tasks = [task(name, out, full=options.full, seeds=seeds) for name in book.experiments]
+    wanted = [one for one in tasks if one.experiment.name not in skipped]
+    quiet = options.quiet or options.json
+    waiting = [one for one in wanted if not one.finished]
+    if options.dry_run or not quiet:
+        try:
+            longest = math.inf if options.dry_run else LONGEST_LOOK_SECONDS
+            left = _left(waiting, ProgressLine(quiet=quiet), longest)
+        except KeyboardInterrupt:
+            print(GOING_ON, file=sys.stderr)
+            return 1
+        _announce(wanted, waiting, left, options)
+    if options.dry_run:
+        return 0
+    interrupted = not _run(waiting, options)
+    status = _end(book, tasks, folder, options)
+    return 1 if interrupted else status
+
+
+def refuse_its_options(options: argparse.Namespace) -> None:
+    """Raise InputError for what only --all has, or if there is no experiment."""
+    for name in ("skip", "dry_run"):
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')}: only with --all")
+    if options.experiment is None:
+        raise InputError("expected an experiment, or --all; `weftline list experiments` has their names")
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.experiment is not None:
+        raise InputError(f"--all and {options.experiment}: expected one of the two")
+    for name in _OTHERS:
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name}: is about one experiment; expected its name instead of --all")
+
+
+def _skipped(book: ledger.Ledger, names: list[str]) -> list[str]:
+    for name in names:
+        if name not in book.experiments:
+            hint = nearest(name, book.experiments)
+            raise InputError(f"--skip {name}: not in the ledger; {hint}known: {', '.join(book.experiments)}")
+    return names
+
+
+def task(name: str, out: Path, *, full: bool, seeds: list[int] | None = None) -> Task:
+    """Return the task of an experiment; seeds are for those that do not take one alone."""
+    experiment = experiments.load(name)
+    alone = experiment.tries or experiment.measures_cost
+    size = chosen_size(experiment, full=full, seeds=None if alone else seeds)
+    file = out / "ledger" / "results" / f"{name}-{content_key(experiment, size)}.json"
+    return Task(experiment=experiment, size=size, out=out / experiment.out, file=file)
+
+
+def content_key(experiment: Experiment, size: Size) -> str:
+    """Return the hash of the files of an experiment's folder, of a size, of seeds and of the version."""
+    digest = hashlib.sha256(f"{FORMAT}\n{_native.version()}\n{size.full} {size.seeds}\n".encode())
+    for path in sorted(experiment.folder.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(experiment.folder).as_posix()}\n".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
+    """Return what is still to be run, by what `weftline check` expects of each point.
+
+    It looks for no longer than about `longest` seconds; points that differ in the seed alone cost the same.
+    """
+    left = Left()
+    until = time.monotonic() + longest
+    for number, one in enumerate(waiting):
+        if time.monotonic() > until:
+            left.unseen += 1
+            continue
+        line.show(f"looking at {one.experiment.name}, {number + 1} of {len(waiting)}", at_once=True)
+        try:
+            due, tried = _due(one)
+            alike: Counter = Counter()
+            for point, runs in due:
+                alike[point.settings] += runs
+            one_of_each = {point.settings: point for point, _ in due}
+            left.seconds += sum(
+                runs * executor.cost_of(one_of_each[what], most_flows=LOOK_FLOWS).seconds
+                for what, runs in alike.items()
+            )
+            left.runs += alike.total()
+            left.trials += tried
+        except (InputError, RunFailed):
+            continue  # it fails when it is run, and is recorded then
+    line.clear()
+    return left
+
+
+def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
+    """The unfinished points of an experiment, each with how many runs it stands for, and how many trials.
+
+    Where nothing was run yet a point of one seed stands for those of the others.
+    """
+    from weftline.reproduce import reproduction
+
+    if one.experiment.measures_cost:
+        return [], 0
+    if not one.experiment.tries:
+        size, seeds = one.size, 1
+        if not (one.out / "points").exists():
+            size, seeds = dataclasses.replace(size, seeds=size.seeds[:1]), len(size.seeds)
+        plan = reproduction.plan_points(one.experiment, size, one.out)
+        due = {p.folder: (p, 1 if figure.seeds else seeds) for figure, _, _, found in plan for p in found}
+        return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
+    panels = trials.plan(one.experiment, one.size, one.out)
+    points = {p.file: p for panel in panels for p in panel.points if trials.kept(p) is None}.values()
+    recorded = {p.recorded.folder: p.recorded for p in points if p.recorded}.values()
+    return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points)
+
+
+def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:
+    """Say what is left and how long it takes."""
+    jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
+    if options.json:
+        names = [one.experiment.name for one in waiting]
+        about = {"experiments": names, **vars(left), "jobs": jobs}
+        print(json.dumps(about, indent=2))
+        return
+    text = f"{len(wanted)} experiments of the ledger"
+    if len(waiting) < len(wanted):
+        text += f"; {len(wanted) - len(waiting)} are finished already"
+    parts = []
+    if left.runs:
+        seconds = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
+        parts.append(f"{left.runs} runs, about {seconds} with {jobs} at a time")
+    if left.trials:
+        parts.append(f"{left.trials} points of trials, whose time is not known ahead")
+    if left.unseen:
+        parts.append(f"{left.unseen} experiments more (--dry-run looks at all)")
+    print(f"{text}; left: {' and '.join(parts)}" if parts else text)
+
+
+def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
+    """Run the tasks one by one; return whether none was interrupted."""
+    for number, one in enumerate(waiting):
+        if not (options.quiet or options.json):
+            print(f"\n[{number + 1} of {len(waiting)}] {one.experiment.name}", flush=True)
+        try:
+            result = _result(one, options)
+        except KeyboardInterrupt:
+            print(GOING_ON, file=sys.stderr)
+            return False
+        if result is None:
+            return False
+        for name, why in result["failed"].items():
+            print(f"failed: {one.experiment.name}: {f'{name}: ' if name else ''}{why}", file=sys.stderr)
+        about = {"failed": bool(result["failed"]), "result": result}
+        _write(one.file, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    return True
+
+
+def _result(one: Task, options: argparse.Namespace) -> dict | None:
+    """Run an experiment and return what it came to, its error too; None when interrupted."""
+    from weftline.reproduce import reproduction
+
+    asked = ("jobs", "threads", "on", "quiet", "json")
+    how = argparse.Namespace(**{name: getattr(options, name) for name in asked})
+    if one.experiment.measures_cost:
+        how.jobs, how.threads, how.on = None, 1, "local"
+    try:
+        found = reproduction.carry_out(one.experiment, one.size, one.out, {}, how)
+        if found is None:
+            return None
+        findings.write_page(found, one.out / "report.html")
+        result = findings.as_json(found)
+        result.pop("points")
+        return result
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except (InputError, RunFailed) as error:
+        return _failure(one, str(error))
+    except BaseException as error:  # a panic of the engine too: the other experiments are not to suffer
+        return _failure(one, repr(error))
+
+
+def _failure(one: Task, why: str) -> dict:
+    return {
+        "experiment": one.experiment.name,
+        "size": one.size.says,
+        "full": one.size.full,
+        "weftline": _native.version(),
+        "date": f"{datetime.date.today():%Y-%m-%d}",
+        "claims": [],
+        "failed": {"": why},
+    }
+
+
+def _end(book: ledger.Ledger, tasks: list[Task], folder: Path, options: argparse.Namespace) -> int:
+    """Write the ledger and show it; return the exit status."""
+    results = collected(tasks)
+    found = ledger.judged(book, results)
+    about = ledger_exhibits.as_json(book, found, results)
+    _write(folder / "ledger.json", json.dumps(about, indent=1, ensure_ascii=False) + "\n")
+    _write(folder / "ledger.md", f"# Claims\n\n{ledger_exhibits.markdown(book, found, results)}")
+    sections = [Section(tables=[ledger_exhibits.summary(found)])]
+    for (source, _), table in zip(found, ledger_exhibits.tables(found), strict=True):
+        table.title = ""
+        sections.append(Section(title=source.name, text=source.title, tables=[table]))
+    sections.append(Section(title="Every bound", tables=[ledger_exhibits.bounds(found)]))
+    sections.append(Section(title="What was run", tables=[ledger_exhibits.runs(book, results)]))
+    versions = [("weftline", _native.version()), ("ledger", book.path.name)]
+    written = page.write(
+        folder / "ledger.html",
+        title="Ledger of claims",
+        subtitle="What papers state, and what came of it here",
+        about=versions,
+        sections=sections,
+    )
+    if options.json:
+        print(json.dumps(about, indent=2, ensure_ascii=False))
+    elif not options.quiet:
+        print(f"\n{ledger_exhibits.summary(found).text()}\nledger: {folder / 'ledger.md'}\npage: {written}")
+    return 1 if any(result.get("failed") for result in results.values()) else 0
+
+
+def collected(tasks: list[Task]) -> dict[str, Mapping[str, Any]]:
+    """Return what each experiment came to, those that failed included; without those that were not run."""
+    kept = {one.experiment.name: _read(one.file) for one in tasks}
+    return {name: found["result"] for name, found in kept.items() if found is not None}
+
+
+def _read(path: Path) -> dict | None:
+    """What a file of results says; None where there is none, or a killed process left half of one."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.keys() == {"failed", "result"} else None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise RunFailed(f"{path}: cannot be written: {error.strerror or error}") from None

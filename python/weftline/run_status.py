@@ -1,0 +1,36 @@
+"""How a run ended that is not done, as a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+
+def ending(run: Run) -> str | None:
+    """Return how a run ended and what to do, None if it is done or does not say."""
+    status = run.summary.get("status", "done")
+    if status == "done":
+        return None
+    if status == "memory-limit":
+        return _memory_limit(run)
+    if status == "interrupted":
+        return f"interrupted; what was computed is in {run.out}"
+    if status == "stalled":
+        return f"stalled: flows are unfinished and no event is left that could change this; see {run.out}"
+    return f"the run is {status}; see {run.out}"
+
+
+def _memory_limit(run: Run) -> str:
+    from weftline.quantities import bytes_text, time_text
+
+    found = run.summary
+    held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
+    return (
+        f"the process used {bytes_text(held, figures=4)}, more than its memory limit of "
+        f"{bytes_text(limit, figures=4)}: the run ended at {time_text(found.get('end_ns'))} of simulated "
+        f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
+        "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "
+        "what a run needs"
+    )
