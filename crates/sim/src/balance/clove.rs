@@ -23,10 +23,10 @@
 
 mod paths;
 
-use super::counted::HEADERS;
+use super::counted::{FLOWLETS, HEADERS};
 use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
     BalancerParameters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports, Reorders, Tag,
     Wiring, keys, salted,

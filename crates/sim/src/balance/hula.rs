@@ -17,10 +17,11 @@
 //! public versions have 3 to 5), probes of 64 B.
 
 use super::best_hops::{BestHops, HopRules};
-use super::counted::{HEADERS, PROBES};
+
+use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
+use super::flowlets::{FlowletParameters, FlowletTable};
 use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{

@@ -40,7 +40,6 @@ use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
-pub use counted::COUNTERS;
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::FlowletParameters;
 pub use network_view::NetworkView;
