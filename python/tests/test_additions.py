@@ -197,7 +197,7 @@ def test_an_addition_is_listed_explained_and_run(patch, weftline, tmp_path):
     ]
     assert found[0]["status"] == "done" and found[0]["flows_done"] == found[0]["flows"] > 0
     assert found[0]["fingerprint"] == found[1]["fingerprint"]
-    assert json.loads(weftline("check", "1/scenario.toml", "--json").stdout)["flows"]
+    assert json.loads(weftline("check", "1/scenario.toml", "--json").stdout)["topology"]["hosts"] == 8
 
 
 def test_additions_are_swept_and_reported(weftline, tmp_path):
