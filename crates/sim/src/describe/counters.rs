@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 /// The groups of counters of all schemes, by room.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    let rooms = [queue::COUNTERS, balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS];
+    let queues = queue::counters();
+    let rooms = [&queues[..], balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS];
     let added =
         external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc.counters);
     rooms.into_iter().chain(added).flatten().copied().collect()

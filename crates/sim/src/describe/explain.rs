@@ -59,7 +59,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", QUEUE, switch::QUEUES))
+        .chain(of("queue discipline", QUEUE, switch::queues()))
         .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
@@ -83,6 +83,7 @@ fn scheme(name: &str) -> Option<Value> {
         TCP_CONTROLLER => congestion::window::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        QUEUE => crate::queue::DOCS,
         "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
@@ -93,7 +94,6 @@ fn scheme(name: &str) -> Option<Value> {
     let text = described.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
-        QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
     };
     let origin = origins::of(scheme.name);
