@@ -1,7 +1,9 @@
 //! What each scheme declares about itself: its name in scenarios, and the texts that `weftline list`,
 //! `weftline explain` and the documentation print.
 
-/// The texts of a scheme. Every scheme of every room declares one, in its own file.
+use crate::counters::CounterGroup;
+
+/// The texts of a scheme. Every scheme of every room has one, in its own file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemeDoc {
     /// As in a scenario: `kind = "hpcc"`.
@@ -16,10 +18,12 @@ pub struct SchemeDoc {
     pub equations: &'static str,
     /// How the implementation was validated, and what was not.
     pub validation: &'static str,
+    /// What it counts.
+    pub counters: &'static [&'static CounterGroup],
 }
 
 impl SchemeDoc {
     /// All texts are empty: for `..SchemeDoc::NONE` in schemes that need only some of them.
     pub const NONE: SchemeDoc =
-        SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "" };
+        SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "", counters: &[] };
 }

@@ -10,24 +10,27 @@
 /// defines `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which
 /// evaluates an expression with the parameters of the scheme at hand.
 ///
-/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the
-/// type `State` that the scheme's parameters name (boxed there, where it is large), and the macro
-/// `each_state!`.
+/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
+/// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
+/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` after the lines adds a variant for
+/// the schemes of other crates. It has methods of the same names, `named`, which reads the parameters of such a scheme, and
+/// `kinds`, the names of all schemes of the room.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
-        { $($lines:tt)+ }
+        { $($lines:tt)+ } $(+ $extra:ident = $of:ty => $runs:ty)?
     ) => {
-        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } }
-        registry! { @state $(#[$of_state])* $state: $trait { $($lines)+ } }
+        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } $(+ $extra = $of)? }
+        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } $(+ $extra = $runs)? }
     };
     (
-        @state $(#[$of_state:meta])* $state:ident: $trait:ident
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $runs:ty)?
     ) => {
         $(#[$of_state])*
         pub enum $state {
-            $($variant(<$file::$parameters as $trait>::State),)+
+            $($variant(<$parameters as $trait>::State),)+
+            $($extra($runs),)?
         }
 
         #[allow(unused_macros)]
@@ -35,61 +38,84 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($state::$variant($it) => $call,)+
+                    $($state::$extra($it) => $call,)?
+                }
+            };
+        }
+
+        #[allow(unused_macros)]
+        macro_rules! start_kind {
+            ($self:expr, $it:ident => $call:expr) => {
+                match $self {
+                    $($config::$variant($it) => $state::$variant($call),)+
+                    $($config::$extra($it) => $state::$extra($call),)?
                 }
             };
         }
     };
-    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $file:ident::$parameters:ident;)+ }) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+    (
+        $(#[$about:meta])* $config:ident: $trait:ident
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
+    ) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut $crate::parameters::Parameters) -> Option<$config> {
-                $(if kind == <$file::$parameters as $trait>::DOC.name {
-                    return Some($config::$variant(<$file::$parameters as $trait>::read(p)));
+                $(if kind == <$parameters as $trait>::DOC.name {
+                    return Some($config::$variant(<$parameters as $trait>::read(p)));
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p).map($config::$extra)))?
             }
         }
     };
     (
         $(#[$about:meta])* $config:ident: $trait:ident($context:ty)
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut $crate::parameters::Parameters, cx: $context) -> Option<$config> {
-                $(if kind == <$file::$parameters as $trait>::DOC.name {
-                    return Some($config::$variant(<$file::$parameters as $trait>::read(p, cx)));
+                $(if kind == <$parameters as $trait>::DOC.name {
+                    return Some($config::$variant(<$parameters as $trait>::read(p, cx)));
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p, cx).map($config::$extra)))?
             }
         }
     };
     (
         @common $(#[$about:meta])* $config:ident: $trait:ident
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq)]
         pub enum $config {
-            $($variant($file::$parameters),)+
+            $($variant($parameters),)+
+            $($extra($of),)?
         }
 
-        /// What each scheme declares about itself.
-        pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$file::$parameters as $trait>::DOC,)+];
+        /// What each scheme says of itself.
+        pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$parameters as $trait>::DOC,)+];
 
         /// The names that a scenario may use, each with one line of help.
         pub const KINDS: &[(&str, &str)] =
-            &[$((<$file::$parameters as $trait>::DOC.name, <$file::$parameters as $trait>::DOC.title),)+];
+            &[$((<$parameters as $trait>::DOC.name, <$parameters as $trait>::DOC.title),)+];
+
+        $(
+            /// The names that a scenario may use, each with one line of help, those of schemes of other crates last.
+            pub fn kinds() -> &'static [(&'static str, &'static str)] {
+                <$of>::kinds(KINDS)
+            }
+        )?
 
         #[allow(unused_macros)]
         macro_rules! each_kind {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($config::$variant($it) => $call,)+
+                    $($config::$extra($it) => $call,)?
                 }
             };
         }

@@ -11,50 +11,57 @@ use std::path::{Path, PathBuf};
 /// point to rooms that stand before.
 const MAY_KNOW: &[(&str, &str)] = &[
     // Quantities, how a scheme declares its keys, the reading of files: known to all, knowing nothing.
-    ("doc", ""),
+    ("counters", ""),
+    ("doc", "counters"),
     ("units", ""),
     ("parameters", "units"),
     ("files", "parameters"),
     ("compat", ""),
     // One line a scheme.
     ("registry", "doc parameters"),
+    // What another crate adds, and the panics of its schemes.
+    ("external", "doc parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
     // Forms of packets that transports write, and switches or captures read.
     ("wire", "packet"),
-    ("telemetry", "packet units"),
+    ("telemetry", "counters packet units"),
     // A controller knows its acknowledgement and its own state: no packets, no queues, no clock, no randomness.
-    ("congestion", "doc parameters telemetry units"),
+    ("congestion", "doc external parameters telemetry units"),
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
+    // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
+    ("balance", "counters doc engine external packet parameters topology units wire"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "congestion telemetry topology units workload"),
+    ("config", "balance congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
-    ("measure", "engine units workload"),
-    // Decisions at a port: which packet next, which way. They see packets, not the network.
-    ("queue", "config engine packet parameters units"),
-    ("balance", "config engine packet parameters units wire"),
+    ("measure", "counters engine units workload"),
+    // Decisions at a port: which packet next. They see packets, not the network.
+    ("queue", "config counters engine packet parameters units"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
         "net",
-        "balance config engine measure packet queue settings telemetry topology transport units wire workload",
+        "balance config counters engine measure packet queue settings telemetry topology transport units wire workload",
     ),
     ("ideal", "config net settings topology units workload"),
     (
         "transport",
-        "config congestion engine measure net packet parameters queue settings telemetry topology units wire workload",
+        "balance config congestion counters engine measure net packet parameters queue settings telemetry topology units wire workload",
     ),
     // Packets as frames: it writes what the headers of every transport and balancer say.
     ("capture", "balance config measure net packet settings telemetry topology transport units wire"),
     // A network to its end, and before that a `Config` to a network.
-    ("run", "capture config engine ideal measure net queue settings topology transport units workload"),
+    (
+        "run",
+        "capture config counters engine external ideal measure net queue settings topology transport units workload",
+    ),
     (
         "build",
-        "balance capture config congestion engine ideal measure net queue run settings telemetry topology transport \
+        "balance capture config congestion engine external ideal measure net queue run settings telemetry topology transport \
          units workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
@@ -65,7 +72,12 @@ const MAY_KNOW: &[(&str, &str)] = &[
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
-    ("describe", "congestion parameters queue scenario topology transport workload"),
+    (
+        "describe",
+        "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
+    ),
+    // What another crate adds goes to the rooms that it is for.
+    ("schemes", "balance congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 
@@ -84,12 +96,12 @@ const CRATES: &[(&str, &str, &str)] = &[
     // What switches write for telemetry is a library of its own, which knows no simulator.
     ("pint", "", ""),
     ("sim", "weftline-pint", ""),
-    ("results", "weftline-pint weftline-sim", "config measure parameters units workload"),
+    ("results", "weftline-pint weftline-sim", "config counters describe measure parameters units workload"),
     (
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
 

@@ -55,8 +55,7 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
         let why = "breaks ties in one order for the whole network, so it runs on one thread";
         return one(Some(&format!("the mode like \"{}\" {why}", config.rules.like)));
     }
-    let external =
-        |transport: &TransportConfig| matches!(transport.controller(), Some(ControllerConfig::External(_)));
+    let external = |transport: &TransportConfig| matches!(transport.controller(), Some(ControllerConfig::External(external)) if external.one_thread);
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }

@@ -7,14 +7,12 @@ mod work;
 
 pub use execution::Execution;
 
-use crate::balance::{Balancer, Fabric, Place};
+use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
 use crate::compat::Rules;
-use crate::config::{
-    BalancerConfig, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
-    TransportConfig,
-};
+use crate::config::{Config, Forwarding, QueueConfig, TelemetryConfig, TransportConfig};
 use crate::engine::random::{RandomStream, mix64};
+use crate::external::caught;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -64,6 +62,10 @@ const MOST_PORTS: usize = u16::MAX as usize;
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+        caught(|| Simulation::build(config, execution))?
+    }
+
+    fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
         let (plan, split) = execution::plan(&config, &map.routes, execution);
@@ -98,6 +100,7 @@ impl Simulation {
                     inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
                     limit: Time::ZERO,
                     arrived: true,
+                    broken: None,
                 })
             })
             .collect();
@@ -486,18 +489,6 @@ fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
 }
 
-/// The balancer, which knows whether there are subflows to look for.
-fn balancer_of(config: &Config) -> BalancerConfig {
-    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
-    match config.switch.balancer {
-        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
-            subflows: SubflowConfig { multipath, ..hula.subflows },
-            ..hula
-        }),
-        other => other,
-    }
-}
-
 fn switch(
     config: &Config,
     node: u32,
@@ -515,9 +506,21 @@ fn switch(
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
-    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let place = Place {
+        seed: config.seed,
+        node,
+        name,
+        tier: spec.tier,
+        tor,
+        neighbours: &neighbours,
+        fabric: around.0,
+        subflows: config.transports.iter().any(TransportConfig::has_subflows),
+        murmur: config.rules.murmur_ecmp,
+    };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(balancer_of(config), &config.rules, config.seed, place);
+    let balancer = settings.balancer.start(&place);
+    let events = balancer.events();
+    let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
     Switch {
         node,
         row,
@@ -525,9 +528,8 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         traces: config.measure.paths,
-        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
+        looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -537,9 +539,10 @@ fn switch(
             nic,
             packet,
         ),
-        watched: balancer.watches(),
-        untold: if config.rules.departure_events { 0 } else { balancer.untold() },
-        lets_pass: !config.rules.departure_events && !balancer.watches(),
+        watched,
+        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
+        lets_pass: !config.rules.departure_events && !watched,
+        events,
         balancer,
         markers: own
             .iter()

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::metrics::METRICS;
 use super::{origins, served_by};
+use crate::balance;
 use crate::congestion::{self, SchemeDoc};
+use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use crate::scenario::{switch, telemetry, transport};
@@ -52,13 +54,13 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
     let of = |what, section, kinds: &'static [(&'static str, &'static str)]| {
         kinds.iter().map(move |&(name, title)| Scheme { name, title, what, section })
     };
-    of("congestion controller", "transport.controller", congestion::KINDS)
+    of("congestion controller", "transport.controller", congestion::kinds())
         .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
         .chain(of("queue discipline", QUEUE, switch::QUEUES))
-        .chain(of("load balancer", "switch.balancer", switch::BALANCERS))
+        .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
@@ -81,9 +83,10 @@ fn scheme(name: &str) -> Option<Value> {
         TCP_CONTROLLER => congestion::window::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
-    let doc = docs.iter().find(|doc| doc.name == scheme.name);
+    let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));
     let described = doc.filter(|doc| !doc.text.is_empty());
     let title =
         described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
@@ -103,6 +106,9 @@ fn scheme(name: &str) -> Option<Value> {
     }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);
+    }
+    if let Some(package) = external::package_of(scheme.name) {
+        found["package"] = json!(package);
     }
     Some(found)
 }

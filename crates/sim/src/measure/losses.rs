@@ -12,48 +12,7 @@
 //! records of the flows. Receivers count spurious and refused packets, and senders count timeouts. A packet
 //! that arrives in order changes no counter.
 
-use std::ops::AddAssign;
-
-/// The description of a counter, for summaries, tables and help texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
-    /// The key in results.
-    pub key: &'static str,
-    pub unit: &'static str,
-    /// A few words: the heading of a row.
-    pub title: &'static str,
-    /// One sentence of explanation.
-    pub text: &'static str,
-}
-
-/// Declares a struct of counters, each once: its field, its unit, its title and a sentence.
-macro_rules! counters {
-    ($(#[$doc:meta])* $name:ident { $($field:ident: $unit:literal, $title:literal, $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct $name {
-            $(#[doc = $text] pub $field: u64,)*
-        }
-
-        impl $name {
-            /// All counters, in the order in which they are shown.
-            pub const ALL: &[Counter] = &[
-                $(Counter { key: stringify!($field), unit: $unit, title: $title, text: $text },)*
-            ];
-
-            /// Returns every counter with its value.
-            pub fn each(&self) -> impl Iterator<Item = (&'static Counter, u64)> {
-                Self::ALL.iter().zip([$(self.$field,)*])
-            }
-        }
-
-        impl AddAssign for $name {
-            fn add_assign(&mut self, other: $name) {
-                $(self.$field = self.$field.wrapping_add(other.$field);)*
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
     /// The counters of a group of flows.

@@ -5,8 +5,9 @@ mod losses;
 pub mod recorder;
 
 pub use balance::{Balance, RegionWork};
-pub use losses::{Counter, LossCounters};
+pub use losses::LossCounters;
 
+use crate::counters::CounterSet;
 use crate::units::{Bytes, Time};
 use crate::workload::{FlowId, FlowSpec};
 use std::ops::Range;
@@ -80,8 +81,8 @@ pub enum Entity {
 pub struct Sample {
     pub time: Time,
     pub entity: Entity,
-    /// The name with its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`,
-    /// `alpha`, `u`, `ecn_marks`, `drops`, `pause`, `drops_filter`, `rate_top_bps`.
+    /// With its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`, `alpha`, `u`,
+    /// `ecn_marks`, `drops`, `pause`; of queue disciplines by their declarations ([`crate::counters`]).
     pub metric: &'static str,
     pub value: f64,
 }
@@ -222,9 +223,10 @@ pub struct PortTotals {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// All flows ended, or the given time was reached.
+    /// All flows done, or the stated time reached.
+    #[default]
     Done,
     /// No byte was delivered for the stall time although flows were unfinished.
     Stalled,
@@ -236,8 +238,8 @@ pub enum Ending {
     },
 }
 
-/// What a run returns besides its tables.
-#[derive(Debug, Clone, PartialEq)]
+/// What a run leaves beside its tables.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
     /// Simulated time at which the run ended.
@@ -251,23 +253,11 @@ pub struct Outcome {
     pub packet_hops: u64,
     pub bytes_on_wire: u64,
     pub telemetry_bytes: u64,
-    /// Packets that passed a switch's pipeline twice to store a load (PINT), and their bytes.
-    pub packets_recirculated: u64,
-    pub bytes_recirculated: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
-    /// Probes that load balancers sent, and their bytes.
-    pub probes: u64,
-    pub probe_bytes: u64,
-    /// Time at which every switch knew of every rack; none if one did not, or if no balancer sends probes.
-    pub probes_settled: Option<Time>,
-    /// Bytes of the headers that packets carried for load balancers, on every link that they crossed.
-    pub balancer_header_bytes: u64,
-    /// For balancers with flowlets: those that began, and those that took another port than the flowlet
-    /// before.
-    pub flowlets: u64,
-    pub flowlets_moved: u64,
-    /// Time at which a packet was last lost on a link or could not be forwarded.
+    /// What balancers, telemetry and transports counted ([`CounterSet::complete`] adds what nobody counted).
+    pub counters: CounterSet,
+    /// When a packet was last lost on a link or had nowhere to go.
     pub last_loss: Option<Time>,
     /// Counters of arrivals at hosts, if hosts reorder packets or the scenario asks for them.
     pub receiving: Option<Receiving>,
@@ -281,11 +271,8 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
-    /// (node, port of the node, packets by reason of their drop) of the ports with a private buffer, in
-    /// order.
-    pub drops: Vec<(u32, u32, DropCauses)>,
-    /// (node, port of the node, counters) of the ports under Cebinae, in order.
-    pub cebinae: Vec<(u32, u32, CebinaeTotals)>,
+    /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
+    pub disciplines: Vec<(u32, u32, CounterSet)>,
 }
 
 /// Arrivals at hosts.
@@ -307,75 +294,10 @@ pub struct Receiving {
     pub paths: u64,
 }
 
-/// Packets that a queue discipline dropped, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DropCauses {
-    /// The buffer was full.
-    pub buffer: u64,
-    /// Early drops, which tell senders to slow down (CoDel, RED, DualPI2).
-    pub early: u64,
-    /// The group of the packet had used up its share (Cebinae).
-    pub filter: u64,
-    /// The packet's round would have come after the last one that the queue can hold (AFQ).
-    pub horizon: u64,
-}
-
-impl DropCauses {
-    /// Returns each counter with its name.
-    pub fn named(&self) -> [(&'static str, u64); 4] {
-        [("buffer", self.buffer), ("early", self.early), ("filter", self.filter), ("horizon", self.horizon)]
-    }
-}
-
-/// What Cebinae decided at a port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CebinaeTotals {
-    /// Recomputations, those of them that found the link saturated, and the number of flows classified as
-    /// top.
-    pub windows: u64,
-    pub windows_saturated: u64,
-    pub top_flows: u64,
-    /// Packets by the queue that they were put into.
-    pub to_head: u64,
-    pub to_tail: u64,
-    pub dropped_by_filter: u64,
-    pub dropped_by_buffer: u64,
-    /// Packets for which the flow cache had no slot.
-    pub missed_by_cache: u64,
-}
-
 impl Outcome {
     /// The outcome of a run that ended before anything happened.
     pub fn nothing(ending: Ending) -> Outcome {
-        Outcome {
-            ending,
-            end: Time::ZERO,
-            flows: 0,
-            flows_not_due: 0,
-            flows_done: 0,
-            events: 0,
-            packet_hops: 0,
-            bytes_on_wire: 0,
-            telemetry_bytes: 0,
-            packets_recirculated: 0,
-            bytes_recirculated: 0,
-            bytes_switched: 0,
-            probes: 0,
-            probe_bytes: 0,
-            probes_settled: None,
-            balancer_header_bytes: 0,
-            flowlets: 0,
-            flowlets_moved: 0,
-            last_loss: None,
-            receiving: None,
-            fingerprint: 0,
-            losses: Vec::new(),
-            ports: Vec::new(),
-            queues: Vec::new(),
-            jobs: Vec::new(),
-            drops: Vec::new(),
-            cebinae: Vec::new(),
-        }
+        Outcome { ending, ..Outcome::default() }
     }
 }
 

@@ -19,6 +19,7 @@ mod turns;
 use crate::capture::Capture;
 use crate::engine::thread_choice::{ThreadChoice, Threads};
 use crate::engine::worker_pool;
+use crate::external::{SchemePanic, caught};
 use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
@@ -42,6 +43,8 @@ pub enum RunError {
     Sink(#[from] std::io::Error),
     #[error("{0}")]
     Impossible(String),
+    #[error("{0}")]
+    Scheme(#[from] SchemePanic),
 }
 
 /// A network with its traffic, ready to run.
@@ -128,7 +131,7 @@ impl Simulation {
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Balance), RunError> {
-        let work = |region: &mut Box<Region>| region.work(STRIDE);
+        let work = |region: &mut Box<Region>| region.work_guarded(STRIDE);
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {
@@ -151,13 +154,35 @@ impl Simulation {
         }
     }
 
-    /// Leads the regions through the run, window by window.
+    /// Leads the regions through the run, and makes the accounts. If a scheme of another crate panics, the records until then
+    /// are handed on.
     fn conduct(
         mut self,
         workers: &mut dyn Workers,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Balance), RunError> {
+        let led = caught(|| {
+            let ending = self.lead(workers, sink, watch)?;
+            self.finish();
+            Ok(ending)
+        });
+        let ending = led.unwrap_or_else(|panic| Err(panic.into()));
+        if matches!(ending, Ok(_) | Err(RunError::Scheme(_))) {
+            self.flush(sink)?;
+        }
+        let ending = ending?;
+        let balance = self.balance();
+        Ok((caught(|| self.outcome(ending))?, balance))
+    }
+
+    /// Leads the regions through the run, window by window.
+    fn lead(
+        &mut self,
+        workers: &mut dyn Workers,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Ending, RunError> {
         let started = Instant::now();
         let mut watched = started;
         let ending = 'run: loop {
@@ -168,6 +193,9 @@ impl Simulation {
             let limit = self.open_window(next);
             loop {
                 workers.work(&mut self.regions);
+                if let Some(panic) = self.regions.iter_mut().find_map(|region| region.broken.take()) {
+                    return Err(panic.into());
+                }
                 if watched.elapsed() >= WATCH_EVERY {
                     watched = Instant::now();
                     if !watch(&self.progress(started)) {
@@ -193,10 +221,7 @@ impl Simulation {
         if self.flows.too_many() {
             return Err(self.gives_up(sink, too_many_flows()));
         }
-        self.finish();
-        self.flush(sink)?;
-        let balance = self.balance();
-        Ok((self.outcome(ending), balance))
+        Ok(ending)
     }
 
     /// A time before which nothing happens anywhere; none if nothing is to happen.

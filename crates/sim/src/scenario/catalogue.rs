@@ -39,9 +39,9 @@ pub fn sections() -> &'static [SectionKeys] {
         all.push(keys("switch", None, |section| {
             switch::read(section, &switch_context());
             queue_keys(section);
-            for (kind, _) in switch::BALANCERS {
+            for (kind, _) in switch::balancers() {
                 let mut balancer = section.child("balancer");
-                balance::read(kind, &mut balancer.parameters());
+                balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
         }));
@@ -51,9 +51,9 @@ pub fn sections() -> &'static [SectionKeys] {
                 queue::read(kind, None, &mut section.parameters());
             })
         }));
-        all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
+        all.extend(switch::balancers().iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
-                balance::read(kind, &mut section.parameters());
+                balance::BalancerConfig::read(kind, &mut section.parameters());
             })
         }));
         all.push(keys("switch.port", None, |section| {
@@ -67,10 +67,10 @@ pub fn sections() -> &'static [SectionKeys] {
             own.keys.retain(|(key, _)| !key.starts_with("controller."));
             own
         }));
-        let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
+        let kinds = congestion::kinds().iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| {
             keys("transport.controller", Some(kind), |section| {
-                section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
+                section.kind("controller", Some("hpcc"), congestion::kinds(), "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
             })
         }));

@@ -3,9 +3,10 @@
 use super::Scenario;
 use super::network::Network;
 use super::section::Section;
+use crate::balance;
 use crate::config::{
-    BalancerConfig, DisciplineConfig, ManagedConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig,
-    TelemetryConfig, TransportConfig,
+    DisciplineConfig, ManagedConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig,
+    TransportConfig,
 };
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
@@ -110,10 +111,12 @@ pub fn paths_can_be_assigned(
     let Some(network) = network.filter(|_| fastpasses.any(|fastpass| fastpass.arbiter.assign_paths)) else {
         return;
     };
-    if switch.balancer != BalancerConfig::Label {
-        let message =
-            "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
-        section.complain("balancer", message.to_string());
+    if !switch.balancer.follows_labels() {
+        let message = format!(
+            "transport.assign_paths needs switches that follow the packet's label: set kind = {:?}",
+            balance::BY_LABEL
+        );
+        section.complain("balancer", message);
     }
     if let Err(why) = Racks::of(&network.topology, &network.routes) {
         let message = format!(

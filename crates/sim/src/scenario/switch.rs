@@ -4,17 +4,15 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use crate::balance;
+use crate::balance::{self, BalancerConfig};
 use crate::compat::Rules;
-use crate::config::{
-    BalancerConfig, EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig,
-};
+use crate::config::{EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
 use crate::queue;
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
-pub use crate::balance::KINDS as BALANCERS;
+pub use crate::balance::kinds as balancers;
 pub use crate::queue::KINDS as QUEUES;
 
 pub const FORWARDING: &[(&str, &str)] = &[
@@ -78,7 +76,7 @@ impl SwitchDefaults {
         lossless: true,
         queue: "fifo",
         limit: None,
-        balancer: "ecmp",
+        balancer: balance::DEFAULT,
     };
 }
 
@@ -294,8 +292,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or("ecmp");
-    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
+    let kind = section.kind("balancer", Some(default), balancers(), help).unwrap_or(balance::DEFAULT);
+    BalancerConfig::read(kind, &mut section.parameters()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::section::Section;
 use super::switch::{EcnDefaults, SwitchDefaults};
+use crate::balance;
 use crate::compat::Rules;
 use crate::config::{EcnEcho, RdmaConfig, Recovery, StartRule, TcpConfig, TransportConfig};
 use crate::congestion::external::ExternalController;
@@ -245,7 +246,7 @@ fn small(
 fn controller(table: &mut Section, cx: &TransportContext) -> Option<ControllerConfig> {
     if let Some(Value::Text(name)) = table.peek("kind") {
         let bare = name.strip_prefix("python:").unwrap_or(&name);
-        if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
+        if let Some(external) = cx.controllers.iter().find(|c| *c.name == *name || *c.name == *bare) {
             table.get("kind");
             table.settle_kind(&name, Some("hpcc"));
             table.resolve("kind", Value::Text(name.clone()));
@@ -332,7 +333,7 @@ pub fn refusal(transport: &str, controller: &str) -> Option<String> {
             "\"{controller}\" couples the subflows of a multipath connection, and a queue pair has one path: set transport.kind = \
              \"mptcp\", or controller.kind = \"newreno\", which it is for one path"
         )),
-        "tcp" | "mptcp" if bare.is_some() || is(congestion::KINDS) && !is(window::KINDS) => Some(format!(
+        "tcp" | "mptcp" if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) => Some(format!(
             "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \"rdma\", \
              or a controller for TCP ({})",
             names(window::KINDS.iter().map(|kind| kind.0))
@@ -359,8 +360,11 @@ pub fn controllers_of(transport: &str) -> Vec<Offered> {
     let law = |name, listed| Offered { name, listed, is_law: true };
     let mut all: Vec<Offered> = match transport {
         "rdma" => {
-            let own =
-                congestion::KINDS.iter().map(|kind| Offered { name: kind.0, listed: kind.0, is_law: false });
+            let own = congestion::kinds().iter().map(|kind| Offered {
+                name: kind.0,
+                listed: kind.0,
+                is_law: false,
+            });
             own.chain(pair_window::laws().iter().map(|named| law(named.name, named.law))).collect()
         }
         "tcp" | "mptcp" => window::KINDS.iter().map(|kind| law(kind.0, kind.0)).collect(),
@@ -444,7 +448,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
                 queue: "priority",
                 // Published: three times what a flow may send before it is told to.
                 limit: Some(Bytes((3 * free).max(36 << 10))),
-                balancer: "label",
+                balancer: balance::BY_LABEL,
                 ..SwitchDefaults::RDMA
             }
         }
@@ -453,7 +457,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             lossless: false,
             queue: "pfabric",
             limit: Some(pfabric.queue_limit),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Fastpass(fastpass)) => SwitchDefaults {
@@ -462,7 +466,7 @@ pub fn switch_defaults(transport: Option<&TransportConfig>) -> SwitchDefaults {
             queue: "priority",
             // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
             limit: Some(Bytes((24 * u64::from(fastpass.packet())).max(36 << 10))),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::RDMA
         },
         Some(TransportConfig::Mptcp(mptcp)) => tcp_switch_defaults(&mptcp.tcp),

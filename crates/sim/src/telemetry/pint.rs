@@ -13,6 +13,7 @@
 use super::int::IntRecord;
 use super::load::PortLoads;
 use super::packet_digest::{MAX_NOTES, NO_SET, Note, PacketDigest};
+use crate::counters::CounterSet;
 use crate::units::{Rate, Time};
 use pint::code::MAX_HOPS;
 use pint::encoder::{Encoder, Field, MAX_QUERIES, MAX_SETS, Observed, Refused, Set, Slot, Task};
@@ -398,9 +399,9 @@ impl PintSwitch {
         }
     }
 
-    /// Packets that passed the pipeline twice, and their bytes.
-    pub fn recirculated(&self) -> (u64, u64) {
-        self.loads.recirculated()
+    /// Adds what it has counted until now.
+    pub fn count(&self, counters: &mut CounterSet) {
+        self.loads.count(counters);
     }
 
     /// Changes the rate of a local port.

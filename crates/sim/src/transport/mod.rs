@@ -17,6 +17,7 @@ pub mod rdma;
 pub mod silence;
 pub mod tcp;
 
+use crate::counters::{CounterGroup, CounterSet};
 use crate::engine::prefetch::prefetch_lines;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -196,7 +197,12 @@ pub trait Transport {
     fn finish(&mut self, cx: &mut HostContext);
     /// Internals of a flow that is sent from here.
     fn view(&self, flow: FlowId) -> Option<FlowView>;
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
+
+/// What transports count.
+pub const COUNTERS: &[&CounterGroup] = &[];
 
 /// A transport's state at one host; one line per kind.
 pub enum TransportState {
@@ -318,5 +324,8 @@ impl Transport for TransportState {
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         each!(self, t => t.view(flow))
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        each!(self, t => t.count(now, counters))
     }
 }

@@ -7,6 +7,8 @@ use pint::utilisation::Law;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::ecmp::EcmpParameters;
 use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
@@ -238,7 +240,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
                 shift: 3,
             },
             lossy_alpha: 1.0,
-            balancer: BalancerConfig::Ecmp { salt: 0 },
+            balancer: BalancerConfig::Ecmp(EcmpParameters { salt: 0 }),
             queue: QueueConfig::Fifo,
             port_queues: Vec::new(),
         },
@@ -380,6 +382,11 @@ pub fn totals_of(outcome: &Outcome, node: NodeId, port: u32) -> PortTotals {
 /// A quantity of all ports added up.
 pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
+}
+
+/// A total that schemes counted; 0 where nobody did.
+pub fn total(outcome: &Outcome, key: &str) -> u64 {
+    outcome.counters.get(key).unwrap_or(0)
 }
 
 /// What became of the data packets of all groups.

@@ -4,7 +4,8 @@ mod drawn;
 mod wrong;
 
 use super::*;
-use crate::config::{BalancerConfig, Change, Recovery};
+use crate::balance::{BalancerConfig, spray::SprayParameters};
+use crate::config::{Change, Recovery};
 use crate::congestion::{CongestionController, Needs, Window};
 use crate::units::Bytes;
 
@@ -139,7 +140,7 @@ fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
         ],
     );
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(scenario.switch.balancer, BalancerConfig::Spray);
+    assert_eq!(scenario.switch.balancer, BalancerConfig::Spray(SprayParameters::Random));
     let rdma = scenario.transports[0].rdma().unwrap();
     assert_eq!(rdma.controller.name(), "dctcp");
     let left_out = scenario.warnings.iter().filter(|warning| warning.contains("left out"));
@@ -207,7 +208,9 @@ fn a_controller_from_outside_is_found_by_name() {
     let external = ExternalController {
         name: "still".into(),
         needs: Needs::window(Window::None),
-        make: std::sync::Arc::new(|_| Box::new(Still)),
+        parameters: None,
+        one_thread: true,
+        make: std::sync::Arc::new(|_, _| Box::new(Still)),
     };
     let controllers = [external];
     let hooks = Hooks { read_parquet: None, controllers: &controllers };
