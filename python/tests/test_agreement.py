@@ -93,7 +93,7 @@ def test_a_claim_needs_its_bounds():
 def test_the_same_groups_win_and_lose():
     theirs = {"reno": 10.0, "cubic": 20.0, "vegas": 10.5}
     assert agreement.same_order({"reno": 1, "cubic": 3, "vegas": 2}, theirs)
-    # Five per cent apart is no order.
+    # Values five per cent apart are not an order.
     assert agreement.same_order({"reno": 2, "cubic": 3, "vegas": 1}, theirs)
     assert not agreement.same_order({"reno": 4, "cubic": 3, "vegas": 1}, theirs)
     assert not agreement.same_order({"reno": 1}, theirs), "a group that is not there has won nothing"

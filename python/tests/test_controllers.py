@@ -1,4 +1,4 @@
-"""Controllers in Python: named in sweeps and on the command line, told apart by code, the same on Ray."""
+"""Controllers in Python: named in sweeps and on the command line, identified by code, the same on Ray."""
 
 from __future__ import annotations
 

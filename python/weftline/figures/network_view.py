@@ -50,7 +50,7 @@ MEASURES = (
 
 @dataclass(kw_only=True)
 class NetworkView:
-    """The picture: what the page embeds, and what it says of it."""
+    """The picture: what the page embeds, and its caption."""
 
     data: dict
     """For the browser: ``nodes``, ``links``, ``runs``."""
@@ -65,7 +65,7 @@ class NetworkView:
 def network(run: Run) -> dict | None:
     """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
 
-    A topology that came from a file needs that file; it may have gone since.
+    A topology that came from a file needs that file; the file may have been removed since.
     """
     path = run.out / "scenario.toml"
     try:

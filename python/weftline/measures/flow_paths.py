@@ -33,7 +33,7 @@ def of_flows(run: Run) -> tuple[list[float], list[list[int]]] | None:
     Returns
     -------
     tuple or None
-        None if a flow's way was not recorded, or the network's links are not as told above.
+        None if a flow's path was not recorded, or the network's links are not as described above.
     """
     topology = run.scenario.get("topology", {})
     taken = paths(run)

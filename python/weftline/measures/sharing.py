@@ -126,7 +126,7 @@ def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
 
 
 def index_against_ideal(run: Run) -> float | None:
-    """Return Jain's index of mean goodputs over the max-min fair ones; None where `ideal` says nothing."""
+    """Return Jain's index of mean goodputs over the max-min fair ones; None where `ideal` is None."""
     best = ideal(run)
     return normalised_index(run, best) if best and len(best) == len(goodputs(run)) else None
 
@@ -177,7 +177,7 @@ def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: S
     paths : sequence of sequences of int
         The links that each flow crosses.
     most : sequence of float, optional
-        What each flow asks for at the most; without it, as much as there is.
+        Maximum rate of each flow; without it, there is no maximum.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def of_folders(
 ) -> Path:
     """Write the page over folders of runs, or over one sweep, and return its path.
 
-    Without `out` it is report.html in the one folder, or beside the first of several.
+    Without `out` it is report.html in the one folder, or next to the first of several.
     """
     from weftline.report import sweep_page
     from weftline.sweeps.result import FILE, SweepResult
@@ -206,7 +206,7 @@ def _warnings(lines: Sequence[Line]) -> list[str]:
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
-    """Return what the foot of a page says of its runs, each given with its label."""
+    """Return the facts on runs for the foot of a page, each given with its label."""
     from weftline import _native
 
     runs = [run for _, run in named]
