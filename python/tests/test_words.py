@@ -147,7 +147,7 @@ def python(name: str) -> Texts:
 def markdown(name: str) -> Texts:
     """Text of a page, without code and what is made from the code; a paragraph is one text."""
     text = re.sub(
-        r"(?m)^<!-- (parameters|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
+        r"(?m)^<!-- (parameters|rules|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
     )
     text = re.sub(r"(?ms)^```.*?^```", _blank, text)
     text = re.sub(r"`[^`\n]*`", "``", text)

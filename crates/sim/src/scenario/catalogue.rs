@@ -11,7 +11,8 @@ use crate::units::{Rate, Time};
 use std::path::Path;
 
 use crate::congestion::window;
-use crate::{balance, congestion, queue, topology, workload};
+use crate::queue::{QueueConfig, QueueDefaults};
+use crate::{balance, congestion, topology, workload};
 
 /// Where the keys of window controllers stand among the sections; in a scenario it is `transport.controller` too.
 pub const TCP_CONTROLLER: &str = "tcp.controller";
@@ -39,19 +40,19 @@ pub fn sections() -> &'static [SectionKeys] {
         all.push(keys("switch", None, |section| {
             switch::read(section, &switch_context());
             queue_keys(section);
-            for (kind, _) in switch::BALANCERS {
+            for (kind, _) in switch::balancers() {
                 let mut balancer = section.child("balancer");
                 balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
         }));
         // Again by discipline and by balancer, for who asks about one.
-        all.extend(switch::QUEUES.iter().map(|(kind, _)| {
+        all.extend(switch::queues().iter().map(|(kind, _)| {
             keys("switch.queue", Some(kind), |section| {
-                queue::read(kind, None, &mut section.parameters());
+                QueueConfig::read(kind, &mut section.parameters(), QueueDefaults::default());
             })
         }));
-        all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
+        all.extend(switch::balancers().iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
                 balance::BalancerConfig::read(kind, &mut section.parameters());
             })
@@ -167,9 +168,9 @@ fn telemetry_kind(section: &mut Section) {
 
 /// The keys of every discipline under `queue`.
 fn queue_keys(section: &mut Section) {
-    for (kind, _) in switch::QUEUES {
+    for (kind, _) in switch::queues() {
         let mut queue = section.child("queue");
-        queue::read(kind, None, &mut queue.parameters());
+        QueueConfig::read(kind, &mut queue.parameters(), QueueDefaults::default());
         section.absorb("queue", queue);
     }
 }
@@ -199,10 +200,10 @@ pub fn type_in_words(declared: &Declared) -> String {
         Kind::Time => "time, such as \"10us\"".to_string(),
         Kind::Bytes => "size, such as \"32MB\"".to_string(),
         Kind::Rate => "rate, such as \"100Gbps\"".to_string(),
-        Kind::Number { least, most } => format!("number from {least} to {most}"),
-        Kind::Integer { least, most } => match (least, most) {
-            (least, i64::MAX) => format!("whole number from {least}"),
-            (least, most) => format!("whole number from {least} to {most}"),
+        Kind::Number { min, max } => format!("number from {min} to {max}"),
+        Kind::Integer { min, max } => match (min, max) {
+            (min, i64::MAX) => format!("whole number from {min}"),
+            (min, max) => format!("whole number from {min} to {max}"),
         },
         Kind::Flag => "true or false".to_string(),
         Kind::Text => "text".to_string(),
