@@ -110,7 +110,9 @@ def site() -> Path:
     """The wheel of the example with more schemes, one of which panics; unpacked as pip does it."""
     example = own_crate.copied(ROOT / "examples/own-scheme", "own-scheme")
     source = example / "src/lib.rs"
-    text = source.read_text("utf-8").replace("AimdParameters);", "AimdParameters, controller Panics, balancer turns::TurnsParameters);", 1)
+    text = source.read_text("utf-8").replace(
+        "AimdParameters);", "AimdParameters, controller Panics, balancer turns::TurnsParameters);", 1
+    )
     source.write_text(text + MORE, "utf-8")
     return own_crate.built(example)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison
+from weftline.measures import comparison, networks
 from weftline.measures.lines import Line
 from weftline.report import answer_text, page
 from weftline.report.page import Lead, Section
@@ -71,7 +71,7 @@ def html(
     title = title or (
         names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
     )
-    built = network_view.network(lines[0].runs[0])
+    built = networks.built(lines[0].runs[0])
     return page.html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
