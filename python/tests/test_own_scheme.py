@@ -16,7 +16,42 @@ from weftline import _native
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-PANICS = """
+MORE = """
+mod turns {
+    use weftline_python::sim::{balance::*, doc::SchemeDoc, packet::Packet, parameters::Parameters};
+
+    #[derive(Debug)]
+    pub struct TurnsParameters {
+        stride: usize,
+    }
+
+    impl BalancerParameters for TurnsParameters {
+        type State = Turns;
+        const DOC: SchemeDoc = SchemeDoc { name: "own-turns", title: "takes turns", ..SchemeDoc::NONE };
+        fn read(p: &mut Parameters) -> TurnsParameters {
+            TurnsParameters { stride: p.integer("stride", 1, (1, 9), "Ports from turn to turn.") as usize }
+        }
+        fn start(&self, _: &Place) -> Turns {
+            Turns { stride: self.stride, turn: 0 }
+        }
+        fn order(&self) -> Reorders {
+            Reorders::Packets
+        }
+    }
+
+    pub struct Turns {
+        stride: usize,
+        turn: usize,
+    }
+
+    impl LoadBalancer for Turns {
+        fn choose(&mut self, _: &Packet, candidates: &[u32], _: &impl Ports) -> usize {
+            self.turn += self.stride;
+            self.turn % candidates.len()
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Panics;
 
@@ -72,11 +107,11 @@ values = ["own-aimd", "dctcp"]
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    """The wheel of the example, with one more controller, which panics; unpacked as pip does it."""
+    """The wheel of the example with more schemes, one of which panics; unpacked as pip does it."""
     example = own_crate.copied(ROOT / "examples/own-scheme", "own-scheme")
     source = example / "src/lib.rs"
-    text = source.read_text("utf-8").replace("AimdParameters);", "AimdParameters, controller Panics);", 1)
-    source.write_text(text + PANICS, "utf-8")
+    text = source.read_text("utf-8").replace("AimdParameters);", "AimdParameters, controller Panics, balancer turns::TurnsParameters);", 1)
+    source.write_text(text + MORE, "utf-8")
     return own_crate.built(example)
 
 
@@ -116,6 +151,17 @@ def test_a_scheme_is_listed_explained_and_in_the_schema(own):
     rdma = next(t for t in schema["$defs"]["transport"]["anyOf"] if t["title"] == "rdma")
     keys = {c["title"]: c["properties"] for c in rdma["properties"]["controller"]["anyOf"]}
     assert keys["own-aimd"]["cut"]["maximum"] == 1
+
+
+def test_a_balancer_has_its_room_too(own):
+    listed = json.loads(own("list", "balancers", "--json").stdout)["balancers"]
+    assert listed[-1]["name"] == "own-turns" and listed[-1]["package"] == "own-scheme 0.1.0"
+    assert "stride" in own("explain", "own-turns").stdout
+    assert '"own-turns"' in own("schema").stdout
+    sets = ["--set", "switch.balancer={ kind = 'own-turns', stride = 3 }"]
+    found = json.loads(own("run", "own.toml", *sets, "--out", "turns", "--json", "--quiet").stdout)
+    both = {"own-aimd": "own-scheme 0.1.0", "own-turns": "own-scheme 0.1.0"}
+    assert found["provenance"]["schemes"] == both and found["status"] == "done"
 
 
 def test_its_errors_are_those_of_any_scheme(own):

@@ -8,6 +8,8 @@
 //!
 //! After that, scenarios may name it, and its keys, texts and errors work like those of this crate's controllers.
 
+use crate::balance::external::{self as balancers, ReadBalancer};
+use crate::balance::{BalancerParameters, LoadBalancer};
 use crate::congestion::{self, ControllerParameters, ReadController};
 use crate::external::{Package, note_places, remember};
 use crate::queue::QueueParameters;
@@ -18,6 +20,7 @@ use std::fmt;
 pub struct Schemes {
     package: Package,
     controllers: Vec<ReadController>,
+    balancers: Vec<ReadBalancer>,
     queues: Vec<ReadQueue>,
 }
 
@@ -25,7 +28,7 @@ impl Schemes {
     /// An empty list for a crate with this name and version, which the results of every run with its schemes record.
     pub fn of(package: &str, version: &str) -> Schemes {
         let package = Package { name: format!("{package} {version}"), schemes: Vec::new() };
-        Schemes { package, controllers: Vec::new(), queues: Vec::new() }
+        Schemes { package, controllers: Vec::new(), balancers: Vec::new(), queues: Vec::new() }
     }
 
     /// Appends a congestion controller of queue pairs, by the type of its parameters; `DOC` has its name.
@@ -37,6 +40,17 @@ impl Schemes {
     {
         self.package.schemes.push(("controllers", P::DOC));
         self.controllers.push(congestion::external::<P>());
+        self
+    }
+
+    /// Appends a load balancer, by the type of its parameters; `DOC` has its name.
+    #[must_use]
+    pub fn balancer<P>(mut self) -> Schemes
+    where
+        P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync + 'static,
+    {
+        self.package.schemes.push(("balancers", P::DOC));
+        self.balancers.push(balancers::external::<P>());
         self
     }
 
@@ -57,6 +71,7 @@ impl Schemes {
     /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
     pub fn add(self) -> Result<(), String> {
         congestion::add(self.controllers)?;
+        balancers::add(self.balancers)?;
         queues::add(self.queues)?;
         note_places();
         remember(self.package);

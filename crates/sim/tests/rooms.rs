@@ -33,8 +33,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
-    ("balance", "counters doc engine packet parameters topology units wire"),
-    // Which packet leaves a port next: they see packets, not the network.
+    ("balance", "counters doc engine external packet parameters topology units wire"),
     ("queue", "counters doc engine external packet parameters units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
     ("config", "balance congestion queue telemetry topology units workload"),
@@ -77,7 +76,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "congestion external queue"),
+    ("schemes", "balance congestion external queue"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 

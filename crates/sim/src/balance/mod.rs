@@ -13,6 +13,7 @@ mod dre;
 pub mod drill;
 pub mod ecmp;
 mod estimator;
+pub mod external;
 pub mod fabric;
 pub mod flowlets;
 pub mod hula;
@@ -107,7 +108,7 @@ registry! {
         Clove = clove::CloveParameters;
         Hula = hula::HulaParameters;
         MpHula = mp_hula::MpHulaParameters;
-    }
+    } + External = external::ExternalBalancer => external::External
 }
 
 /// The balancer where nothing is said.
@@ -365,9 +366,6 @@ pub static HEADERS: CounterGroup = CounterGroup {
     )],
     ..CounterGroup::NONE
 };
-
-/// What balancers count.
-pub const COUNTERS: &[&CounterGroup] = &[&hula::PROBES, &HEADERS, &flowlets::FLOWLETS];
 
 /// What a packet has on the wire for a balancer: a number that no other has, and nine bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

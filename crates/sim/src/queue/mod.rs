@@ -21,7 +21,7 @@ use crate::packet::{PacketId, PacketSlab};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Bytes, Rate, Time};
 
-pub use cebinae::{CacheErrors, CacheTrial};
+pub use cebinae::{CacheErrors, CacheKind, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use managed::{
     Account, BUFFER, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace,

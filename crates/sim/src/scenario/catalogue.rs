@@ -40,7 +40,7 @@ pub fn sections() -> &'static [SectionKeys] {
         all.push(keys("switch", None, |section| {
             switch::read(section, &switch_context());
             queue_keys(section);
-            for (kind, _) in switch::BALANCERS {
+            for (kind, _) in switch::balancers() {
                 let mut balancer = section.child("balancer");
                 balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
@@ -52,7 +52,7 @@ pub fn sections() -> &'static [SectionKeys] {
                 QueueConfig::read(kind, &mut section.parameters(), QueueDefaults::default());
             })
         }));
-        all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
+        all.extend(switch::balancers().iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
                 balance::BalancerConfig::read(kind, &mut section.parameters());
             })
@@ -200,10 +200,10 @@ pub fn type_in_words(declared: &Declared) -> String {
         Kind::Time => "time, such as \"10us\"".to_string(),
         Kind::Bytes => "size, such as \"32MB\"".to_string(),
         Kind::Rate => "rate, such as \"100Gbps\"".to_string(),
-        Kind::Number { least, most } => format!("number from {least} to {most}"),
-        Kind::Integer { least, most } => match (least, most) {
-            (least, i64::MAX) => format!("whole number from {least}"),
-            (least, most) => format!("whole number from {least} to {most}"),
+        Kind::Number { min, max } => format!("number from {min} to {max}"),
+        Kind::Integer { min, max } => match (min, max) {
+            (min, i64::MAX) => format!("whole number from {min}"),
+            (min, max) => format!("whole number from {min} to {max}"),
         },
         Kind::Flag => "true or false".to_string(),
         Kind::Text => "text".to_string(),

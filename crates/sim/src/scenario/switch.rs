@@ -12,7 +12,7 @@ use crate::queue::{self, QueueDefaults};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
-pub use crate::balance::KINDS as BALANCERS;
+pub use crate::balance::kinds as balancers;
 pub use crate::queue::kinds as queues;
 
 pub const FORWARDING: &[(&str, &str)] = &[
@@ -296,7 +296,7 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or(balance::DEFAULT);
+    let kind = section.kind("balancer", Some(default), balancers(), help).unwrap_or(balance::DEFAULT);
     BalancerConfig::read(kind, &mut section.parameters()).unwrap_or_default()
 }
 
