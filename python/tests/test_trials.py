@@ -1,4 +1,4 @@
-"""Experiments on accuracy: their points, what is kept, published points beside ours, claims and the page."""
+"""Experiments on accuracy: their points, what is kept, published points next to ours, claims and the page."""
 
 import json
 import re
@@ -52,7 +52,7 @@ figure = "ring"
 line = "PPM"
 metric = "mean"
 at = "5"
-most = 3
+at_most = 3
 """
 
 
@@ -221,7 +221,7 @@ figure = "median"
 line = "8 bits"
 against = "exact"
 metric = "error"
-most = 1.2
+at_most = 1.2
 """
 
 

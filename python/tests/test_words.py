@@ -25,8 +25,8 @@ IDIOMS = {
     r"\bsaid\b": "reported, stated, returned",
     r"\bsays? (so|nothing|no|of|how many|what)\b": "states; name the subject and the object",
     r"\bso (many|much|long|often)\b(?! (that|as)\b)": "N, T, this number of, this time",
-    r"\bas (many|much|long|often) as\b": "while; equal to; the same number; automatically",
-    r"(?<!\bat )\bleast\b(?! (congested|utilised|loaded|marked|recent|recently|significant|squares))": (
+    r"(?<!\btimes )\bas (many|much|long|often) as\b": "while; equal to; the same number; automatically",
+    r"(?<!\bat )\bleast\b(?! (congested|utilised|loaded|marked|recent|significant|squares|urgent))": (
         "minimum, lowest, smallest"
     ),
     r"\b(at )?the most\b(?! (recent|common|urgent|loaded|likely|congested))": "maximum, at most",
@@ -140,14 +140,14 @@ def python(name: str) -> Texts:
     for node in ast.walk(tree):
         if id(node) not in done and (found := words(node)) is not None:
             done.update(map(id, ast.walk(node)))
-            if shown and " " in found:
+            if shown and " " in found and "the old name" not in found:
                 yield "errors", name, node.lineno, found
 
 
 def markdown(name: str) -> Texts:
     """Text of a page, without code and what is made from the code; a paragraph is one text."""
     text = re.sub(
-        r"(?m)^<!-- (parameters|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
+        r"(?m)^<!-- (parameters|rules|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
     )
     text = re.sub(r"(?ms)^```.*?^```", _blank, text)
     text = re.sub(r"`[^`\n]*`", "``", text)

@@ -1,4 +1,4 @@
-"""Packets that a failed link lost or stranded are losses wherever losses are spoken of."""
+"""Packets that a failed link lost or stranded are losses wherever losses are reported."""
 
 from pathlib import Path
 
@@ -65,4 +65,4 @@ def test_a_run_without_any_loss_says_so(tmp_path):
     assert dict(comparison.facts(run))["packets lost"] == "none"
     page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "o lost packets" in page
-    assert "Look before you trust this" not in page
+    assert "Check before you trust this" not in page

@@ -1,4 +1,4 @@
-"""What `check` says of memory: never much less than a run's process holds, whatever the run is made of."""
+"""The memory estimate of `check`: never much less than a run's process holds, whatever the run is made of."""
 
 from __future__ import annotations
 
@@ -65,4 +65,4 @@ def test_an_offered_load_beside_the_one_that_was_asked_for_says_why(tmp_path):
     # 19 of 20 where flows are drawn from a normal distribution; sizes are not.
     assert within >= 16
     told = weftline("check", "s.toml", folder=tmp_path)
-    assert "asked for: 0.5" in told and "19 of 20 seeds" in told
+    assert "configured: 0.5" in told and "19 of 20 seeds" in told

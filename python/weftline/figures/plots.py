@@ -66,7 +66,7 @@ class Plots:
         return flow_figures.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
 
     def queues(self) -> Figure:
-        """Return the share of samples whose queue is at most so long; needs ``measure.queue_histogram``."""
+        """Return the share of samples whose queue has at most a length; needs ``measure.queue_histogram``."""
         if not any(line.runs[0].queues for line in self.lines):
             raise InputError("no histogram of queues was measured: ask for it by measure.queue_histogram")
         return specs.queue_cdf("Queue length of switch ports", self.lines)
@@ -107,7 +107,7 @@ class Plots:
         """Return the first run's network, its links coloured by a series of ports."""
         found = path_figures.network("The network", self.lines[0].runs[0], metric=metric)
         if found is None:
-            raise InputError("this network has too many links for a picture, or its file has gone")
+            raise InputError("this network has too many links for a picture, or its file no longer exists")
         return found
 
     def _finished(self) -> list[Line]:

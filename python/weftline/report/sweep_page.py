@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weftline.errors import InputError
-from weftline.figures import load_figures, network_view
+from weftline.figures import load_figures
 from weftline.figures.specs import Figure
-from weftline.measures import evidence
+from weftline.measures import evidence, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import HIGHEST, metric
 from weftline.report import answer_text, page, run_page
@@ -53,7 +53,7 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
 
 def _scenario(result: SweepResult, first: Line) -> list[str]:
     """Return the scenario of the first combination in words, and what the others have else."""
-    said = answer_text.scenario([first], network_view.network(first.runs[0]))
+    said = answer_text.scenario([first], networks.built(first.runs[0]))
     varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
     if varied:
         said.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
@@ -131,7 +131,9 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
     axis = next((axis for axis in result.axes if axis.name == along), None)
     if axis is None or not axis.numbers:
         known = ", ".join(axis.name for axis in result.axes if axis.numbers) or "none"
-        raise InputError(f'"{along}" is no axis of numbers in this sweep; those are: {known}')
+        raise InputError(
+            f'"{along}" is not an axis of numbers in this sweep; the axes of numbers are: {known}'
+        )
     place = dict(zip(axis.variants, axis.numbers, strict=True))
     found = metric(name)
     points = []
@@ -192,7 +194,7 @@ def _subtitle(result: SweepResult) -> str:
 
 def _notes(result: SweepResult) -> str:
     """What was varied, what the numbers are, and what deserves a look before they are trusted."""
-    warnings = [f"Look before you trust this: {warning}." for warning in tables.warnings(result)]
+    warnings = [f"Check before you trust this: {warning}." for warning in tables.warnings(result)]
     return "\n\n".join([_axes_text(result), *tables.notes(result), *warnings])
 
 

@@ -33,13 +33,13 @@ from weftline.sweeps import executor
 from weftline.sweeps.store import Point, state_of, write_whole
 from weftline.terminal import ProgressLine
 
-GOING_ON = "interrupted; what is finished is kept, the same command goes on from there"
+GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
 FORMAT = 1
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
-"""So long experiments are looked at for the estimate, before they are run."""
+"""Time limit of the estimate, before experiments are run."""
 LOOK_FLOWS = 50_000
-"""So many flows of a point are looked at; they tell its time within a few per cent."""
+"""Flows of a point that the estimate looks at; its time is then known within a few per cent."""
 _OTHERS = ("duration", "seconds", "rows", "hosts", "only")
 """Options that are about one experiment."""
 
@@ -203,7 +203,7 @@ def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
 
 
 def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:
-    """Say what is left and how long it takes."""
+    """Print what is left and how long it takes."""
     jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
     if options.json:
         names = [one.experiment.name for one in waiting]
@@ -212,7 +212,7 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
         return
     text = f"{len(wanted)} experiments of the ledger"
     if len(waiting) < len(wanted):
-        text += f"; {len(wanted) - len(waiting)} are there already"
+        text += f"; {len(wanted) - len(waiting)} are finished already"
     parts = []
     if left.runs:
         seconds = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))
@@ -225,7 +225,7 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
 
 
 def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
-    """Run the tasks one by one; return whether none was interrupted."""
+    """Run the tasks one at a time; return whether none was interrupted."""
     for number, one in enumerate(waiting):
         if not (options.quiet or options.json):
             print(f"\n[{number + 1} of {len(waiting)}] {one.experiment.name}", flush=True)

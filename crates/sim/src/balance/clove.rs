@@ -23,12 +23,13 @@
 
 mod paths;
 
+use super::counted::{FLOWLETS, HEADERS};
 use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{
-    BalancerParameters, Departure, Events, HEADERS, HostPort, LoadBalancer, NetworkView, Place, Ports,
-    Reorders, Tag, Wiring, keys, salted,
+    BalancerParameters, Departure, Events, HostPort, LoadBalancer, NetworkView, Place, Ports, Reorders, Tag,
+    Wiring, keys, salted,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
@@ -85,6 +86,7 @@ impl BalancerParameters for CloveParameters {
                  (abstract and slides; values recalled)",
         validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
                      (tests/edges.rs).",
+        counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Clove;

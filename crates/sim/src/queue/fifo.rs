@@ -2,11 +2,65 @@
 //! robin, first come, first served within a class.
 //!
 //! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1).
+//!
+//! With `packets` or `limit` a port has a buffer of its own: one queue, whatever the class, which drops the packet that comes
+//! when it is full.
 
 use super::classes::{CLASSES, ClassLists};
-use super::{QueueDiscipline, Verdict};
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, Queued,
+};
+use super::{QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
+use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
+use crate::parameters::Parameters;
 use crate::units::Time;
+
+const DOC: SchemeDoc = SchemeDoc {
+    name: "fifo",
+    title: "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
+    source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
+    validation: "Waits in a port fed at random are those of an M/D/1 queue (tests/laws/queueing.rs).",
+    ..SchemeDoc::NONE
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FifoConfig {
+    /// Eight classes over the switch's shared buffer.
+    Shared,
+    /// One queue in a buffer of the port's own.
+    Own(ManagedConfig<OwnFifoConfig>),
+}
+
+impl QueueParameters for FifoConfig {
+    type State = Fifo;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, defaults: QueueDefaults) -> FifoConfig {
+        let own = ManagedConfig::<OwnFifoConfig>::read(p, defaults);
+        if own.limit != Limit::NONE {
+            return FifoConfig::Own(own);
+        }
+        if own.nic_packets > 0 || own.link_header > 0 {
+            let message =
+                "a fifo of the shared buffer has no NIC queue and no link header: set packets or limit";
+            p.complain("nic_packets", message.to_string());
+        }
+        FifoConfig::Shared
+    }
+
+    fn facts(&self) -> QueueFacts {
+        match self {
+            FifoConfig::Shared => QueueFacts { serves_in_turn: true, ..QueueFacts::default() },
+            FifoConfig::Own(own) => own.facts(),
+        }
+    }
+
+    /// Of the form over the shared buffer; a port of the other one is [`OwnFifo`]'s.
+    fn start(&self, _place: &PortPlace) -> Fifo {
+        Fifo::default()
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
@@ -23,7 +77,7 @@ impl QueueDiscipline for Fifo {
         Verdict::Queued
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
         let occupied = self.lists.occupied();
         if occupied & 1 != 0 {
@@ -60,6 +114,46 @@ impl QueueDiscipline for Fifo {
     #[inline]
     fn is_empty(&self) -> bool {
         self.lists.occupied() == 0
+    }
+}
+
+/// First come, first served, whatever the class; a full port drops the packet that comes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnFifoConfig;
+
+impl DisciplineParameters for OwnFifoConfig {
+    type State = OwnFifo;
+    const DOC: SchemeDoc = DOC;
+    const PACKETS: u32 = 0;
+
+    fn read(_p: &mut Parameters) -> OwnFifoConfig {
+        OwnFifoConfig
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> OwnFifo {
+        OwnFifo::default()
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct OwnFifo {
+    list: List,
+}
+
+impl Discipline for OwnFifo {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet, &BUFFER);
+        }
+        cx.waiting.push(&mut self.list, packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        cx.waiting.pop(&mut self.list)
+    }
+
+    fn forget(&mut self) {
+        self.list = List::default();
     }
 }
 
