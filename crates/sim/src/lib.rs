@@ -21,7 +21,6 @@ pub mod parameters;
 pub mod queue;
 mod run;
 pub mod scenario;
-mod settings;
 pub mod telemetry;
 pub mod topology;
 pub mod transport;

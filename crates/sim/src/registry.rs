@@ -7,26 +7,28 @@
 ///
 /// The trait is what a scheme of the room implements for its parameters: at least `const DOC: SchemeDoc` and
 /// `fn read(p: &mut Parameters) -> Self`, with one more argument where a type stands in brackets. Beside the enum come
-/// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macro `each_kind!`, which evaluates an expression
-/// with the parameters of whichever scheme it is.
+/// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macros `each_kind!`, which evaluates an expression
+/// with the parameters of whichever scheme it is, and `each_type!`, which makes an array of an expression for the type of each.
+/// A scheme whose parameters may be unreadable has a `read` that returns an `Option`, with an argument in brackets.
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
-/// `State` that the scheme's parameters name (boxed there, where it is large), and the macro `each_state!`.
+/// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
+/// makes the state from the parameters by an expression.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
         { $($lines:tt)+ }
     ) => {
         registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } }
-        registry! { @state $(#[$of_state])* $state: $trait { $($lines)+ } }
+        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } }
     };
     (
-        @state $(#[$of_state:meta])* $state:ident: $trait:ident
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
+        { $($variant:ident = $parameters:ty;)+ }
     ) => {
         $(#[$of_state])*
         pub enum $state {
-            $($variant(<$file::$parameters as $trait>::State),)+
+            $($variant(<$parameters as $trait>::State),)+
         }
 
         #[allow(unused_macros)]
@@ -37,15 +39,24 @@ macro_rules! registry {
                 }
             };
         }
+
+        #[allow(unused_macros)]
+        macro_rules! start_kind {
+            ($self:expr, $it:ident => $call:expr) => {
+                match $self {
+                    $($config::$variant($it) => $state::$variant($call),)+
+                }
+            };
+        }
     };
-    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $file:ident::$parameters:ident;)+ }) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $parameters:ty;)+ }) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut $crate::parameters::Parameters) -> Option<$config> {
-                $(if kind == <$file::$parameters as $trait>::DOC.name {
-                    return Some($config::$variant(<$file::$parameters as $trait>::read(p)));
+                $(if kind == <$parameters as $trait>::DOC.name {
+                    return Some($config::$variant(<$parameters as $trait>::read(p)));
                 })+
                 None
             }
@@ -53,15 +64,16 @@ macro_rules! registry {
     };
     (
         $(#[$about:meta])* $config:ident: $trait:ident($context:ty)
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        { $($variant:ident = $parameters:ty;)+ }
     ) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $file::$parameters;)+ });
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
             pub fn read(kind: &str, p: &mut $crate::parameters::Parameters, cx: $context) -> Option<$config> {
-                $(if kind == <$file::$parameters as $trait>::DOC.name {
-                    return Some($config::$variant(<$file::$parameters as $trait>::read(p, cx)));
+                $(if kind == <$parameters as $trait>::DOC.name {
+                    let read: Option<$parameters> = <$parameters as $trait>::read(p, cx).into();
+                    return read.map($config::$variant);
                 })+
                 None
             }
@@ -69,20 +81,30 @@ macro_rules! registry {
     };
     (
         @common $(#[$about:meta])* $config:ident: $trait:ident
-        { $($variant:ident = $file:ident::$parameters:ident;)+ }
+        { $($variant:ident = $parameters:ty;)+ }
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq)]
         pub enum $config {
-            $($variant($file::$parameters),)+
+            $($variant($parameters),)+
         }
 
         /// What each scheme says of itself.
-        pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$file::$parameters as $trait>::DOC,)+];
+        pub const DOCS: &[$crate::doc::SchemeDoc] = &[$(<$parameters as $trait>::DOC,)+];
 
         /// The names that a scenario may use, each with one line of help.
         pub const KINDS: &[(&str, &str)] =
-            &[$((<$file::$parameters as $trait>::DOC.name, <$file::$parameters as $trait>::DOC.title),)+];
+            &[$((<$parameters as $trait>::DOC.name, <$parameters as $trait>::DOC.title),)+];
+
+        #[allow(unused_macros)]
+        macro_rules! each_type {
+            ($it:ident => $call:expr) => {
+                [$({
+                    type $it = $parameters;
+                    $call
+                }),+]
+            };
+        }
 
         #[allow(unused_macros)]
         macro_rules! each_kind {

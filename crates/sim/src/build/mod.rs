@@ -9,10 +9,7 @@ pub use execution::Execution;
 
 use crate::balance::{Balancer, Fabric, Place};
 use crate::capture::Capture;
-use crate::config::{
-    BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig, TelemetryConfig,
-    TransportConfig,
-};
+use crate::config::{BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
@@ -36,22 +33,14 @@ use crate::run::probes::Probes;
 use crate::run::region::Region;
 use crate::run::starts::{Precedence, Starts};
 use crate::run::{Plan, RunError, Simulation};
-use crate::settings::{
-    FastpassSettings, MptcpSettings, PfabricSettings, PhostSettings, RdmaSettings, Settings, TcpSettings,
-    TransportSettings, with_telemetry,
-};
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
-use crate::topology::max_base_rtt;
 use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
-use crate::transport::TransportState;
-use crate::transport::fastpass::{Fastpass, Racks};
-use crate::transport::mptcp::Mptcp;
-use crate::transport::pfabric::Pfabric;
-use crate::transport::phost::Phost;
-use crate::transport::rdma::Rdma;
-use crate::transport::tcp::Tcp;
+use crate::transport::{
+    HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
+};
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use split::Split;
@@ -79,8 +68,7 @@ impl Simulation {
             map: &map,
             split: &split,
             windows: execution.windows,
-            horizon: settings.longest_base_rtt(),
-            kinds: kinds(&config.transports),
+            horizon: longest_base_rtt(&config, &map.routes),
             fabric: Arc::new(fabric::of(&config, &map)),
         };
         let regions = (0..split.parts)
@@ -104,7 +92,7 @@ impl Simulation {
             regions,
             capture: Capture::of(&config, &settings),
             flows: Flows::new(&config.traffic),
-            ideals: Ideals::new(&config, &settings, &map),
+            ideals: Ideals::new(&config, &map),
             probes: Probes::new(&config.measure, config.until, &places),
             places,
             map,
@@ -145,14 +133,17 @@ fn next_hop_order(compat: Compat) -> NextHopOrder {
     }
 }
 
-/// The largest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
-pub fn base_rtt_of(topology: &Topology, routes: &Routes, mtu: u32, compat: Compat) -> (Time, u64) {
-    max_base_rtt(topology, routes, u64::from(mtu), compat == Compat::HpccNs3)
+/// What transports may know of the run.
+fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
+    let Config { compat, topology, switch, telemetry, .. } = config;
+    RunContext { compat: *compat, topology, routes, switch, telemetry }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
-    let kinds = kinds(&config.transports);
-    let place = |transport: &TransportConfig| kinds.iter().position(|kind| *kind == transport.name());
+    let place = |transport: &TransportConfig| {
+        firsts(&config.transports).position(|first| first.name() == transport.name())
+    };
+    let run = run(config, routes);
     let (int_hops, path_ids, pint) = match &config.telemetry {
         TelemetryConfig::None => (0, false, None),
         TelemetryConfig::Int { max_hops, path_id, .. } => (*max_hops as usize, *path_id, None),
@@ -163,13 +154,13 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     Settings {
         compat: config.compat,
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
-        transports: config.transports.iter().map(|t| transport_settings(config, routes, t)).collect(),
+        transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
+        keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         int_layout: IntLayout::for_nic(nic_rate(&config.topology)),
         int_hops,
         path_ids,
         pint,
         seed: config.seed,
-        ideal: config.measure.ideal,
         // Outside the compat mode there are timeouts, and balancers that reorder.
         duplicates: config.compat == Compat::None
             || !config.switch.pfc.enabled
@@ -179,50 +170,11 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     }
 }
 
-/// The kinds of transport that a run has, each once, in the order in which the transports name them.
-fn kinds(transports: &[TransportConfig]) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    for transport in transports {
-        if !kinds.contains(&transport.name()) {
-            kinds.push(transport.name());
-        }
-    }
-    kinds
-}
-
-fn transport_settings(config: &Config, routes: &Routes, transport: &TransportConfig) -> TransportSettings {
-    match &with_telemetry(transport, &config.telemetry) {
-        TransportConfig::Rdma(rdma) => {
-            let (rtt, bdp) = base_rtt_of(&config.topology, routes, rdma.mtu, config.compat);
-            let mut rdma = rdma.clone();
-            rdma.controller.set_eager_timers(config.compat == Compat::HpccNs3);
-            TransportSettings::Rdma(RdmaSettings::new(&rdma, &config.telemetry, config.compat, rtt, bdp))
-        }
-        TransportConfig::Phost(phost) => {
-            let rtt = |payload| base_rtt_of(&config.topology, routes, payload, config.compat).0;
-            TransportSettings::Phost(PhostSettings {
-                config: phost.clone(),
-                base_rtt: rtt(phost.packet()),
-                control_rtt: rtt(phost.control),
-            })
-        }
-        TransportConfig::Pfabric(pfabric) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, pfabric.mtu, config.compat);
-            TransportSettings::Pfabric(PfabricSettings { config: pfabric.clone(), base_rtt })
-        }
-        TransportConfig::Fastpass(fastpass) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, fastpass.packet(), config.compat);
-            TransportSettings::Fastpass(FastpassSettings { config: fastpass.clone(), base_rtt })
-        }
-        TransportConfig::Tcp(tcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, tcp.packet(), config.compat);
-            TransportSettings::Tcp(Box::new(TcpSettings { config: (**tcp).clone(), base_rtt }))
-        }
-        TransportConfig::Mptcp(mptcp) => {
-            let (base_rtt, _) = base_rtt_of(&config.topology, routes, mptcp.tcp.packet(), config.compat);
-            TransportSettings::Mptcp(Box::new(MptcpSettings { config: (**mptcp).clone(), base_rtt }))
-        }
-    }
+/// The longest base RTT that any transport reckons with.
+fn longest_base_rtt(config: &Config, routes: &Routes) -> Time {
+    let run = run(config, routes);
+    let all = config.transports.iter().map(|t| t.with_telemetry(&config.telemetry).base_rtt(&run));
+    all.max().unwrap_or(Time::ZERO)
 }
 
 /// The slowest rate at which a host hangs on the network: what the authors call the NIC's.
@@ -312,8 +264,6 @@ struct Builder<'a> {
     windows: Option<bool>,
     /// Over which switches average their ports' loads: the longest base RTT.
     horizon: Time,
-    /// The transports of every host.
-    kinds: Vec<&'static str>,
     fabric: Arc<Fabric>,
 }
 
@@ -393,27 +343,9 @@ impl Builder<'_> {
 
     /// The transports of a host with so many ports.
     fn transports(&self, host: u32, ports: usize) -> Vec<TransportState> {
-        let state = |kind: &&'static str| match self.config.transports.iter().find(|t| t.name() == *kind) {
-            Some(TransportConfig::Phost(phost)) => {
-                let state = Phost::new(ports, phost.policy, self.config.seed, host);
-                TransportState::Phost(Box::new(state))
-            }
-            Some(TransportConfig::Pfabric(_)) => {
-                TransportState::Pfabric(Box::new(Pfabric::new(self.config.seed, host)))
-            }
-            Some(TransportConfig::Fastpass(fastpass)) => {
-                let (arbiter, routes) = (&fastpass.arbiter, &self.map.routes);
-                let assigns = arbiter.assign_paths && arbiter.host == host;
-                // A scenario on a network where paths cannot be assigned is refused.
-                let racks = assigns.then(|| Racks::of(&self.config.topology, routes).ok()).flatten();
-                let state = Fastpass::new(ports, arbiter, routes.hosts(), racks, (self.config.seed, host));
-                TransportState::Fastpass(Box::new(state))
-            }
-            Some(TransportConfig::Tcp(_)) => TransportState::Tcp(Box::new(Tcp::new(ports))),
-            Some(TransportConfig::Mptcp(_)) => TransportState::Mptcp(Box::new(Mptcp::new(ports))),
-            _ => TransportState::Rdma(Rdma::new(ports)),
-        };
-        self.kinds.iter().map(state).collect()
+        let (topology, routes) = (&self.config.topology, &self.map.routes);
+        let plan = HostPlan { host, ports, seed: self.config.seed, topology, routes };
+        firsts(&self.config.transports).map(|transport| transport.start(&plan)).collect()
     }
 
     /// What a switch writes into packets.
@@ -490,15 +422,9 @@ impl Builder<'_> {
     }
 }
 
-/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
-fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
-    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
-    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
-}
-
 /// The balancer, which knows whether there are subflows to look for.
 fn balancer_of(config: &Config) -> BalancerConfig {
-    let multipath = config.transports.iter().any(|transport| transport.mptcp().is_some());
+    let multipath = config.transports.iter().any(|transport| transport.facts().subflows.is_some());
     match config.switch.balancer {
         BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
             subflows: SubflowConfig { multipath, ..hula.subflows },
@@ -521,7 +447,7 @@ fn switch(
     let name = &spec.name;
     let buffered: Vec<BufferedPort> =
         own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
-    let packet = Settings::largest_packet(&config.transports, &config.telemetry);
+    let packet = largest_packet(&config.transports, &config.telemetry);
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);

@@ -23,8 +23,8 @@
 
 use super::headers::{self, UDP, UDP_BYTES};
 use super::{Behind, ports_of};
-use crate::config::FastpassConfig;
 use crate::packet::{Packet, PacketKind};
+use crate::transport::fastpass::FastpassConfig;
 use crate::transport::{fastpass, pfabric, phost};
 use crate::units::Time;
 

@@ -18,9 +18,9 @@ use crate::config::{CaptureConfig, Config};
 use crate::measure::{Frame, Frames, Sink};
 use crate::net::tap::{Notes, Seen};
 use crate::packet::{Packet, PacketKind};
-use crate::settings::{Settings, TransportSettings};
 use crate::telemetry::int::IntRecord;
 use crate::topology::{NodeKind, Topology};
+use crate::transport::{Settings, TransportConfig};
 use std::sync::Arc;
 use tag::Tags;
 
@@ -151,15 +151,15 @@ impl Writer {
     /// The packet of a host, by its transport.
     fn packet(&self, to: &mut Vec<u8>, packet: &Packet, places: &mut [IntRecord]) -> Behind {
         match &self.settings.transports[usize::from(packet.profile)] {
-            TransportSettings::Tcp(settings) => tcp::segment(to, packet, &settings.config, places),
-            TransportSettings::Mptcp(settings) => tcp::multipath(to, packet, &settings.config, places),
-            TransportSettings::Rdma(settings) => {
+            TransportConfig::Tcp(settings) => tcp::segment(to, packet, settings, places),
+            TransportConfig::Mptcp(settings) => tcp::multipath(to, packet, settings, places),
+            TransportConfig::Rdma(settings) => {
                 let telemetry = shim::telemetry(packet, &self.settings, settings, places);
                 rdma::packet(to, packet, settings, &telemetry, self.most.is_some())
             }
-            TransportSettings::Phost(_) => datagrams::phost(to, packet),
-            TransportSettings::Pfabric(_) => datagrams::pfabric(to, packet),
-            TransportSettings::Fastpass(settings) => datagrams::fastpass(to, packet, &settings.config),
+            TransportConfig::Phost(_) => datagrams::phost(to, packet),
+            TransportConfig::Pfabric(_) => datagrams::pfabric(to, packet),
+            TransportConfig::Fastpass(settings) => datagrams::fastpass(to, packet, settings),
         }
     }
 }

@@ -10,8 +10,7 @@
 use super::headers::{self, IPV4_BYTES, UDP, UDP_BYTES};
 use super::{Behind, ports_of, shim};
 use crate::packet::{Packet, PacketKind};
-use crate::settings::RdmaSettings;
-use crate::transport::rdma::FIRST;
+use crate::transport::rdma::{FIRST, RdmaConfig};
 
 /// Of RoCEv2.
 pub const PORT: u16 = 4791;
@@ -32,7 +31,7 @@ const DEFAULT_PARTITION: [u8; 2] = [0xff; 2];
 pub fn packet(
     to: &mut Vec<u8>,
     packet: &Packet,
-    settings: &RdmaSettings,
+    settings: &RdmaConfig,
     telemetry: &[u8],
     whole: bool,
 ) -> Behind {
@@ -53,8 +52,8 @@ pub fn packet(
 }
 
 /// The base transport header, and of acknowledgements the extended one.
-fn transport_header(packet: &Packet, settings: &RdmaSettings) -> Vec<u8> {
-    let mtu = u64::from(settings.config.mtu.max(1));
+fn transport_header(packet: &Packet, settings: &RdmaConfig) -> Vec<u8> {
+    let mtu = u64::from(settings.mtu.max(1));
     let (code, number) = match packet.kind {
         PacketKind::Data => (send_code(packet), packet.seq / mtu),
         PacketKind::Nack => (ACKNOWLEDGE, packet.seq / mtu),

@@ -7,9 +7,9 @@ use super::{origins, served_by};
 use crate::congestion::{self, SchemeDoc};
 use crate::parameters::{Declared, Kind, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
-use crate::scenario::{switch, telemetry, transport};
-use crate::topology;
+use crate::scenario::{switch, telemetry};
 use crate::workload::{self, SizeDistribution};
+use crate::{topology, transport};
 
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
@@ -53,13 +53,18 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
     };
     of("congestion controller", "transport.controller", congestion::KINDS)
         .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
-        .chain(of("transport", "transport", transport::TRANSPORTS))
+        .chain(of("transport", "transport", transport::KINDS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
         .chain(of("queue discipline", QUEUE, switch::QUEUES))
         .chain(of("load balancer", "switch.balancer", switch::BALANCERS))
         .chain(of("forwarding", "", switch::FORWARDING))
-        .chain(of("loss recovery", "", transport::RECOVERIES))
+        .chain(
+            transport::DECLARED
+                .iter()
+                .flat_map(|t| t.choices)
+                .flat_map(move |&(what, names)| of(what, "", names)),
+        )
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
         .chain(of("compatibility", "", &crate::scenario::run::COMPAT[1..]))
@@ -78,6 +83,7 @@ fn scheme(name: &str) -> Option<Value> {
     });
     let docs = match scheme.section {
         TCP_CONTROLLER => congestion::window::DOCS,
+        "transport" => transport::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
         _ => congestion::DOCS,
@@ -88,7 +94,6 @@ fn scheme(name: &str) -> Option<Value> {
         told.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = told.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
-        "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
         QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
     };

@@ -150,42 +150,6 @@ pub const ORIGINS: &[Origin] = &[
         "The average by hand, the shape of the probability, uniform gaps between signals (the paper's \
          section 7).",
     ),
-    // Transports.
-    origin(
-        "rdma",
-        "",
-        "Equal to the HPCC authors' simulator to the nanosecond (tests/reference.rs); page: \
-         docs/schemes/rdma.md.",
-    ),
-    origin(
-        "tcp",
-        "",
-        "Laws of the standards by hand, sharing and loss in whole runs (tests/tcp.rs); page: \
-         docs/schemes/tcp.md.",
-    ),
-    origin(
-        "phost",
-        "",
-        "Equal to its authors' simulator on unit cases (tests/phost.rs); page: docs/schemes/phost.md.",
-    ),
-    origin(
-        "pfabric",
-        "",
-        "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
-         docs/schemes/pfabric.md.",
-    ),
-    origin(
-        "fastpass",
-        "",
-        "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
-         docs/schemes/fastpass.md.",
-    ),
-    origin(
-        "mptcp",
-        "",
-        "Handshake and one window take the time of the links, subflows carry a flow to its end, no connection is stuck \
-         whatever is lost (tests/mptcp.rs).",
-    ),
     // Telemetry.
     origin(
         "int",

@@ -3,7 +3,7 @@
 
 use crate::config::Compat;
 use crate::net::port::Line;
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::Time;
 
 /// The packets of `size` payload bytes as they come to the receiver.

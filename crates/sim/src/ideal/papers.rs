@@ -1,7 +1,7 @@
 //! Ideal times as papers define them, along the first of a flow's shortest paths. They leave parts out, and a flow may take less.
 
 use crate::net::map::{Map, Side};
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 

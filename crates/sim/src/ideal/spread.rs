@@ -16,7 +16,7 @@
 use super::alone::{Arrival, reaches};
 use crate::config::Compat;
 use crate::net::port::Line;
-use crate::settings::Framing;
+use crate::transport::Framing;
 use crate::units::Time;
 
 /// The links of one hop.

@@ -47,8 +47,7 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 /// A mark has four bits for the subflow.
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let marks = matches!(scenario.switch.balancer, BalancerConfig::Hula(hula) if hula.ranks > 1);
-    let most =
-        scenario.transports.iter().filter_map(|transport| transport.mptcp()).map(|m| m.subflows).max()?;
+    let most = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
     (marks && most > 16).then(|| {
         format!(
             "transport.subflows: {most}, and mp-hula's mark tells 16 apart: the 17th is taken for the first again. Set subflows = 16"
@@ -72,11 +71,7 @@ pub fn sprayed(scenario: &Scenario) -> Option<String> {
         | BalancerConfig::Label
         | BalancerConfig::Drill(_) => false,
     };
-    let spraying = scenario.transports.iter().find(|transport| {
-        transport.phost().is_some_and(|t| t.spray)
-            || transport.pfabric().is_some_and(|t| t.spray)
-            || transport.fastpass().is_some_and(|t| t.spray)
-    });
+    let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
     let name = spraying.filter(|_| by_flow)?.name();
     Some(format!(
         "switch.balancer: it goes by flows, but {name} gives every packet a label of its own: set transport.spray = false"

@@ -1,31 +1,42 @@
 //! Transports: what hosts do to get flows across. One folder or file each, and the interface that they share.
 //!
+//! A new one is a folder or file here (`DOC`, parameters, what runs at a host, tests), a `pub mod` and a line in [`registry!`].
+//!
 //! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the next
 //! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
 //! [`HostContext`].
 
 mod arrived;
+mod controllers;
 pub mod fastpass;
 pub mod messages;
 pub mod mptcp;
 mod nic;
+mod parameters;
 pub mod pfabric;
 pub mod phost;
 mod policy;
 mod rate_sample;
 pub mod rdma;
-pub mod silence;
+mod settings;
+mod silence;
+mod switches;
 pub mod tcp;
 
-use crate::config::Compat;
-use crate::engine::prefetch::prefetch_lines;
+pub use controllers::{Controllers, DEFAULT_WINDOW};
+pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
+pub use settings::Settings;
+pub use switches::SwitchDefaults;
+
+use crate::config::{Compat, QueueConfig};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{Packet, PacketId};
-use crate::settings::Settings;
+use crate::parameters::{Names, Value};
+use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
@@ -174,6 +185,9 @@ pub struct FlowView {
 
 /// A transport at one host.
 pub trait Transport {
+    /// Begins to fetch what is touched whatever happens.
+    #[inline(always)]
+    fn prefetch(&self) {}
     /// A flow starts here. The port that it leaves by may have something to send now.
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId>;
     /// A packet of this transport has arrived; the port that may have something to send because of it.
@@ -199,125 +213,195 @@ pub trait Transport {
     fn view(&self, flow: FlowId) -> Option<FlowView>;
 }
 
-/// A transport's state at one host; one line per kind.
-pub enum TransportState {
-    Rdma(rdma::Rdma),
-    Phost(Box<phost::Phost>),
-    Pfabric(Box<pfabric::Pfabric>),
-    Fastpass(Box<fastpass::Fastpass>),
-    Tcp(Box<tcp::Tcp>),
-    Mptcp(Box<mptcp::Mptcp>),
-}
-
-/// Where a transport was published; none where its settings have a source of their own.
-pub fn source(kind: &str) -> Option<&'static str> {
-    match kind {
-        "phost" => Some(
-            "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
-             and its authors' simulator",
-        ),
-        "pfabric" => Some(
-            "Alizadeh et al., \"pFabric: Minimal Near-Optimal Datacenter Transport\", SIGCOMM 2013, as in the simulator of \
-             the pHost authors",
-        ),
-        "fastpass" => Some(
-            "Perry et al., \"Fastpass: A Centralized Zero-Queue Datacenter Network\", SIGCOMM 2014, as in the simulator of \
-             the pHost authors",
-        ),
-        "tcp" => Some(
-            "RFC 9293, with RFC 5681, 6298, 6582, 6675, 6937, 7323 and 3168; profile \"ns3-3.35\": the models behind the \
-             results of Cebinae (SIGCOMM 2022)",
-        ),
-        "mptcp" => Some(
-            "RFC 8684 and RFC 6824, with RFC 6356; Raiciu et al., \"How hard can it be? Designing and implementing a deployable \
-             multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
-        ),
-        _ => None,
+registry! {
+    /// A transport with all its parameters; in a run, with what follows from the network too.
+    TransportConfig: TransportParameters(&ReadContext) =>
+    /// A transport at one host.
+    TransportState {
+        Rdma = rdma::RdmaConfig;
+        Phost = phost::PhostConfig;
+        Pfabric = pfabric::PfabricConfig;
+        Fastpass = fastpass::FastpassConfig;
+        Tcp = tcp::TcpConfig;
+        Mptcp = mptcp::MptcpConfig;
     }
 }
 
-/// Names that a scenario may use, with what they are.
-pub const KINDS: &[(&str, &str)] = &[
-    (
-        "rdma",
-        "queue pairs over a lossless or lossy fabric: go-back-N or selective repeat, paced and windowed",
-    ),
-    (
-        "phost",
-        "tokens from the destination, packets over all paths, priorities and small buffers (CoNEXT 2015)",
-    ),
-    (
-        "pfabric",
-        "line rate from the start, queues that serve and keep the flows with the least left (SIGCOMM 2013)",
-    ),
-    ("fastpass", "a central arbiter gives every packet its timeslot (SIGCOMM 2014, as compared with pHost)"),
-    (
-        "tcp",
-        "a byte stream with a handshake, windows, SACK and timeouts, under NewReno, Cubic, Vegas and others",
-    ),
-    (
-        "mptcp",
-        "a byte stream over several TCP subflows, coupled (LIA, OLIA, BALIA) or not, with reinjection (RFC 8684)",
-    ),
-];
+/// What a transport is that does not say.
+pub const DEFAULT: &str = rdma::RdmaConfig::DOC.name;
 
-macro_rules! each {
-    ($state:expr, $t:ident => $call:expr) => {
-        match $state {
-            TransportState::Rdma($t) => $call,
-            TransportState::Phost($t) => $call,
-            TransportState::Pfabric($t) => $call,
-            TransportState::Fastpass($t) => $call,
-            TransportState::Tcp($t) => $call,
-            TransportState::Mptcp($t) => $call,
+/// What a transport declares for all its parameters.
+#[derive(Clone, Copy)]
+pub struct Declared {
+    pub name: &'static str,
+    pub controllers: Controllers,
+    pub has_compat: bool,
+    pub choices: &'static [(&'static str, Names)],
+}
+
+/// Every transport, in the order of [`KINDS`].
+pub const DECLARED: &[Declared] = &each_type!(P => Declared {
+    name: P::DOC.name,
+    controllers: P::CONTROLLERS,
+    has_compat: P::HAS_COMPAT,
+    choices: P::CHOICES,
+});
+
+impl TransportConfig {
+    pub fn name(&self) -> &'static str {
+        fn name<P: TransportParameters>(_: &P) -> &'static str {
+            P::DOC.name
         }
-    };
+        each_kind!(self, own => name(own))
+    }
+
+    pub fn facts(&self) -> Facts<'_> {
+        each_kind!(self, own => own.facts())
+    }
+
+    /// Bytes of telemetry that hosts put into its data at their edge, because it carries none of itself.
+    pub fn telemetry_at_edge(&self, telemetry: &TelemetryConfig) -> u32 {
+        fn carries<P: TransportParameters>(_: &P) -> bool {
+            P::CARRIES_TELEMETRY
+        }
+        if each_kind!(self, own => carries(own)) { 0 } else { telemetry.bytes(false) }
+    }
+
+    /// How it cuts flows into packets.
+    pub fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
+        let framing = each_kind!(self, own => own.framing(telemetry));
+        Framing { header: framing.header + u64::from(self.telemetry_at_edge(telemetry)), ..framing }
+    }
+
+    /// With room in the headers of data for what is put in at the edge.
+    pub fn with_telemetry(&self, telemetry: &TelemetryConfig) -> TransportConfig {
+        let (bytes, mut wider) = (self.telemetry_at_edge(telemetry), self.clone());
+        *each_kind!(&mut wider, own => own.data_header()) += bytes;
+        wider
+    }
+
+    /// As hosts have it in a run.
+    pub fn settled(&self, run: &RunContext) -> TransportConfig {
+        let mut settled = self.with_telemetry(run.telemetry);
+        each_kind!(&mut settled, own => own.settle(run));
+        settled
+    }
+
+    pub fn base_rtt(&self, run: &RunContext) -> Time {
+        each_kind!(self, own => own.base_rtt(run))
+    }
+
+    pub fn switch_defaults(&self) -> SwitchDefaults {
+        each_kind!(self, own => own.switch_defaults())
+    }
+
+    pub fn window(&self, run: &RunContext) -> Option<u64> {
+        each_kind!(self, own => own.window(run))
+    }
+
+    /// What `weftline check` prints of it.
+    pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
+        each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
+    }
+
+    /// At a host.
+    pub fn start(&self, host: &HostPlan) -> TransportState {
+        start_kind!(self, own => own.start(host))
+    }
+}
+
+/// The largest data packet of any transport, on the wire.
+pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfig) -> u64 {
+    let framings = transports.iter().map(|transport| transport.framing(telemetry));
+    framings.map(|framing| framing.data_bytes(framing.payload)).max().unwrap_or(0)
+}
+
+/// The queue of every host's NIC.
+pub fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
+    let asked = |queue, transport: &TransportConfig| each_kind!(transport, own => own.nic_queue(queue));
+    transports.iter().fold(QueueConfig::Fifo, asked)
+}
+
+/// What the transports of a run cannot run with, as keys of `[switch]` with what is wrong about them: switches, or each other.
+pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'static str, String)> {
+    fn clash<P: TransportParameters>(own: &P, others: &[TransportConfig]) -> Option<String> {
+        others.iter().filter_map(P::of).find_map(|other| own.clash(other))
+    }
+    let mut refused = Vec::new();
+    for (number, transport) in transports.iter().enumerate() {
+        let clash = each_kind!(transport, own => clash(own, &transports[number + 1..]));
+        let clash = clash.map(|message| ("queue", message));
+        let all = each_kind!(transport, own => own.refusals(run)).into_iter().chain(clash);
+        all.for_each(|one| {
+            if !refused.contains(&one) {
+                refused.push(one)
+            }
+        });
+    }
+    refused
+}
+
+/// What deserves a look before results are trusted, once for each kind of transport.
+pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    for transport in transports {
+        let known = found.iter().any(|(name, _)| *name == transport.name());
+        let warning = each_kind!(transport, own => own.warning(run)).filter(|_| !known);
+        found.extend(warning.map(|warning| (transport.name(), warning)));
+    }
+    found.into_iter().map(|(_, warning)| warning).collect()
+}
+
+/// The first transport of each kind: a host has one of each, which takes the flows of all of that kind.
+pub fn firsts(transports: &[TransportConfig]) -> impl Iterator<Item = &TransportConfig> {
+    let mut known = Vec::new();
+    transports.iter().filter(move |transport| {
+        let new = !known.contains(&transport.name());
+        known.push(transport.name());
+        new
+    })
 }
 
 impl TransportState {
     /// Begins to fetch what is touched whatever happens.
     #[inline(always)]
     pub fn prefetch(&self) {
-        match self {
-            TransportState::Phost(phost) => phost.prefetch(),
-            TransportState::Pfabric(pfabric) => prefetch_lines(&**pfabric, 4),
-            _ => {}
-        }
+        each_state!(self, t => t.prefetch())
     }
 }
 
 impl Transport for TransportState {
     fn start_flow(&mut self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.start_flow(flow, spec, cx))
+        each_state!(self, t => t.start_flow(flow, spec, cx))
     }
     #[inline(always)]
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.receive(id, cx))
+        each_state!(self, t => t.receive(id, cx))
     }
     #[inline(always)]
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId> {
-        each!(self, t => t.next_packet(port, cx))
+        each_state!(self, t => t.next_packet(port, cx))
     }
     #[inline(always)]
     fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        each!(self, t => t.next_look(nic, paused, free, compat))
+        each_state!(self, t => t.next_look(nic, paused, free, compat))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.on_timer(token, cx))
+        each_state!(self, t => t.on_timer(token, cx))
     }
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool {
-        each!(self, t => t.on_wake(port, serial, cx))
+        each_state!(self, t => t.on_wake(port, serial, cx))
     }
     fn on_network_change(&mut self, cx: &mut HostContext) -> Option<PortId> {
-        each!(self, t => t.on_network_change(cx))
+        each_state!(self, t => t.on_network_change(cx))
     }
     fn forget(&mut self, flow: FlowId) {
-        each!(self, t => t.forget(flow))
+        each_state!(self, t => t.forget(flow))
     }
     fn finish(&mut self, cx: &mut HostContext) {
-        each!(self, t => t.finish(cx))
+        each_state!(self, t => t.finish(cx))
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
-        each!(self, t => t.view(flow))
+        each_state!(self, t => t.view(flow))
     }
 }

@@ -204,6 +204,7 @@ pub fn rdma(controller: ControllerConfig) -> RdmaConfig {
         pacing: true,
         window: None,
         base_rtt: None,
+        derived: Default::default(),
     }
 }
 

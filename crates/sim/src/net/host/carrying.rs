@@ -3,14 +3,15 @@
 //!
 //! RDMA carries telemetry by itself, because its acknowledgements bring it back. The data of all others has it one way: a PINT digest
 //! under `telemetry.kind = "pint"`, INT records with `telemetry.all`. Their headers are longer by its bytes
-//! ([`with_telemetry`](crate::settings::with_telemetry)); acknowledgements and signals carry none.
+//! ([`TransportConfig::with_telemetry`]); acknowledgements and signals carry none.
 
-use crate::config::{Config, TelemetryConfig, TransportConfig};
+use crate::config::Config;
 use crate::measure::DigestRecord;
 use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::settings::telemetry_at_edge;
+use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{PintConfig, packet_id};
+use crate::transport::TransportConfig;
 use crate::wire::mptcp::subflow_of;
 use std::sync::Arc;
 
@@ -37,8 +38,8 @@ impl Carrying {
     /// None where no transport of the run needs it.
     pub fn new(config: &Config) -> Option<Carrying> {
         let profile = |transport: &TransportConfig| Profile {
-            bytes: telemetry_at_edge(transport, &config.telemetry),
-            multipath: matches!(transport, TransportConfig::Mptcp(_)),
+            bytes: transport.telemetry_at_edge(&config.telemetry),
+            multipath: transport.facts().subflows.is_some(),
         };
         let profiles: Box<[Profile]> = config.transports.iter().map(profile).collect();
         if profiles.iter().all(|profile| profile.bytes == 0) {

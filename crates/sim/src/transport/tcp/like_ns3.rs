@@ -23,8 +23,8 @@ use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Next, Phase, Sending};
 use super::prr::{Bound, Prr, Step};
 use super::scoreboard::Update;
-use crate::config::{RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, Signal, State, WindowController};
+use crate::transport::tcp::config::{RecoveryWindow, TcpConfig};
 use crate::units::Time;
 
 impl Connection {

@@ -42,11 +42,6 @@ pub struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// Flows may follow each other over a connection; not where applications write at a rate, from the start of a flow to its end.
-    pub fn keeps_connections(&self) -> bool {
-        self.application.rate.is_none()
-    }
-
     /// Bytes of a full data packet.
     pub fn packet(&self) -> u32 {
         self.mss + self.header

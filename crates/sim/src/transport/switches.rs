@@ -1,0 +1,32 @@
+//! What holds for switches where a scenario says nothing: what was published with its transport.
+
+use crate::net::ecn::EcnDefaults;
+use crate::units::Bytes;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SwitchDefaults {
+    pub ecn: EcnDefaults,
+    /// Switches mark at all.
+    pub marks: bool,
+    /// PFC is on.
+    pub lossless: bool,
+    pub queue: &'static str,
+    /// What a port holds, where the discipline has limits of its own.
+    pub limit: Option<Bytes>,
+    pub balancer: &'static str,
+}
+
+impl SwitchDefaults {
+    /// Of the published HPCC runs, but for the thresholds.
+    pub const LOSSLESS: SwitchDefaults = SwitchDefaults {
+        ecn: EcnDefaults::Ramp,
+        marks: true,
+        lossless: true,
+        queue: "fifo",
+        limit: None,
+        balancer: "ecmp",
+    };
+    /// Full buffers drop, and nothing is marked.
+    pub const LOSSY: SwitchDefaults =
+        SwitchDefaults { marks: false, lossless: false, ..SwitchDefaults::LOSSLESS };
+}
