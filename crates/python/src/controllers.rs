@@ -165,7 +165,7 @@ pub fn external(classes: Option<Bound<'_, PyDict>>) -> PyResult<(Vec<ExternalCon
 
 fn controller(name: String, class: Py<PyAny>, needs_int: bool, failure: Arc<Failure>) -> ExternalController {
     let of_name = name.clone();
-    let make = move |flow: &FlowContext| -> Box<dyn CongestionController + Send> {
+    let make = move |flow: &FlowContext, _: usize| -> Box<dyn CongestionController + Send> {
         let object = Python::attach(|py| {
             let flow = Flow {
                 line_rate_bps: flow.line_rate.0,
@@ -184,7 +184,7 @@ fn controller(name: String, class: Py<PyAny>, needs_int: bool, failure: Arc<Fail
         })
     };
     let needs = Needs { int: needs_int, ..Needs::window(Window::None) };
-    ExternalController { name, needs, make: Arc::new(make) }
+    ExternalController { name: name.into(), needs, parameters: None, one_thread: true, make: Arc::new(make) }
 }
 
 /// One flow's object; none when it could not be made, and then the run is about to end.

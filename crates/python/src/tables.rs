@@ -8,8 +8,7 @@ use pyo3::types::PyCapsule;
 use serde_json::{Value, json};
 use weftline_results::slowdown::Scheme;
 use weftline_results::{self as results, ResultsError, flow_table, parquet_read};
-use weftline_sim::measure::{Counter, LossCounters};
-use weftline_sim::parameters;
+use weftline_sim::{describe, parameters};
 
 use crate::errors::{input, of_results, whole};
 
@@ -21,12 +20,10 @@ const TABLES: [(&str, &str); 4] = [
     ("telemetry", "telemetry.parquet"),
 ];
 
-/// The counters of data packets under `losses` of a summary, as JSON: `{"key", "unit", "title", "text"}` each, in the order in which
-/// they are shown.
+/// What is counted, as JSON: `losses`, the counters of data packets, and `groups`, those of schemes, with what is shown of them.
 #[pyfunction]
 pub fn counters() -> String {
-    let told = |counter: &Counter| json!({ "key": counter.key, "unit": counter.unit, "title": counter.title, "text": counter.text });
-    Value::Array(LossCounters::ALL.iter().map(told).collect()).to_string()
+    describe::declarations().to_string()
 }
 
 /// A table of a run: anything that takes Arrow streams (pyarrow, pandas, polars, DuckDB) takes it, as often as it likes.

@@ -5,8 +5,7 @@
 //! fingerprint, versions, file_digests (the kind of those in digests.json; absent: there is none)
 //! provenance { build, files { "workload.0.sizes": sha256 }, controllers { name: digest } }   what the run was made of; null: unknown
 //! end_ns, flows, flows_done, flows_unfinished, flows_not_due, events, packet_hops, bytes_on_wire, telemetry_bytes
-//! packets_recirculated, bytes_recirculated, recirculated_share
-//! probes, probe_bytes, probes_settled_ns, balancer_header_bytes, flowlets, flowlets_moved   of load balancers that have them
+//! packets_recirculated, probes, flowlets, ...   the totals that schemes declare, and recirculated_share
 //! last_loss_ns   when a packet was last lost on a link or had nowhere to go; null: never
 //! receiving { packets, packets_reordered, reordered_share, packets_reordered_behind, packets_held, packets_expired,
 //!             most_held_bytes, flows, paths_per_flow }       with resequencing or where it was asked for; else null
@@ -20,9 +19,7 @@
 //! queues   { samples, p50, p95, p99, p999, max }            over all ports asked for
 //! ports    { "leaf0.p3": {drops, bytes_dropped, packets_lost, bytes_lost, packets_stranded, bytes_stranded, ecn_marks, pauses, paused_ns} }
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
-//! drop_causes { "s0.p3": {buffer, early, filter, horizon} }   ports with a buffer of their own; absent without
-//! cebinae  { "s0.p3": {windows, windows_saturated, top_flows, to_head, to_tail, dropped_by_filter, dropped_by_buffer,
-//!            missed_by_cache} }                             ports under Cebinae; absent without
+//! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
 //! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
@@ -34,9 +31,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weftline_sim::measure::{
-    Balance, CebinaeTotals, DropCauses, Ending, LossCounters, Outcome, PortTotals, Receiving,
-};
+use weftline_sim::counters::{Counter, Counters};
+use weftline_sim::describe;
+use weftline_sim::measure::{Balance, Ending, LossCounters, Outcome, PortTotals, Receiving};
 use weftline_sim::units::{Bytes, Time};
 
 use crate::folder::About;
@@ -84,18 +81,10 @@ pub(crate) fn of(
             (cost.cpu_seconds > 0.0).then(|| (outcome.packet_hops as f64 / cost.cpu_seconds).round()),
         "bytes_on_wire": outcome.bytes_on_wire,
         "telemetry_bytes": outcome.telemetry_bytes,
-        "packets_recirculated": outcome.packets_recirculated,
-        "bytes_recirculated": outcome.bytes_recirculated,
         "recirculated_share": match outcome.bytes_switched {
             0 => 0.0,
-            switched => outcome.bytes_recirculated as f64 / switched as f64,
+            switched => outcome.counters.get("bytes_recirculated").unwrap_or(0) as f64 / switched as f64,
         },
-        "probes": outcome.probes,
-        "probe_bytes": outcome.probe_bytes,
-        "probes_settled_ns": outcome.probes_settled.map(|time| time.as_ns()),
-        "balancer_header_bytes": outcome.balancer_header_bytes,
-        "flowlets": outcome.flowlets,
-        "flowlets_moved": outcome.flowlets_moved,
         "losses": losses(names, outcome),
         "last_loss_ns": outcome.last_loss.map(|time| time.as_ns()),
         "receiving": outcome.receiving.as_ref().map(receiving),
@@ -114,12 +103,7 @@ pub(crate) fn of(
         summary
             .insert("peak_memory_bytes".into(), json!(peak_memory_bytes().map_or(peak, |now| now.max(peak))));
     }
-    if !outcome.cebinae.is_empty() {
-        summary.insert("cebinae".into(), cebinae(names, outcome));
-    }
-    if !outcome.drops.is_empty() {
-        summary.insert("drop_causes".into(), drop_causes(names, outcome));
-    }
+    summary.extend(of_schemes(names, outcome));
     let noted = noted_of_slowdowns(&totals["slowdown"]);
     if let Some(Value::Array(warnings)) = summary.get_mut("warnings") {
         warnings.extend(noted.into_iter().map(Value::String));
@@ -160,31 +144,28 @@ fn losses(names: &Names, outcome: &Outcome) -> Value {
     Value::Object(all)
 }
 
-/// Packets dropped, by port and by why.
-fn drop_causes(names: &Names, outcome: &Outcome) -> Value {
-    let port = |&(node, port, causes): &(u32, u32, DropCauses)| {
-        let causes = causes.named().into_iter().map(|(name, count)| (name.to_string(), json!(count)));
-        (names.port(node, port), Value::Object(causes.collect()))
+/// What schemes counted: totals of the run, and tables by port.
+fn of_schemes(names: &Names, outcome: &Outcome) -> Map<String, Value> {
+    let values = |counters: &Counters| {
+        let value = |(counter, value): (&Counter, Option<u64>)| match counter.unit {
+            "ns" => (counter.key.to_string(), json!(value.map(|time| Time(time).as_ns()))),
+            _ => (counter.key.to_string(), json!(value)),
+        };
+        counters.each().map(value).collect::<Vec<_>>()
     };
-    Value::Object(outcome.drops.iter().map(port).collect())
-}
-
-/// What Cebinae decided, by port.
-fn cebinae(names: &Names, outcome: &Outcome) -> Value {
-    let port = |&(node, port, t): &(u32, u32, CebinaeTotals)| {
-        let totals = json!({
-            "windows": t.windows,
-            "windows_saturated": t.windows_saturated,
-            "top_flows": t.top_flows,
-            "to_head": t.to_head,
-            "to_tail": t.to_tail,
-            "dropped_by_filter": t.dropped_by_filter,
-            "dropped_by_buffer": t.dropped_by_buffer,
-            "missed_by_cache": t.missed_by_cache,
-        });
-        (names.port(node, port), totals)
-    };
-    Value::Object(outcome.cebinae.iter().map(port).collect())
+    let mut totals = outcome.counters.clone();
+    totals.complete(&describe::counters());
+    let mut found: Map<String, Value> = totals.iter().flat_map(values).collect();
+    for (node, port, counted) in &outcome.disciplines {
+        for counters in counted.iter() {
+            let table = found.entry(counters.table).or_insert_with(|| json!({}));
+            let port = &mut table[names.port(*node, *port)];
+            let mut all = port.as_object().cloned().unwrap_or_default();
+            all.extend(values(counters));
+            *port = Value::Object(all);
+        }
+    }
+    found
 }
 
 /// How the work was spread over threads and regions. With one region there is no lookahead.

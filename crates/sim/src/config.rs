@@ -6,6 +6,7 @@ mod balancer;
 mod host;
 mod queue;
 
+use crate::compat::Rules;
 pub use crate::net::buffer::PfcConfig;
 pub use crate::net::ecn::EcnThreshold;
 pub use crate::net::loss::LinkLoss;
@@ -40,20 +41,7 @@ pub struct Config {
     pub failures: Failures,
     pub until: Until,
     pub measure: MeasureConfig,
-    pub compat: Compat,
-    /// Time goes as in ns-3.35: transmission times are cut to whole nanoseconds, and what happens at the same time
-    /// happens in the order in which it was made to.
-    pub ns3_time: bool,
-}
-
-/// Whose rules of time, order and hashing hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compat {
-    /// Ours: picoseconds, order by entity, salted ECMP.
-    None,
-    /// The HPCC authors' simulator (spec in docs/compat.md): whole nanoseconds truncated as their fixed point
-    /// does it, ties by logical insertion, Murmur3 ECMP over next hops in descending node id.
-    HpccNs3,
+    pub rules: Rules,
 }
 
 #[derive(Debug, Clone, PartialEq)]

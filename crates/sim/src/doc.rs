@@ -1,6 +1,8 @@
 //! What a scheme says of itself: its name in scenarios, and what `weftline list`, `weftline explain` and the
 //! documentation print.
 
+use crate::counters::CounterGroup;
+
 /// The texts of a scheme. Every scheme of every room has one, in its own file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemeDoc {
@@ -16,10 +18,12 @@ pub struct SchemeDoc {
     pub equations: &'static str,
     /// How it was checked, and what was not.
     pub validation: &'static str,
+    /// What it counts.
+    pub counters: &'static [&'static CounterGroup],
 }
 
 impl SchemeDoc {
     /// All texts empty: for `..SchemeDoc::NONE` in those that need not all of them.
     pub const NONE: SchemeDoc =
-        SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "" };
+        SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "", counters: &[] };
 }

@@ -169,9 +169,9 @@ fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_
     config.until = Until::At(Time::from_us(2000));
     let (_, outcome) = run(config);
     // Ten rounds of 3 leaves, 2 spines: 6 up, and 12 down to the two other leaves; the last may still be on its way.
-    assert!((10 * 18 - 2..=10 * 18).contains(&outcome.probes), "{}", outcome.probes);
-    assert_eq!(outcome.probe_bytes, outcome.probes * 64);
-    assert_eq!(sum_of(&outcome, |p| p.bytes_sent), outcome.probe_bytes, "nothing else was sent");
+    assert!((10 * 18 - 2..=10 * 18).contains(&total(&outcome, "probes")), "{}", total(&outcome, "probes"));
+    assert_eq!(total(&outcome, "probe_bytes"), total(&outcome, "probes") * 64);
+    assert_eq!(sum_of(&outcome, |p| p.bytes_sent), total(&outcome, "probe_bytes"), "nothing else was sent");
 }
 
 /// A flow from leaf 0 to leaf 1 over two spines, one of which loses its link to leaf 1: utilisation of leaf 0's links to the
@@ -231,7 +231,7 @@ fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_ever
         let (kept, outcome) = run(with_balancer(balancer, leaf_spine(3, 2, 4), flows));
         assert_eq!(completion_times(&kept).len(), 60);
         // Racks begin within the first interval; a probe is on its way for some 2 us, or waits behind a queue.
-        let settled = outcome.probes_settled.unwrap();
+        let settled = Time(outcome.counters.get("probes_settled_ns").unwrap());
         assert!(settled < Time::from_us(if probe_class == 0 { 55 } else { 400 }), "{settled}");
     }
 }
@@ -279,8 +279,8 @@ fn what_packets_carry_for_conga_is_on_the_links_between_switches_and_nowhere_els
     let (kept, outcome) = run(with_balancer(BalancerConfig::Conga(conga()), leaf_spine(2, 2, 2), flows()));
     assert_eq!(completion_times(&kept).len(), 2);
     // 100 data packets and as many acknowledgements cross two links between switches each; those of the other flow none.
-    assert_eq!(outcome.balancer_header_bytes, 2 * 2 * (100 + 100));
-    assert_eq!(outcome.bytes_on_wire, plain.bytes_on_wire + outcome.balancer_header_bytes);
+    assert_eq!(total(&outcome, "balancer_header_bytes"), 2 * 2 * (100 + 100));
+    assert_eq!(outcome.bytes_on_wire, plain.bytes_on_wire + total(&outcome, "balancer_header_bytes"));
     assert_eq!(outcome.packet_hops, plain.packet_hops);
 }
 
@@ -291,7 +291,7 @@ fn conga_spreads_flowlets_over_three_tiers_too() {
     let balancer = BalancerConfig::Conga(CongaConfig { three_tier: true, ..conga() });
     let (kept, outcome) = run(with_balancer(balancer, topology, flows));
     assert_eq!(completion_times(&kept).len(), 120);
-    assert!(outcome.balancer_header_bytes > 0 && outcome.flowlets > 120);
+    assert!(total(&outcome, "balancer_header_bytes") > 0 && total(&outcome, "flowlets") > 120);
 }
 
 /// Share of leaf 0's bytes by the path whose second link has the full rate, and mean completion time in ns, where the other

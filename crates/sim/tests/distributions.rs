@@ -100,14 +100,15 @@ fn dcqcn_on_the_dumbbell_lies_within_200_seeds() {
 #[test]
 #[ignore = "a measurement: part of make validate"]
 fn the_difference_that_the_compat_mode_makes_is_measured_over_20_salts() {
-    use weftline_sim::config::{BalancerConfig, Compat};
+    use weftline_sim::compat::Rules;
+    use weftline_sim::config::BalancerConfig;
     for scheme in ["hpcc", "dctcp", "timelyw", "timely", "dcqcnw", "dcqcn"] {
         let Some(authors) = authors("pod_wb_0.5", scheme) else { return };
         let runs: Vec<[f64; 5]> = (0..20)
             .map(|salt| {
                 let (topology, flows, _) = case("pod_wb_0.5").expect("present");
                 let mut config = published(scheme, topology, flows, Bytes(32 << 20), 1);
-                config.compat = Compat::None;
+                config.rules = Rules::none();
                 config.switch.pfc.headroom_extra = true;
                 config.switch.balancer = BalancerConfig::Ecmp { salt };
                 of_run(&run(config).0.flows)

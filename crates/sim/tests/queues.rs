@@ -77,7 +77,10 @@ fn series_of_disciplines_add_up_to_their_totals() {
             kept.samples.iter().filter(|s| s.metric == metric).map(|sample| sample.value).sum()
         };
         let end = outcome.end.0 - outcome.end.0 % Time::from_us(100).0;
-        for (name, count) in outcome.drops[0].2.named() {
+        for (counter, count) in
+            outcome.disciplines[0].2.iter().filter(|c| c.table == "drop_causes").flat_map(|c| c.each())
+        {
+            let (name, count) = (counter.key, count.unwrap());
             let told = sum(&format!("drops_{name}"));
             assert!(told <= count as f64, "{queue}: {name}: {told} of {count}");
             assert!(told >= count as f64 - 1.0 || end < outcome.end.0, "{queue}: {name}: {told} of {count}");
@@ -115,19 +118,18 @@ fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
         assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{queue}");
         assert!(dropped(&outcome) > 0, "{queue}: nothing was dropped");
         // Everything that is dropped at the managed port is dropped for a reason.
-        let [(node, local, causes)] = outcome.drops[..] else { panic!("{queue}: {:?}", outcome.drops) };
-        let port = outcome.ports.iter().find(|port| (port.0, port.1) == (node, local)).unwrap().2;
-        assert_eq!(
-            causes.named().iter().map(|(_, count)| count).sum::<u64>(),
-            port.packets_dropped,
-            "{queue}"
-        );
-        if let [(_, _, totals)] = outcome.cebinae[..] {
+        let [(node, local, counted)] = &outcome.disciplines[..] else { panic!("{queue}") };
+        let port = outcome.ports.iter().find(|port| (port.0, port.1) == (*node, *local)).unwrap().2;
+        let causes = counted.iter().filter(|counters| counters.table == "drop_causes");
+        let all: u64 = causes.flat_map(|counters| counters.each()).filter_map(|(_, count)| count).sum();
+        assert_eq!(all, port.packets_dropped, "{queue}");
+        if counted.iter().any(|counters| counters.table == "cebinae") {
             // One window a round of 2^19 ns, but the first; what was counted is what came.
+            let count = |key| counted.get(key).unwrap();
             let rounds = outcome.end.ns() / (1 << 19);
-            assert!(totals.windows.abs_diff(rounds) <= 2, "{totals:?}, {rounds} rounds");
-            assert!(totals.windows_saturated > 0 && totals.to_tail > 0, "{totals:?}");
-            assert_eq!(dropped(&outcome), totals.dropped_by_filter + totals.dropped_by_buffer);
+            assert!(count("windows").abs_diff(rounds) <= 2, "{counted:?}, {rounds} rounds");
+            assert!(count("windows_saturated") > 0 && count("to_tail") > 0, "{counted:?}");
+            assert_eq!(dropped(&outcome), count("dropped_by_filter") + count("dropped_by_buffer"));
         }
     }
 }

@@ -23,8 +23,9 @@
 
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::FlowletTable;
-use super::{Ecmp, LoadBalancer, Ports, salted};
+use super::{Ecmp, HEADERS, LoadBalancer, Ports, salted};
 use crate::config::{CloveConfig, CloveFeedback};
+use crate::counters::CounterSet;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::{Packet, PacketKind, flag};
 use crate::units::Time;
@@ -184,14 +185,10 @@ impl Clove {
         }
     }
 
-    /// Flowlets begun, and how many of them left the path of the one before.
-    pub fn flowlet_counts(&self) -> (u64, u64) {
-        self.flowlets.counts()
-    }
-
-    /// Bytes of headers, on every link of the paths that they were sent by.
-    pub fn header_bytes(&self) -> u64 {
-        self.header_bytes
+    /// Adds what it has counted until now: headers on every link of the paths that they were sent by.
+    pub fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+        counters.add(&HEADERS, [self.header_bytes]);
     }
 
     /// The path of a packet with this hash.

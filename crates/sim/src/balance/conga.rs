@@ -19,8 +19,9 @@
 use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::FlowletTable;
-use super::{Ecmp, LoadBalancer, Place, Ports, salted};
+use super::{Ecmp, HEADERS, LoadBalancer, Place, Ports, salted};
 use crate::config::CongaConfig;
+use crate::counters::CounterSet;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
 use crate::units::Time;
@@ -70,7 +71,7 @@ pub struct Conga {
     salt: u64,
     random: RandomStream,
     above: Ecmp,
-    pub(super) flowlets: FlowletTable,
+    flowlets: FlowletTable,
     neighbours: Vec<Neighbour>,
     /// By port: the tag of an uplink.
     tags: Vec<u8>,
@@ -175,11 +176,6 @@ impl Conga {
         &self.neighbours
     }
 
-    /// Bytes of headers that left by its ports.
-    pub fn header_bytes(&self) -> u64 {
-        self.header_bytes
-    }
-
     fn place(leaf: u32, tag: u8) -> usize {
         leaf as usize * TAGS + usize::from(tag) % TAGS
     }
@@ -242,6 +238,11 @@ impl LoadBalancer for Conga {
         });
         self.flowlets.put(flowlet, candidates[at], now);
         at
+    }
+
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+        counters.add(&HEADERS, [self.header_bytes]);
     }
 }
 
@@ -366,7 +367,7 @@ mod tests {
         let carried = CongaHeader::unpack(header);
         assert!(carried.congestion >= 6 && (carried.tag, carried.feedback) == (1, Some((2, 2))));
         assert!((0..40).all(|flow| chosen(&mut a, 1, flow, 2000) != 2));
-        assert_eq!(a.header_bytes(), 40_000);
+        assert_eq!(a.header_bytes, 40_000);
     }
 
     #[test]

@@ -8,6 +8,35 @@
 //! Source: Sinha, Kandula, Katabi, "Harnessing TCP's burstiness with flowlet switching", HotNets 2004; tables as in Katta
 //! et al., "HULA", SOSR 2016, and Alizadeh et al., "CONGA", SIGCOMM 2014.
 
+use crate::counters::{Counter, CounterGroup, CounterSet, Metric};
+
+/// What tables of flowlets count.
+pub static FLOWLETS: CounterGroup = CounterGroup {
+    counters: &[
+        Counter::sum("flowlets", "flowlets", "flowlets", "Flowlets begun in all switches."),
+        Counter::sum(
+            "flowlets_moved",
+            "flowlets",
+            "flowlets that moved",
+            "Flowlets that left by another port than the one before.",
+        ),
+    ],
+    metrics: &[
+        Metric { name: "flowlets", part: "flowlets", ..Metric::NONE },
+        Metric { name: "flowlets_moved", part: "flowlets_moved", ..Metric::NONE },
+        Metric {
+            name: "flowlets_moved_share",
+            title: "flowlets that moved (share)",
+            axis: "flowlets that left the port of the one before (%)",
+            text: "Flowlets that left by another port than the one before, over all flowlets.",
+            part: "flowlets_moved",
+            over: &["flowlets"],
+            ..Metric::NONE
+        },
+    ],
+    ..CounterGroup::NONE
+};
+
 /// Slots by hash.
 #[derive(Debug, Clone)]
 pub struct FlowletTable {
@@ -65,9 +94,9 @@ impl FlowletTable {
         self.slots[flowlet.slot as usize] = Slot { last: now, port };
     }
 
-    /// Flowlets begun so far, and how many of them took another port than the last one of their slot.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.begun, self.moved)
+    /// Adds flowlets begun so far, and how many of them took another port than the last one of their slot.
+    pub fn count(&self, counters: &mut CounterSet) {
+        counters.add(&FLOWLETS, [self.begun, self.moved]);
     }
 }
 
@@ -91,7 +120,7 @@ mod tests {
         assert_eq!(table.find(7, 1401).port, None);
         table.put(next, 2, 1401);
         assert_eq!(table.find(7, 1402).port, Some(2));
-        assert_eq!(table.counts(), (2, 1));
+        assert_eq!((table.begun, table.moved), (2, 1));
     }
 
     #[test]
@@ -115,7 +144,7 @@ mod tests {
             }
         }
         let expected = 1024.0 * (1.0 - (1.0 - 1.0 / 1024.0_f64).powi(1000));
-        let (occupied, _) = table.counts();
+        let occupied = table.begun;
         assert!((occupied as f64 - expected).abs() < 40.0, "{occupied} slots, expected {expected:.0}");
     }
 }

@@ -22,12 +22,53 @@ use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::FlowletTable;
 use super::steering::{Passing, Steering};
 use super::subflows::SubflowMark;
-use super::{LoadBalancer, Place, Ports, salted};
+use super::{HEADERS, LoadBalancer, Place, Ports, salted};
 use crate::config::HulaConfig;
+use crate::counters::{Counter, CounterGroup, CounterSet, Fold, Metric};
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
 use crate::units::Time;
 use std::sync::Arc;
+
+/// What is counted of probes.
+pub static PROBES: CounterGroup = CounterGroup {
+    counters: &[
+        Counter::sum(
+            "probes",
+            "packets",
+            "probes",
+            "Probe packets of load balancers such as HULA, with probe_bytes.",
+        ),
+        Counter::sum(
+            "probe_bytes",
+            "bytes",
+            "bytes of probes",
+            "Bytes of the probes of load balancers on all links.",
+        ),
+        Counter {
+            key: "probes_settled_ns",
+            unit: "ns",
+            title: "time until every switch knows every rack",
+            text: "From the start until every switch has heard of every rack by a probe.",
+            fold: Fold::MaxOfAll,
+        },
+    ],
+    metrics: &[
+        Metric { name: "probes", part: "probes", ..Metric::NONE },
+        Metric { name: "probe_bytes", part: "probe_bytes", ..Metric::NONE },
+        Metric {
+            name: "probe_share",
+            title: "probes (share of bytes on wire)",
+            axis: "bytes of probes (% of all on the wire)",
+            text: "Bytes of the probes of load balancers, over all bytes on the wire.",
+            part: "probe_bytes",
+            over: &["bytes_on_wire"],
+            ..Metric::NONE
+        },
+        Metric { name: "probes_settled", part: "probes_settled_ns", ..Metric::NONE },
+    ],
+    ..CounterGroup::NONE
+};
 
 pub struct Hula {
     config: HulaConfig,
@@ -37,7 +78,7 @@ pub struct Hula {
     own: Option<u32>,
     salt: u64,
     hops: BestHops,
-    pub(super) flowlets: FlowletTable,
+    flowlets: FlowletTable,
     /// By port.
     neighbours: Vec<Neighbour>,
     links: Vec<LinkEstimator>,
@@ -148,11 +189,6 @@ impl Hula {
         self.steering.is_some()
     }
 
-    /// Bytes of marks that left by its ports.
-    pub fn mark_bytes(&self) -> u64 {
-        self.steering.as_ref().map_or(0, |steering| steering.mark_bytes())
-    }
-
     /// A packet for a host comes in by a port: at the first ToR it is marked, at the last the mark is taken out. By how much it
     /// grows, or shrinks.
     pub fn passes(&mut self, packet: &Passing, dst: u32, port: u32, carried: &mut u64, now: Time) -> i32 {
@@ -249,16 +285,6 @@ impl Hula {
         self.probes += 1;
     }
 
-    /// Probes sent, and their bytes.
-    pub fn probes(&self) -> (u64, u64) {
-        (self.probes, self.probes * u64::from(self.config.probe_size))
-    }
-
-    /// When it had heard of every ToR; none: it has not yet.
-    pub fn knows_all(&self) -> Option<Time> {
-        (self.unmet == 0).then_some(self.met_last)
-    }
-
     /// A probe came by the port within the time of failure.
     fn is_alive(&self, port: u32, now: u64) -> bool {
         let heard = self.heard[port as usize];
@@ -304,6 +330,16 @@ impl LoadBalancer for Hula {
             steering.uses(mark, candidates[at], now);
         }
         at
+    }
+
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+        let bytes = self.probes * u64::from(self.config.probe_size);
+        let settled = (self.unmet == 0).then_some(self.met_last.0);
+        counters.add(&PROBES, [Some(self.probes), Some(bytes), settled]);
+        if let Some(steering) = &self.steering {
+            counters.add(&HEADERS, [steering.mark_bytes()]);
+        }
     }
 }
 

@@ -11,11 +11,13 @@
 use super::flowlets::FlowletTable;
 use super::{LoadBalancer, Ports, salted};
 use crate::config::FlowletConfig;
+use crate::counters::CounterSet;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
+use crate::units::Time;
 
 pub struct LetFlow {
-    pub(super) flowlets: FlowletTable,
+    flowlets: FlowletTable,
     random: RandomStream,
     salt: u64,
 }
@@ -42,13 +44,16 @@ impl LoadBalancer for LetFlow {
             at
         })
     }
+
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        self.flowlets.count(counters);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::situation::Still;
     use super::*;
-    use crate::units::Time;
 
     fn letflow(gap_us: u64) -> LetFlow {
         LetFlow::new(FlowletConfig { gap: Time::from_us(gap_us), slots: 1 << 16 }, 1, "s", 0)

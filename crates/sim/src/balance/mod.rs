@@ -22,10 +22,12 @@ mod spray;
 mod steering;
 mod subflows;
 
+use crate::compat::Rules;
 use crate::config::{
-    BalancerConfig, CloveConfig, CloveFeedback, Compat, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
+    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
     RankChoice, SubflowConfig,
 };
+use crate::counters::{Counter, CounterGroup, CounterSet};
 use crate::engine::random::{hash_salt, mix64};
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -80,7 +82,23 @@ pub const KINDS: &[(&str, &str)] = &[
 pub trait LoadBalancer {
     /// An index into `candidates`, of which there are at least two.
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize;
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
+
+/// What balancers that write into packets count.
+pub static HEADERS: CounterGroup = CounterGroup {
+    counters: &[Counter::sum(
+        "balancer_header_bytes",
+        "bytes",
+        "bytes of balancers' headers",
+        "Bytes of what packets carried for load balancers, on every link that they crossed.",
+    )],
+    ..CounterGroup::NONE
+};
+
+/// What balancers count.
+pub const COUNTERS: &[&CounterGroup] = &[&hula::PROBES, &HEADERS, &flowlets::FLOWLETS];
 
 /// What a balancer may see of its switch and of the time. What it does not ask for costs nothing.
 pub trait Ports {
@@ -388,10 +406,10 @@ pub struct Place<'a> {
 
 impl Balancer {
     /// The balancer of one switch.
-    pub fn new(config: BalancerConfig, compat: Compat, seed: u64, at: Place) -> Balancer {
-        match (config, compat) {
-            (BalancerConfig::Ecmp { .. }, Compat::HpccNs3) => Balancer::Murmur(MurmurEcmp::new(at.node)),
-            (BalancerConfig::Ecmp { salt }, Compat::None) => {
+    pub fn new(config: BalancerConfig, rules: &Rules, seed: u64, at: Place) -> Balancer {
+        match (config, rules.murmur_ecmp) {
+            (BalancerConfig::Ecmp { .. }, true) => Balancer::Murmur(MurmurEcmp::new(at.node)),
+            (BalancerConfig::Ecmp { salt }, false) => {
                 Balancer::Ecmp(Ecmp::new(salt ^ hash_salt(seed), at.node))
             }
             (BalancerConfig::Spray, _) => Balancer::Spray(Spray::new(seed, at.name)),
@@ -448,41 +466,6 @@ impl Balancer {
             _ => false,
         }
     }
-
-    /// Bytes of such headers that left by its switch's ports.
-    pub fn header_bytes(&self) -> u64 {
-        match self {
-            Balancer::Conga(b) => b.header_bytes(),
-            Balancer::Hula(b) => b.mark_bytes(),
-            _ => 0,
-        }
-    }
-
-    /// Probes sent, and their bytes.
-    pub fn probes(&self) -> (u64, u64) {
-        match self {
-            Balancer::Hula(b) => b.probes(),
-            _ => (0, 0),
-        }
-    }
-
-    /// Whether probes have told it of every rack, and when that was so; none where it sends no probes.
-    pub fn knows_all(&self) -> Option<Option<Time>> {
-        match self {
-            Balancer::Hula(b) => Some(b.knows_all()),
-            _ => None,
-        }
-    }
-
-    /// Flowlets begun, and how many of them left the port of the one before.
-    pub fn flowlets(&self) -> (u64, u64) {
-        match self {
-            Balancer::LetFlow(b) => b.flowlets.counts(),
-            Balancer::Hula(b) => b.flowlets.counts(),
-            Balancer::Conga(b) => b.flowlets.counts(),
-            _ => (0, 0),
-        }
-    }
 }
 
 impl LoadBalancer for Balancer {
@@ -501,6 +484,15 @@ impl LoadBalancer for Balancer {
             Balancer::Hula(b) => b.choose(packet, candidates, ports),
             Balancer::Conga(b) => b.choose(packet, candidates, ports),
             Balancer::Clove(b) => b.choose(packet, candidates, ports),
+        }
+    }
+
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        match self {
+            Balancer::LetFlow(b) => b.count(now, counters),
+            Balancer::Hula(b) => b.count(now, counters),
+            Balancer::Conga(b) => b.count(now, counters),
+            _ => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::split::Split;
 use super::work::Work;
-use crate::config::{Compat, Config};
+use crate::config::Config;
 use crate::congestion::ControllerConfig;
 use crate::net::agenda::AgendaKind;
 use crate::run::Plan;
@@ -52,19 +52,11 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
     if parts == 1 {
         return one(None);
     }
-    if config.compat == Compat::HpccNs3 {
-        return one(Some(
-            "the mode like \"hpcc-ns3\" breaks ties in one order for the whole network, so it runs on one thread",
-        ));
+    if config.rules.insertion_order {
+        let why = "breaks ties in one order for the whole network, so it runs on one thread";
+        return one(Some(&format!("the mode like \"{}\" {why}", config.rules.like)));
     }
-    if config.ns3_time {
-        return one(Some(
-            "the mode like \"ns3-3.35\" breaks ties in one order for the whole network, so it runs on one thread",
-        ));
-    }
-    let external = |transport: &TransportConfig| {
-        matches!(transport.facts().controller, Some(ControllerConfig::External(_)))
-    };
+    let external = |transport: &TransportConfig| matches!(transport.facts().controller, Some(ControllerConfig::External(external)) if external.one_thread);
     if config.transports.iter().any(external) {
         return one(Some("controllers in Python take turns anyway, so the run uses one thread"));
     }

@@ -9,8 +9,9 @@ pub use execution::Execution;
 
 use crate::balance::{Balancer, Fabric, Place};
 use crate::capture::Capture;
-use crate::config::{BalancerConfig, Compat, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig};
+use crate::config::{BalancerConfig, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig};
 use crate::engine::random::{RandomStream, mix64};
+use crate::external::caught;
 use crate::ideal::Ideals;
 use crate::measure::recorder::Recorder;
 use crate::net::NodeIndex;
@@ -36,8 +37,8 @@ use crate::run::{Plan, RunError, Simulation};
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintSwitch;
-use crate::topology::{NextHopOrder, Routes, Row};
 use crate::topology::{NodeKind, Topology};
+use crate::topology::{Routes, Row};
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
 };
@@ -52,6 +53,10 @@ const MOST_PORTS: usize = u16::MAX as usize;
 impl Simulation {
     /// Builds the network, cut into regions as the execution asks and the network allows.
     pub fn new(config: Config, execution: Execution) -> Result<Simulation, RunError> {
+        caught(|| Simulation::build(config, execution))?
+    }
+
+    fn build(config: Config, execution: Execution) -> Result<Simulation, RunError> {
         check_limits(&config.topology)?;
         let map = Arc::new(map(&config));
         let (plan, split) = execution::plan(&config, &map.routes, execution);
@@ -85,6 +90,7 @@ impl Simulation {
                     inboxes: (0..split.parts).map(|_| Outbox::default()).collect(),
                     limit: Time::ZERO,
                     arrived: true,
+                    broken: None,
                 })
             })
             .collect();
@@ -126,17 +132,10 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
     Ok(())
 }
 
-fn next_hop_order(compat: Compat) -> NextHopOrder {
-    match compat {
-        Compat::None => NextHopOrder::ByPort,
-        Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
-    }
-}
-
 /// What transports may know of the run.
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
-    let Config { compat, topology, switch, telemetry, .. } = config;
-    RunContext { compat: *compat, topology, routes, switch, telemetry }
+    let Config { rules, topology, switch, telemetry, .. } = config;
+    RunContext { rules, topology, routes, switch, telemetry }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {
@@ -152,7 +151,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     let dependencies =
         config.traffic.sources.iter().any(|s| !s.dependencies().is_empty() || !s.jobs().is_empty());
     Settings {
-        compat: config.compat,
+        rules: config.rules,
         transport_of: config.transports.iter().map(|t| place(t).unwrap_or(0) as u8).collect(),
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
@@ -161,8 +160,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         path_ids,
         pint,
         seed: config.seed,
-        // Outside the compat mode there are timeouts, and balancers that reorder.
-        duplicates: config.compat == Compat::None
+        duplicates: !config.rules.no_timeout
             || !config.switch.pfc.enabled
             || !config.failures.events.is_empty(),
         dependencies,
@@ -215,13 +213,11 @@ fn map(config: &Config) -> Map {
                 node: node as u32,
                 peer: ends[link as usize][1 - side],
                 peer_node: neighbour,
-                line: Line::new(spec.rate, spec.delay, cuts_through)
-                    .between(forwarding)
-                    .in_whole_ns(config.ns3_time),
+                line: Line::new(spec.rate, spec.delay, cuts_through).between(forwarding).under(&config.rules),
             });
         }
     }
-    let routes = Routes::compute(topology, &|_| true, next_hop_order(config.compat));
+    let routes = Routes::compute(topology, &|_| true, config.rules.next_hops);
     Map { routes, intact: None, version: 0, first_port, sides }
 }
 
@@ -308,8 +304,7 @@ impl Builder<'_> {
             number,
             partitions: self.split.parts,
             ports,
-            compat: self.config.compat,
-            always_departs: self.config.compat == Compat::HpccNs3 || self.config.ns3_time,
+            always_departs: self.config.rules.departure_events,
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -375,10 +370,10 @@ impl Builder<'_> {
 
     /// How the region orders its work.
     fn agenda(&self, number: u16) -> AgendaKind {
-        if self.config.compat == Compat::HpccNs3 || self.config.ns3_time {
+        if self.config.rules.insertion_order {
             let delays = self.config.topology.links.iter().map(|link| link.delay);
             let longest = delays.max().unwrap_or(Time::ZERO);
-            return AgendaKind::Insertion { longest, whole_ns: self.config.ns3_time };
+            return AgendaKind::Insertion { longest, whole_ns: self.config.rules.whole_ns_wake_ups };
         }
         let inside = |node: u32| self.split.part[node as usize] == number;
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
@@ -414,7 +409,7 @@ impl Builder<'_> {
                 node: name,
                 local: local as u16,
                 rate: side.line.rate,
-                asks_later: self.config.ns3_time,
+                asks_later: self.config.rules.nic_asks_later,
             };
             Port::new(&plan, Queue::new(queue, &place))
         };
@@ -453,7 +448,7 @@ fn switch(
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
     let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(balancer_of(config), config.compat, config.seed, place);
+    let balancer = Balancer::new(balancer_of(config), &config.rules, config.seed, place);
     Switch {
         node,
         row,
@@ -474,8 +469,8 @@ fn switch(
             packet,
         ),
         watched: balancer.watches(),
-        untold: if config.compat == Compat::None { balancer.untold() } else { 0 },
-        lets_pass: config.compat == Compat::None && !config.ns3_time && !balancer.watches(),
+        untold: if config.rules.departure_events { 0 } else { balancer.untold() },
+        lets_pass: !config.rules.departure_events && !balancer.watches(),
         balancer,
         markers: own
             .iter()

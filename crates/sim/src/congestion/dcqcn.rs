@@ -37,6 +37,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond where no mark is drawn at \
                  random (lone flows; four flows that join a bottleneck, with a window). Elsewhere the authors' mean, p50, p95 \
                  and p99 lie within the 0.5th and 99.5th percentile of ours over 200 seeds (tests/distributions.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// Published steps are per 25 Gb/s of line rate.

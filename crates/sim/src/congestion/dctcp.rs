@@ -34,6 +34,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond on lone flows, a 16-to-1 \
                  incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
                  (tests/reference.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// Published step: a packet of 1 000 B per 13 us at 100 Gb/s.

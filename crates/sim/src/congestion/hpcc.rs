@@ -44,6 +44,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                  four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
                  (tests/reference.rs). Per-hop rates (multi_rate) and sample_feedback are checked by hand only: no published \
                  run uses them.",
+    ..SchemeDoc::NONE
 };
 
 /// Parameters of HPCC.

@@ -38,6 +38,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Against the authors' simulator under the law code: lone flows to the nanosecond where no random number enters, mean \
                  completion times on an incast and a dumbbell, slowdowns of web search on a 32-host pod within the spread of 200 \
                  seeds (tests/reference.rs, tests/distributions.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// Parameters of HPCC-PINT.

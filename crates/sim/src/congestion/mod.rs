@@ -20,9 +20,11 @@ mod lone_flow;
 #[cfg(test)]
 mod situations;
 
+use crate::external::{Added, Scheme};
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
+use std::fmt;
 
 pub use crate::doc::SchemeDoc;
 pub use external::ExternalController;
@@ -142,7 +144,8 @@ impl Needs {
     }
 }
 
-/// Parameters of a controller: read from a scenario once, then the mould of every flow's state.
+/// Parameters of a controller: read from a scenario once, then the mould of every flow's state. Controllers of other crates
+/// implement it as those here do, and are added by [`crate::schemes::Schemes`].
 pub trait ControllerParameters: Sized {
     type State: CongestionController;
     const DOC: SchemeDoc;
@@ -164,6 +167,7 @@ const NONE_DOC: SchemeDoc = SchemeDoc {
     source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
     equations: "rate = line rate",
     validation: "It does nothing: the rate never leaves the line rate, whatever is acknowledged.",
+    ..SchemeDoc::NONE
 };
 
 /// [`ControllerParameters::NS_PER_HOP`] of none: measured on the FatTree of 320 hosts.
@@ -190,20 +194,23 @@ macro_rules! registry {
             External(external::External),
         }
 
-        /// Every controller's text.
+        /// The text of every controller of this crate.
         pub const DOCS: &[SchemeDoc] = &[$($file::DOC,)* NONE_DOC];
 
-        /// Names of the controllers, each with one line.
-        pub const KINDS: &[(&str, &str)] =
+        /// Names of the controllers of this crate, each with one line.
+        const KINDS: &[(&str, &str)] =
             &[$(($file::DOC.name, $file::DOC.title),)* (NONE_DOC.name, NONE_DOC.title)];
 
         impl ControllerConfig {
-            /// Reads the parameters of the controller named `kind`; none where [`KINDS`] has no such name.
+            /// Reads the parameters of the controller named `kind`; none where [`kinds`] has no such name.
             pub fn read(kind: &str, p: &mut Parameters) -> Option<ControllerConfig> {
                 $(if kind == $file::DOC.name {
                     return Some(ControllerConfig::$variant(ControllerParameters::read(p)));
                 })*
-                (kind == NONE_DOC.name).then_some(ControllerConfig::None)
+                if kind == NONE_DOC.name {
+                    return Some(ControllerConfig::None);
+                }
+                ADDED.read(kind, p, |read, p| read(p)).map(ControllerConfig::External)
             }
 
             /// The name in scenarios and results.
@@ -252,7 +259,7 @@ macro_rules! registry {
                         Controller::$variant(parameters.start(flow, int_hops))
                     })*
                     ControllerConfig::External(external) => {
-                        Controller::External(external.start(flow, &mut control))
+                        Controller::External(external.start(flow, int_hops, &mut control))
                     }
                 };
                 (state, control)
@@ -278,6 +285,31 @@ registry! {
     Dcqcn = dcqcn::DcqcnParameters;
     Timely = timely::TimelyParameters;
     Dctcp = dctcp::DctcpParameters;
+}
+
+/// Controllers of other crates.
+static ADDED: Added<fn(&mut Parameters) -> ExternalController> = Added::none("controller");
+
+pub(crate) type ReadController = Scheme<fn(&mut Parameters) -> ExternalController>;
+
+/// A controller of another crate by its parameters.
+pub(crate) fn external<P>() -> ReadController
+where
+    P: ControllerParameters + fmt::Debug + Send + Sync + 'static,
+    P::State: Send + 'static,
+{
+    Scheme { doc: P::DOC, read: ExternalController::read::<P> }
+}
+
+/// Adds controllers of another crate to those that a scenario may name. Errors: see [`Added::add`].
+pub(crate) fn add(schemes: Vec<ReadController>) -> Result<(), String> {
+    let taken: Vec<_> = KINDS.iter().chain(window::KINDS).copied().collect();
+    ADDED.add(&taken, schemes)
+}
+
+/// Names of the controllers, each with one line, those of other crates last.
+pub fn kinds() -> &'static [(&'static str, &'static str)] {
+    ADDED.kinds(KINDS)
 }
 
 impl CongestionController for Controller {

@@ -5,7 +5,6 @@
 //! queue pair has one path. Where a controller of queue pairs has a law's name already, the law is `tcp.NAME`: `dctcp` steers a
 //! rate, as in the HPCC authors' simulator, and `tcp.dctcp` a window, as RFC 8257 says.
 
-use super::KINDS;
 use super::window::{self, WindowConfig};
 use std::sync::OnceLock;
 
@@ -42,7 +41,7 @@ pub fn laws() -> &'static [Named] {
 }
 
 fn name_of(law: &'static str) -> &'static str {
-    let taken = KINDS.iter().any(|(kind, _)| *kind == law);
+    let taken = super::KINDS.iter().any(|(kind, _)| *kind == law);
     // Once for a law and program: a handful of bytes.
     if taken { format!("{OF_TCP}{law}").leak() } else { law }
 }
@@ -52,7 +51,7 @@ pub fn kinds() -> &'static [(&'static str, &'static str)] {
     static KNOWN: OnceLock<Vec<(&'static str, &'static str)>> = OnceLock::new();
     KNOWN.get_or_init(|| {
         let laws = laws().iter().map(|named| (named.name, named.title));
-        KINDS.iter().copied().chain(laws).collect()
+        super::kinds().iter().copied().chain(laws).collect()
     })
 }
 

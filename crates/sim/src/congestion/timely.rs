@@ -38,6 +38,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond, with and without a window, on \
                  a 16-to-1 incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC \
                  acting (tests/reference.rs). The branch above T_high is checked by hand.",
+    ..SchemeDoc::NONE
 };
 
 /// Increases in a row before the step becomes R_HAI (TIMELY: hyperactive increase).

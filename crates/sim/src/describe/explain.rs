@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::metrics::METRICS;
 use super::{origins, served_by};
 use crate::congestion::{self, SchemeDoc};
+use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
 use crate::scenario::catalogue::{SectionKeys, TCP_CONTROLLER, sections, type_in_words};
 use crate::scenario::{switch, telemetry};
@@ -51,7 +52,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
     let of = |what, section, kinds: &'static [(&'static str, &'static str)]| {
         kinds.iter().map(move |&(name, title)| Scheme { name, title, what, section })
     };
-    of("congestion controller", "transport.controller", congestion::KINDS)
+    of("congestion controller", "transport.controller", congestion::kinds())
         .chain(of("congestion controller of TCP", TCP_CONTROLLER, congestion::window::KINDS))
         .chain(of("transport", "transport", transport::KINDS))
         .chain(of("topology", "topology", topology::KINDS))
@@ -67,7 +68,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         )
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::scenario::run::COMPAT[1..]))
+        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
@@ -88,7 +89,7 @@ fn scheme(name: &str) -> Option<Value> {
         "workload" => workload::DOCS,
         _ => congestion::DOCS,
     };
-    let doc = docs.iter().find(|doc| doc.name == scheme.name);
+    let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));
     let told = doc.filter(|doc| !doc.text.is_empty());
     let title =
         told.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
@@ -107,6 +108,9 @@ fn scheme(name: &str) -> Option<Value> {
     }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);
+    }
+    if let Some(package) = external::package_of(scheme.name) {
+        found["package"] = json!(package);
     }
     Some(found)
 }

@@ -1,27 +1,33 @@
 //! What a scenario may name, as data: the lists, the JSON Schema, and what each name means.
 
+mod counters;
 mod explain;
 mod metrics;
 mod origins;
 mod schema;
 
+pub use counters::{counters, declarations};
 pub use explain::explain;
 pub use schema::schema;
 
 use crate::congestion::window;
 use crate::scenario::{switch, telemetry};
-use crate::{congestion, topology, transport, workload};
+use crate::{congestion, external, topology, transport, workload};
 use serde_json::{Map, Value, json};
 
-/// The names that `weftline list` prints, by what they name, each with one line of help.
+/// The names that `weftline list` prints, by what they name, each with one line of help, and with its `package` where another
+/// crate added it.
 pub fn names() -> Value {
     let list = |kinds: &[(&str, &str)]| {
-        let entries = kinds.iter().map(|(name, help)| json!({ "name": name, "help": help }));
+        let entries = kinds.iter().map(|(name, help)| match external::package_of(name) {
+            Some(package) => json!({ "name": name, "help": help, "package": package }),
+            None => json!({ "name": name, "help": help }),
+        });
         Value::Array(entries.collect())
     };
     json!({
         "transports": list(transport::KINDS),
-        "controllers": with_transports(list(congestion::KINDS), false),
+        "controllers": with_transports(list(congestion::kinds()), false),
         "tcp-controllers": with_transports(list(window::KINDS), true),
         "queues": list(switch::QUEUES),
         "balancers": list(switch::BALANCERS),

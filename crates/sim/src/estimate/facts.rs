@@ -2,7 +2,7 @@
 
 use super::Estimate;
 use super::replay::MOST_FLOWS;
-use crate::config::{Compat, SwitchConfig, Until};
+use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
 use crate::parameters::Value as Figure;
@@ -29,7 +29,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     json!({
         "name": scenario.name,
         "seed": scenario.seed,
-        "compat": if scenario.compat == Compat::HpccNs3 { "hpcc-ns3" } else { "none" },
+        "compat": scenario.rules.like,
         "topology": topology_facts(&scenario.network),
         "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
         "ecn": ecn_facts(&scenario.switch),

@@ -1,43 +1,31 @@
 //! A flow alone on one path, to the picosecond: its packets leave back to back, every hop stores (or cuts through) and forwards,
 //! and its acknowledgements come back behind each other.
 
-use crate::config::Compat;
 use crate::net::port::Line;
 use crate::transport::Framing;
 use crate::units::Time;
 
 /// The packets of `size` payload bytes as they come to the receiver.
-pub fn delivery<'l>(
-    path: impl Iterator<Item = &'l Line>,
-    framing: &Framing,
-    size: u64,
-    compat: Compat,
-) -> Train {
+pub fn delivery<'l>(path: impl Iterator<Item = &'l Line>, framing: &Framing, size: u64) -> Train {
     let packets = size.div_ceil(framing.payload).max(1);
     let full = framing.data_bytes(framing.payload);
     let last = framing.data_bytes(size - (packets - 1) * framing.payload);
     let train = Train { full_packets: packets - 1, ..Train::default() };
-    path.fold(train, |train, line| train.cross(line, full, last, compat))
+    path.fold(train, |train, line| train.cross(line, full, last))
 }
 
 /// When the last byte has been acknowledged by a receiver that had a train of packets; `back` is the path of acknowledgements.
-pub fn acknowledged<'l>(
-    train: Train,
-    back: impl Iterator<Item = &'l Line>,
-    framing: &Framing,
-    compat: Compat,
-) -> Time {
+pub fn acknowledged<'l>(train: Train, back: impl Iterator<Item = &'l Line>, framing: &Framing) -> Time {
     // Packets are acknowledged when all of them is there; acknowledgements too follow each other back to back.
     let full_packets = if framing.acks_each { train.full_packets } else { 0 };
     let acks = Train { first: train.first.whole(), last: train.last.whole(), full_packets, ..train };
     let ack = framing.ack;
-    back.fold(acks, |acks, line| acks.cross(line, ack, ack, compat)).last.tail
+    back.fold(acks, |acks, line| acks.cross(line, ack, ack)).last.tail
 }
 
 /// How long one packet takes.
-pub fn lone<'l>(path: impl Iterator<Item = &'l Line>, bytes: u64, compat: Compat) -> Time {
-    let cross =
-        |packet: Arrival, line: &Line| reaches(line, packet.earliest(line, bytes, compat), bytes, compat);
+pub fn lone<'l>(path: impl Iterator<Item = &'l Line>, bytes: u64) -> Time {
+    let cross = |packet: Arrival, line: &Line| reaches(line, packet.earliest(line, bytes), bytes);
     path.fold(Arrival::default(), cross).tail
 }
 
@@ -70,36 +58,36 @@ impl Arrival {
 
     /// When the next hop may begin to send it: neither before its head has come, nor so early that its end would leave
     /// before it has come.
-    pub fn earliest(self, line: &Line, bytes: u64, compat: Compat) -> Time {
+    pub fn earliest(self, line: &Line, bytes: u64) -> Time {
         match line.ideal {
             true => self.head,
-            false => self.head.max(self.tail.saturating_sub(line.transmission_time(bytes, compat))),
+            false => self.head.max(self.tail.saturating_sub(line.transmission_time(bytes))),
         }
     }
 }
 
 impl Train {
     /// The train at the far end of a link.
-    fn cross(self, line: &Line, full: u64, last: u64, compat: Compat) -> Train {
-        let tx = |bytes| line.transmission_time(bytes, compat);
-        let mut start = self.last.earliest(line, last, compat);
+    fn cross(self, line: &Line, full: u64, last: u64) -> Train {
+        let tx = |bytes| line.transmission_time(bytes);
+        let mut start = self.last.earliest(line, last);
         let mut next = Train { pace: self.pace.max(tx(full)), ..self };
         if self.full_packets > 0 {
-            let first = self.first.earliest(line, full, compat);
+            let first = self.first.earliest(line, full);
             let all_gone = first
                 .saturating_add(Time(next.pace.0.saturating_mul(self.full_packets - 1)))
                 .saturating_add(tx(full));
             start = start.max(all_gone);
-            next.first = reaches(line, first, full, compat);
+            next.first = reaches(line, first, full);
         }
-        next.last = reaches(line, start, last, compat);
+        next.last = reaches(line, start, last);
         next
     }
 }
 
 /// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
-pub fn reaches(line: &Line, start: Time, bytes: u64, compat: Compat) -> Arrival {
-    let (whole, to_head) = line.times(bytes, compat);
+pub fn reaches(line: &Line, start: Time, bytes: u64) -> Arrival {
+    let (whole, to_head) = line.times(bytes);
     let after = |time| start.saturating_add(time).saturating_add(line.delay);
     Arrival { head: after(to_head), tail: after(whole) }
 }

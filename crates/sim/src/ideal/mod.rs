@@ -14,7 +14,7 @@ mod papers;
 mod spread;
 mod ways;
 
-use crate::config::{Compat, Config, Forwarding, IdealFct};
+use crate::config::{Config, Forwarding, IdealFct};
 use crate::net::map::Map;
 use crate::transport::{Framing, TransportConfig};
 use crate::units::Time;
@@ -26,7 +26,6 @@ use ways::{Links, Pair, Ways};
 /// Ideal completion times of a run's flows, by the definition that its scenario names.
 pub struct Ideals {
     definition: IdealFct,
-    compat: Compat,
     /// By the index that flows carry.
     transports: Vec<Sending>,
     overtakes_tails: bool,
@@ -60,7 +59,6 @@ impl Ideals {
         };
         Ideals {
             definition: config.measure.ideal,
-            compat: config.compat,
             transports: config.transports.iter().map(sending).collect(),
             overtakes_tails: matches!(config.switch.forwarding, Forwarding::IdealCutThrough { .. }),
             links: Links::new(config, map),
@@ -120,26 +118,26 @@ impl Ideals {
     /// On the network as configured, and how many hops its paths have; none where there is no path. `stays` is how the flow is
     /// sent if routes changed meanwhile: over any of its paths, if there are several.
     fn configured(&mut self, spec: &FlowSpec, sending: &Sending, stays: &Sending) -> Option<(Time, usize)> {
-        let (links, compat, framing) = (&self.links, self.compat, &sending.framing);
+        let (links, framing) = (&self.links, &sending.framing);
         let [there, back] = self.ways.pairs(links, spec.src, spec.dst)?;
         let acknowledged = self.definition == IdealFct::Alone;
-        let delivery = |path| alone::delivery(there.path(links, path), framing, spec.size, compat);
+        let delivery = |path| alone::delivery(there.path(links, path), framing, spec.size);
         let one_way = (there.count(), back.count()) == (Some(1), Some(1));
         let one_link = || there.hops(&back, links).iter().all(Hop::is_one_link);
         if one_way && sending.one_path && (stays.one_path || one_link()) {
             let train = delivery(0);
-            let end = || alone::acknowledged(train, back.path(links, 0), framing, compat);
+            let end = || alone::acknowledged(train, back.path(links, 0), framing);
             return Some((if acknowledged { end() } else { train.last.tail }, there.length()));
         }
         let delivered = match there.count().filter(|_| stays.one_path) {
             Some(paths) => (0..paths).map(|path| delivery(path).last.tail).min().unwrap_or(Time::ZERO),
             None => {
-                let load = Load::new(spec.size, framing, sending.in_order, self.overtakes_tails, compat);
+                let load = Load::new(spec.size, framing, sending.in_order, self.overtakes_tails);
                 let together = spread::delivery(&there.hops(&back, links), &load);
-                load.sizes().map(|bytes| lone(&there, &back, links, bytes, compat)).fold(together, Time::max)
+                load.sizes().map(|bytes| lone(&there, &back, links, bytes)).fold(together, Time::max)
             }
         };
-        let last = || lone(&back, &there, links, framing.ack, compat);
+        let last = || lone(&back, &there, links, framing.ack);
         let time = if acknowledged { delivered.saturating_add(last()) } else { delivered };
         Some((time, there.length()))
     }
@@ -150,13 +148,13 @@ impl Ideals {
         let (there, back) = (hops(spec.src, spec.dst), hops(spec.dst, spec.src));
         let delivered = if sending.one_path {
             let path = there.iter().map(|hop| &hop.best);
-            alone::delivery(path, &sending.framing, spec.size, self.compat).last.tail
+            alone::delivery(path, &sending.framing, spec.size).last.tail
         } else {
             let in_order = sending.in_order;
-            let load = Load::new(spec.size, &sending.framing, in_order, self.overtakes_tails, self.compat);
+            let load = Load::new(spec.size, &sending.framing, in_order, self.overtakes_tails);
             spread::delivery(&there, &load)
         };
-        let last = || alone::lone(back.iter().map(|hop| &hop.best), sending.framing.ack, self.compat);
+        let last = || alone::lone(back.iter().map(|hop| &hop.best), sending.framing.ack);
         match self.definition {
             IdealFct::Alone => delivered.saturating_add(last()),
             _ => delivered,
@@ -165,12 +163,12 @@ impl Ideals {
 }
 
 /// How long one packet takes on the fastest of the paths of `there`.
-fn lone(there: &Pair, back: &Pair, links: &Links, bytes: u64, compat: Compat) -> Time {
+fn lone(there: &Pair, back: &Pair, links: &Links, bytes: u64) -> Time {
     match there.count() {
-        Some(paths) => (0..paths).map(|path| alone::lone(there.path(links, path), bytes, compat)).min(),
+        Some(paths) => (0..paths).map(|path| alone::lone(there.path(links, path), bytes)).min(),
         None => {
             let hops = there.hops(back, links);
-            Some(alone::lone(hops.iter().map(|hop| &hop.best), bytes, compat))
+            Some(alone::lone(hops.iter().map(|hop| &hop.best), bytes))
         }
     }
     .unwrap_or(Time::ZERO)

@@ -14,8 +14,7 @@
 //! packets than the paths have hops, whose smaller last packet may pass others; where paths differ it is a bound.
 
 use super::alone::{Arrival, reaches};
-use crate::config::Compat;
-use crate::net::port::Line;
+use crate::net::port::{Line, Rounding};
 use crate::transport::Framing;
 use crate::units::Time;
 
@@ -46,14 +45,13 @@ pub struct Load {
     in_order: bool,
     /// Switches forward packets before all of them has come, and without waiting for the rest.
     overtakes_tails: bool,
-    compat: Compat,
 }
 
 impl Load {
-    pub fn new(size: u64, framing: &Framing, in_order: bool, overtakes_tails: bool, compat: Compat) -> Load {
+    pub fn new(size: u64, framing: &Framing, in_order: bool, overtakes_tails: bool) -> Load {
         let packets = size.div_ceil(framing.payload).max(1);
         let last = framing.data_bytes(size - (packets - 1) * framing.payload);
-        Load { full: framing.data_bytes(framing.payload), last, packets, in_order, overtakes_tails, compat }
+        Load { full: framing.data_bytes(framing.payload), last, packets, in_order, overtakes_tails }
     }
 
     /// The sizes of its packets.
@@ -77,13 +75,13 @@ impl Load {
         let full_packets = self.packets - 1;
         let last = if last_too { self.last } else { 0 };
         if total == line.rate.0 {
-            let tx = |bytes| u128::from(line.transmission_time(bytes, self.compat).0);
+            let tx = |bytes| u128::from(line.transmission_time(bytes).0);
             let all = u128::from(full_packets).saturating_mul(tx(self.full));
             return signed(all.saturating_add(if last_too { tx(last) } else { 0 }));
         }
         let bytes = u128::from(full_packets) * u128::from(self.full) + u128::from(last);
         let mut work = bytes.saturating_mul(PICOBITS);
-        if line.whole_ns || self.compat != Compat::None {
+        if line.rounding != Rounding::Up {
             // Each transmission is cut by less than a nanosecond and a rounding error.
             let cut = 1001 * u128::from(line.rate.0) * u128::from(self.packets);
             work = work.saturating_sub(cut);
@@ -109,12 +107,12 @@ struct Course {
 }
 
 impl Course {
-    fn of(hops: &[Hop], bytes: u64, leaves: Time, compat: Compat) -> Course {
+    fn of(hops: &[Hop], bytes: u64, leaves: Time) -> Course {
         let mut packet = Arrival::at(leaves);
         let mut starts = Vec::with_capacity(hops.len());
         for hop in hops {
-            let start = packet.earliest(&hop.best, bytes, compat);
-            packet = reaches(&hop.best, start, bytes, compat);
+            let start = packet.earliest(&hop.best, bytes);
+            packet = reaches(&hop.best, start, bytes);
             starts.push(start);
         }
         Course { starts, end: packet.tail, bytes }
@@ -122,9 +120,9 @@ impl Course {
 
     /// From the end of its transmission over hop `at` until the receiver has all of it. May be less than nothing: where switches do
     /// not wait for the tail, a later and faster link is done with a packet before a slow one is.
-    fn rest(&self, hops: &[Hop], at: usize, compat: Compat) -> i128 {
+    fn rest(&self, hops: &[Hop], at: usize) -> i128 {
         let from_start = i128::from(self.end.0) - i128::from(self.starts[at].0);
-        from_start - i128::from(hops[at].slowest.transmission_time(self.bytes, compat).0)
+        from_start - i128::from(hops[at].slowest.transmission_time(self.bytes).0)
     }
 }
 
@@ -132,9 +130,9 @@ impl Course {
 pub fn delivery(hops: &[Hop], load: &Load) -> Time {
     let Some(first) = hops.first() else { return Time::ZERO };
     let leaves = load.last_leaves(first);
-    let mut courses = vec![Course::of(hops, load.last, leaves, load.compat)];
+    let mut courses = vec![Course::of(hops, load.last, leaves)];
     if load.packets > 1 {
-        courses.insert(0, Course::of(hops, load.full, Time::ZERO, load.compat));
+        courses.insert(0, Course::of(hops, load.full, Time::ZERO));
     }
     let mut least = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
     for at in 0..hops.len() {
@@ -150,7 +148,7 @@ impl Load {
     /// Until the receiver has the packets of these kinds, by what hop `at` carries.
     fn through(&self, hops: &[Hop], courses: &[Course], at: usize, last_too: bool) -> i128 {
         let start = courses.iter().map(|course| course.starts[at].0).min().unwrap_or(0);
-        let rest = courses.iter().map(|course| course.rest(hops, at, self.compat)).min().unwrap_or(0);
+        let rest = courses.iter().map(|course| course.rest(hops, at)).min().unwrap_or(0);
         let delays = || hops[at..].iter().map(|hop| i128::from(hop.best.delay.0)).sum();
         let rest = if self.overtakes_tails { rest } else { rest.max(delays()) };
         i128::from(start) + self.crossing(&hops[at].best, hops[at].total, last_too) + rest

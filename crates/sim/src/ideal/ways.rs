@@ -54,7 +54,7 @@ impl Links {
         let kind = kind.collect();
         let pattern = |header| {
             let line = Line::new(Rate(1), Time::ZERO, header).between(config.switch.forwarding);
-            line.in_whole_ns(config.ns3_time)
+            line.under(&config.rules)
         };
         Links { kind, lines, patterns: [pattern(header), pattern(0)], cuts_through: header > 0 }
     }

@@ -11,48 +11,7 @@
 //! Lost packets are counted where they are lost, by the group that they carry; what was sent comes from the records of the flows;
 //! spurious and refused packets are counted by receivers, timeouts by whoever waits. A packet that arrives in order touches none of it.
 
-use std::ops::AddAssign;
-
-/// What a counter is, for summaries, tables and help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
-    /// Its key in results.
-    pub key: &'static str,
-    pub unit: &'static str,
-    /// A few words, as the heading of a row.
-    pub title: &'static str,
-    /// One sentence.
-    pub text: &'static str,
-}
-
-/// A struct of counters, each declared once: its field, its unit, its title and a sentence.
-macro_rules! counters {
-    ($(#[$doc:meta])* $name:ident { $($field:ident: $unit:literal, $title:literal, $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct $name {
-            $(#[doc = $text] pub $field: u64,)*
-        }
-
-        impl $name {
-            /// Its counters, in the order in which they are shown.
-            pub const ALL: &[Counter] = &[
-                $(Counter { key: stringify!($field), unit: $unit, title: $title, text: $text },)*
-            ];
-
-            /// Every counter with its value.
-            pub fn each(&self) -> impl Iterator<Item = (&'static Counter, u64)> {
-                Self::ALL.iter().zip([$(self.$field,)*])
-            }
-        }
-
-        impl AddAssign for $name {
-            fn add_assign(&mut self, other: $name) {
-                $(self.$field = self.$field.wrapping_add(other.$field);)*
-            }
-        }
-    };
-}
+use crate::counters::counters;
 
 counters! {
     /// The counters of a group of flows.

@@ -5,8 +5,9 @@ mod losses;
 pub mod recorder;
 
 pub use balance::{Balance, RegionWork};
-pub use losses::{Counter, LossCounters};
+pub use losses::LossCounters;
 
+use crate::counters::CounterSet;
 use crate::units::{Bytes, Time};
 use crate::workload::{FlowId, FlowSpec};
 use std::ops::Range;
@@ -79,7 +80,7 @@ pub struct Sample {
     pub time: Time,
     pub entity: Entity,
     /// With its unit: `queue_bytes`, `goodput_bps`, `utilisation`, `cwnd_bytes`, `rate_bps`, `alpha`, `u`,
-    /// `ecn_marks`, `drops`, `pause`, `drops_filter`, `rate_top_bps`.
+    /// `ecn_marks`, `drops`, `pause`; of queue disciplines by their declarations ([`crate::counters`]).
     pub metric: &'static str,
     pub value: f64,
 }
@@ -218,9 +219,10 @@ pub struct PortTotals {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// All flows done, or the stated time reached.
+    #[default]
     Done,
     /// No byte was delivered for the stall time though flows were unfinished.
     Stalled,
@@ -233,7 +235,7 @@ pub enum Ending {
 }
 
 /// What a run leaves beside its tables.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     pub ending: Ending,
     /// Simulated time at which the run ended.
@@ -247,21 +249,10 @@ pub struct Outcome {
     pub packet_hops: u64,
     pub bytes_on_wire: u64,
     pub telemetry_bytes: u64,
-    /// Packets that went through a switch's pipeline twice to store a load (PINT), and their bytes.
-    pub packets_recirculated: u64,
-    pub bytes_recirculated: u64,
     /// Bytes that switches sent.
     pub bytes_switched: u64,
-    /// Probes that load balancers sent, and their bytes.
-    pub probes: u64,
-    pub probe_bytes: u64,
-    /// When every switch had heard of every rack; none where one has not, or nobody probes.
-    pub probes_settled: Option<Time>,
-    /// Bytes of what packets carried for load balancers, on every link that they crossed.
-    pub balancer_header_bytes: u64,
-    /// Of balancers that have them: flowlets begun, and those that left the port of the one before.
-    pub flowlets: u64,
-    pub flowlets_moved: u64,
+    /// What balancers, telemetry and transports counted ([`CounterSet::complete`] adds what nobody counted).
+    pub counters: CounterSet,
     /// When a packet was last lost on a link or had nowhere to go.
     pub last_loss: Option<Time>,
     /// What came to the hosts, where they put it in order or it was asked for.
@@ -276,10 +267,8 @@ pub struct Outcome {
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
-    /// (node, port of the node, packets by why they were dropped) of the ports whose buffer is their own, in order.
-    pub drops: Vec<(u32, u32, DropCauses)>,
-    /// (node, port of the node, what happened there) of the ports under Cebinae, in order.
-    pub cebinae: Vec<(u32, u32, CebinaeTotals)>,
+    /// (node, port of the node, what its queue discipline counted) of the ports whose discipline counts, in order.
+    pub disciplines: Vec<(u32, u32, CounterSet)>,
 }
 
 /// What came to the hosts.
@@ -300,74 +289,10 @@ pub struct Receiving {
     pub paths: u64,
 }
 
-/// Packets that a queue discipline dropped, by why it did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DropCauses {
-    /// There was no room.
-    pub buffer: u64,
-    /// To tell their senders to slow down (CoDel, RED, DualPI2).
-    pub early: u64,
-    /// Their group had used up its share (Cebinae).
-    pub filter: u64,
-    /// Their turn would have come after the last round that there is (AFQ).
-    pub horizon: u64,
-}
-
-impl DropCauses {
-    /// Each with its name.
-    pub fn named(&self) -> [(&'static str, u64); 4] {
-        [("buffer", self.buffer), ("early", self.early), ("filter", self.filter), ("horizon", self.horizon)]
-    }
-}
-
-/// What Cebinae decided at a port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CebinaeTotals {
-    /// Recomputations, those of them that found the link saturated, and the flows that they made top.
-    pub windows: u64,
-    pub windows_saturated: u64,
-    pub top_flows: u64,
-    /// Packets by what became of them.
-    pub to_head: u64,
-    pub to_tail: u64,
-    pub dropped_by_filter: u64,
-    pub dropped_by_buffer: u64,
-    /// Packets that the flow cache had no slot for.
-    pub missed_by_cache: u64,
-}
-
 impl Outcome {
     /// The outcome of a run that ended before anything happened.
     pub fn nothing(ending: Ending) -> Outcome {
-        Outcome {
-            ending,
-            end: Time::ZERO,
-            flows: 0,
-            flows_not_due: 0,
-            flows_done: 0,
-            events: 0,
-            packet_hops: 0,
-            bytes_on_wire: 0,
-            telemetry_bytes: 0,
-            packets_recirculated: 0,
-            bytes_recirculated: 0,
-            bytes_switched: 0,
-            probes: 0,
-            probe_bytes: 0,
-            probes_settled: None,
-            balancer_header_bytes: 0,
-            flowlets: 0,
-            flowlets_moved: 0,
-            last_loss: None,
-            receiving: None,
-            fingerprint: 0,
-            losses: Vec::new(),
-            ports: Vec::new(),
-            queues: Vec::new(),
-            jobs: Vec::new(),
-            drops: Vec::new(),
-            cebinae: Vec::new(),
-        }
+        Outcome { ending, ..Outcome::default() }
     }
 }
 

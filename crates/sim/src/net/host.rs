@@ -6,18 +6,20 @@ mod paths;
 mod receiving;
 
 pub use carrying::record_digest;
-pub use edge::{Edge, EdgeTotals};
+pub use edge::Edge;
 pub use receiving::TRAIL_SHIFT;
 
 use super::PortId;
 use super::agenda::Action;
 use super::partition::Partition;
 use super::port::Port;
+use crate::counters::CounterSet;
 use crate::engine::prefetch::prefetch_lines;
 use crate::packet::{PacketId, PacketKind};
 use crate::queue::QueueDiscipline;
 use crate::topology::Row;
 use crate::transport::{HostContext, Look, Transport, TransportState};
+use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 
 pub struct Host {
@@ -199,7 +201,7 @@ impl Host {
         }
         let (free, paused, nic) = (port.busy_until, port.paused, (port_id - self.first_port) as usize);
         for (number, transport) in self.transports.iter_mut().enumerate() {
-            match transport.next_look(nic, paused, free, cx.net.compat) {
+            match transport.next_look(nic, paused, free) {
                 Look::NoMore => {}
                 Look::WhenFree => return cx.net.expect_departure(port_id),
                 Look::Wake { at, serial } => {
@@ -236,6 +238,12 @@ impl Host {
         while let Some(id) = net.ports[port as usize].queue.evict(&mut net.packets) {
             net.strand_packet(port, id);
         }
+    }
+
+    /// Adds what its transports and its edge have counted until now.
+    pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.transports.iter_mut().for_each(|transport| transport.count(now, counters));
+        self.edge.iter_mut().for_each(|edge| edge.count(now, counters));
     }
 
     /// The run ends.

@@ -8,7 +8,7 @@ use super::outbox::Outbox;
 use super::port::Port;
 use super::tap::{Seen, Taps};
 use super::{NodeIndex, PortId, tap};
-use crate::config::{Compat, TelemetryConfig};
+use crate::config::TelemetryConfig;
 use crate::engine::queue::Timed;
 use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
@@ -19,7 +19,6 @@ use crate::workload::FlowId;
 
 pub struct Partition {
     pub now: Time,
-    pub compat: Compat,
     /// Every transmission has an event at its end, whether or not more waits.
     always_departs: bool,
     /// Its number among the partitions.
@@ -69,7 +68,6 @@ pub struct PartitionPlan {
     pub number: u16,
     pub partitions: usize,
     pub ports: Vec<Port>,
-    pub compat: Compat,
     pub always_departs: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
@@ -92,7 +90,6 @@ impl Partition {
         let ports = plan.ports.len();
         Partition {
             now: Time::ZERO,
-            compat: plan.compat,
             always_departs: plan.always_departs,
             number: plan.number,
             packets: PacketSlab::new(),
@@ -199,7 +196,7 @@ impl Partition {
     pub fn transmit(&mut self, port_id: PortId, id: PacketId, more: bool) {
         let port = &mut self.ports[port_id as usize];
         debug_assert!(port.is_idle(self.now) && port.up);
-        let at = port.launch(&mut self.packets[id], self.now, self.compat);
+        let at = port.launch(&mut self.packets[id], self.now);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
         if more || self.always_departs {
             self.expect_departure(port_id);

@@ -1,7 +1,8 @@
 //! A port: the egress queue and the transmitter at one end of a link.
 
 use super::PortId;
-use crate::config::{Compat, Forwarding};
+use crate::compat::Rules;
+use crate::config::Forwarding;
 use crate::packet::Packet;
 use crate::queue::Queue;
 use crate::units::{Rate, Time};
@@ -62,14 +63,24 @@ pub struct Line {
     head: u32,
     /// Switches forward without waiting for the tail ([`Forwarding::IdealCutThrough`]).
     pub ideal: bool,
-    /// Transmission times are cut to whole nanoseconds.
-    pub whole_ns: bool,
+    pub rounding: Rounding,
+}
+
+/// What becomes of fractions in a transmission time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// Picoseconds, rounded up.
+    Up,
+    /// Cut to whole nanoseconds.
+    WholeNs,
+    /// [`truncated_transmission_time`].
+    FixedPoint,
 }
 
 impl Line {
     /// A line towards a node that forwards a packet once `cuts_through` bytes of it have come; 0: once all have.
     pub fn new(rate: Rate, delay: Time, cuts_through: u16) -> Line {
-        let line = Line { rate, ps_per_byte: 0, delay, head: ALL, ideal: false, whole_ns: false };
+        let line = Line { rate, ps_per_byte: 0, delay, head: ALL, ideal: false, rounding: Rounding::Up };
         let mut line = line.towards(cuts_through);
         line.set_rate(rate);
         line
@@ -80,9 +91,14 @@ impl Line {
         Line { ideal: matches!(forwarding, Forwarding::IdealCutThrough { .. }), ..self }
     }
 
-    /// The same line in a run whose transmission times are whole nanoseconds.
-    pub fn in_whole_ns(self, whole_ns: bool) -> Line {
-        let mut line = Line { whole_ns, ..self };
+    /// The same line in a run with these rules.
+    pub fn under(self, rules: &Rules) -> Line {
+        let rounding = match (rules.fixed_point_times, rules.whole_ns_times) {
+            (true, _) => Rounding::FixedPoint,
+            (_, true) => Rounding::WholeNs,
+            _ => Rounding::Up,
+        };
+        let mut line = Line { rounding, ..self };
         line.set_rate(self.rate);
         line
     }
@@ -101,25 +117,29 @@ impl Line {
     pub fn set_rate(&mut self, rate: Rate) {
         const PICOBITS: u64 = 8_000_000_000_000;
         self.rate = rate;
-        let whole = PICOBITS % rate.0 == 0 && (!self.whole_ns || PICOBITS / rate.0 % 1000 == 0);
+        let whole = match self.rounding {
+            Rounding::Up => PICOBITS % rate.0 == 0,
+            Rounding::WholeNs => PICOBITS % rate.0 == 0 && PICOBITS / rate.0 % 1000 == 0,
+            Rounding::FixedPoint => false,
+        };
         self.ps_per_byte = if whole { PICOBITS / rate.0 } else { 0 };
     }
 
     #[inline(always)]
-    pub fn transmission_time(&self, bytes: u64, compat: Compat) -> Time {
-        match compat {
-            Compat::None if self.ps_per_byte != 0 => Time(bytes * self.ps_per_byte),
-            Compat::None if self.whole_ns => cut_transmission_time(bytes, self.rate),
-            Compat::None => self.rate.transmission_time(bytes),
-            Compat::HpccNs3 => truncated_transmission_time(bytes, self.rate),
+    pub fn transmission_time(&self, bytes: u64) -> Time {
+        match self.rounding {
+            _ if self.ps_per_byte != 0 => Time(bytes * self.ps_per_byte),
+            Rounding::Up => self.rate.transmission_time(bytes),
+            Rounding::WholeNs => cut_transmission_time(bytes, self.rate),
+            Rounding::FixedPoint => truncated_transmission_time(bytes, self.rate),
         }
     }
 
     /// How long a packet's transmission takes, and how long it takes from its start until the far end may forward the packet.
     #[inline(always)]
-    pub fn times(&self, bytes: u64, compat: Compat) -> (Time, Time) {
-        if compat != Compat::None || self.ps_per_byte == 0 {
-            return self.times_by_division(bytes, compat);
+    pub fn times(&self, bytes: u64) -> (Time, Time) {
+        if self.ps_per_byte == 0 {
+            return self.times_by_division(bytes);
         }
         // Without a branch: control packets and data come in turns that nobody can guess.
         let head = bytes.min(u64::from(self.head));
@@ -127,9 +147,9 @@ impl Line {
     }
 
     #[inline(never)]
-    fn times_by_division(&self, bytes: u64, compat: Compat) -> (Time, Time) {
-        let (whole, head) = (self.transmission_time(bytes, compat), bytes.min(u64::from(self.head)));
-        (whole, if head < bytes { self.transmission_time(head, compat) } else { whole })
+    fn times_by_division(&self, bytes: u64) -> (Time, Time) {
+        let (whole, head) = (self.transmission_time(bytes), bytes.min(u64::from(self.head)));
+        (whole, if head < bytes { self.transmission_time(head) } else { whole })
     }
 }
 
@@ -180,9 +200,9 @@ impl Port {
 
     /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).
     #[inline(always)]
-    pub fn launch(&mut self, packet: &mut Packet, now: Time, compat: Compat) -> Time {
+    pub fn launch(&mut self, packet: &mut Packet, now: Time) -> Time {
         let size = u64::from(packet.size);
-        let (whole, to_head) = self.line.times(size, compat);
+        let (whole, to_head) = self.line.times(size);
         self.busy_until = now + whole;
         self.bytes_sent += size;
         self.packets_sent += 1;
@@ -230,10 +250,10 @@ mod tests {
         let ns = |bytes| cut_transmission_time(bytes, Rate::from_gbps(10)).0 / 1000;
         // 1195.2, 43.2, 49.6 and 56 ns.
         assert_eq!([1494, 54, 62, 70].map(ns), [1195, 43, 49, 56]);
-        let line = Line::new(Rate::from_gbps(10), Time::ZERO, 0).in_whole_ns(true);
-        assert_eq!(line.transmission_time(62, Compat::None), Time::from_ns(49));
-        let slow = Line::new(Rate::from_mbps(100), Time::ZERO, 0).in_whole_ns(true);
-        assert_eq!(slow.transmission_time(1494, Compat::None), Time::from_ns(119_520));
+        let line = Line::new(Rate::from_gbps(10), Time::ZERO, 0).under(&Rules::ns3_3_35());
+        assert_eq!(line.transmission_time(62), Time::from_ns(49));
+        let slow = Line::new(Rate::from_mbps(100), Time::ZERO, 0).under(&Rules::ns3_3_35());
+        assert_eq!(slow.transmission_time(1494), Time::from_ns(119_520));
     }
 
     #[test]

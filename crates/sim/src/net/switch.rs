@@ -9,7 +9,7 @@ use super::partition::Partition;
 use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
 use crate::balance::{Balancer, LoadBalancer};
-use crate::config::Compat;
+use crate::counters::CounterSet;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
@@ -143,7 +143,7 @@ impl Switch {
             return self.queue(net, out, id);
         }
         let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
-        let at = port.launch(packet, net.now, Compat::None);
+        let at = port.launch(packet, net.now);
         let (there, node, peer) = (port.peer_partition, port.peer_slot, port.peer);
         net.arrive(there, node, at, peer, id);
         if marks {
@@ -272,11 +272,11 @@ impl Switch {
         }
     }
 
-    /// Packets that went through the pipeline twice, and their bytes.
-    pub fn recirculated(&self) -> (u64, u64) {
-        match &self.telemetry {
-            SwitchTelemetry::Pint(pint) => pint.recirculated(),
-            SwitchTelemetry::Int => (0, 0),
+    /// Adds what its balancer and its telemetry have counted until now.
+    pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.balancer.count(now, counters);
+        if let SwitchTelemetry::Pint(pint) = &mut self.telemetry {
+            pint.count(counters);
         }
     }
 
@@ -435,9 +435,9 @@ fn must_wait_for_tail(
     // Both directions of a link are alike but for who cuts through at the far end.
     let inward = net.ports[port as usize].line.towards(cuts_through);
     let size = u64::from(packet.size);
-    let (whole, to_head) = inward.times(size, net.compat);
+    let (whole, to_head) = inward.times(size);
     let tail = net.now + whole - to_head;
-    let outward = net.ports[out as usize].line.transmission_time(size, net.compat);
+    let outward = net.ports[out as usize].line.transmission_time(size);
     let start = tail.saturating_sub(outward);
     (start > net.now).then_some(start)
 }

@@ -10,9 +10,17 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, List, Queued, cause};
 use crate::config::AfqConfig;
 use crate::engine::random::{hash_salt, mix64};
+
+cause!(
+    HORIZON,
+    "horizon",
+    "drops beyond the last round",
+    "Packets that AFQ dropped: their turn would have come after its last round.",
+    "Drops by AFQ in an interval: beyond its last round."
+);
 
 #[derive(Debug, Clone)]
 pub struct Afq {
@@ -62,10 +70,10 @@ impl Discipline for Afq {
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
         if round - self.round >= rounds {
-            return cx.drop(packet, Cause::Horizon);
+            return cx.drop(packet, &HORIZON);
         }
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         self.raise(packet.key, bid + u64::from(packet.size));
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
@@ -145,7 +153,9 @@ mod tests {
         for name in 10..14 {
             dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
         }
-        assert_eq!((dropped, port.queue.drops()), (vec![6], [0, 0, 0, 1]));
+        let mut counted = crate::counters::CounterSet::default();
+        crate::queue::QueueDiscipline::count(&mut port.queue, Time::ZERO, &mut counted);
+        assert_eq!((dropped, counted.get("horizon"), counted.get("buffer")), (vec![6], Some(1), Some(0)));
         let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
         assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
     }

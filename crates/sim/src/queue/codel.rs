@@ -9,7 +9,7 @@
 //! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
 //! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
 use crate::config::CodelConfig;
 use crate::units::Time;
 
@@ -74,7 +74,7 @@ impl Codel {
                     self.drop_next = self.after(self.drop_next, law);
                     return packet;
                 }
-                packet.into_iter().for_each(|packet| cx.drop(packet, Cause::Early));
+                packet.into_iter().for_each(|packet| cx.drop(packet, &EARLY));
                 (packet, too_late) = self.take(law, list, cx, now);
                 self.dropping = too_late;
                 if too_late {
@@ -83,7 +83,7 @@ impl Codel {
             }
         } else if too_late {
             if !(law.ecn && packet.is_some_and(|packet| cx.mark(&packet))) {
-                packet.into_iter().for_each(|packet| cx.drop(packet, Cause::Early));
+                packet.into_iter().for_each(|packet| cx.drop(packet, &EARLY));
                 (packet, _) = self.take(law, list, cx, now);
             }
             self.begin(law, now);
@@ -159,7 +159,7 @@ impl CodelQueue {
 impl Discipline for CodelQueue {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }

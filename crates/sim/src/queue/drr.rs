@@ -7,7 +7,7 @@
 //! pays: McKenney, "Stochastic Fairness Queueing", INFOCOM 1990.
 //! *Parameters*: `quantum` 1500 B (at least the largest packet, or a turn may send nothing: SIGCOMM 1995, §3.2).
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, List, Queued};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -71,7 +71,7 @@ impl Drr {
         let Some(longest) = (0..self.turns.len()).rev().max_by_key(bytes) else { return };
         let queue = &mut self.queues[self.turns[longest] as usize];
         if let Some(packet) = cx.waiting.pop(&mut queue.list) {
-            cx.drop(packet, Cause::Buffer);
+            cx.drop(packet, &BUFFER);
         }
         if queue.list.packets == 0 {
             self.close(longest);

@@ -19,7 +19,7 @@
 //! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
-use super::managed::{Bench, Cause, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
 use crate::config::Dualpi2Config;
 use crate::units::Time;
 
@@ -124,7 +124,7 @@ impl Dualpi2 {
         let probability = if self.overloaded() {
             let classic = self.classic_probability();
             if recurs(&mut self.low_sum, classic) {
-                cx.drop(packet, Cause::Early);
+                cx.drop(packet, &EARLY);
                 return None;
             }
             coupled
@@ -143,7 +143,7 @@ impl Dualpi2 {
         if recurs(&mut self.classic_sum, probability)
             && (self.overloaded() || !(self.config.ecn && cx.mark(&packet)))
         {
-            cx.drop(packet, Cause::Early);
+            cx.drop(packet, &EARLY);
             return None;
         }
         Some(packet)
@@ -154,7 +154,7 @@ impl Discipline for Dualpi2 {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         self.keep_time(cx);
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         let list = if self.is_low(&packet) { &mut self.low } else { &mut self.classic };
         cx.waiting.push(list, packet);

@@ -13,7 +13,7 @@
 
 use super::codel::{Codel, Law};
 use super::five_tuple::FiveTuples;
-use super::managed::{Bench, Cause, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, List, Queued};
 use crate::config::FqCodelConfig;
 use crate::engine::random::{hash_salt, mix64};
 use rustc_hash::FxHashMap;
@@ -106,7 +106,7 @@ impl FqCodel {
         while let Some(packet) = cx.waiting.pop(list) {
             bytes += u64::from(packet.size);
             packets += 1;
-            cx.drop(packet, Cause::Buffer);
+            cx.drop(packet, &BUFFER);
             if packets >= self.batch || bytes >= half {
                 break;
             }

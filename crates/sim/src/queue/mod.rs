@@ -16,13 +16,14 @@ mod read;
 mod red;
 
 use crate::config::QueueConfig;
+use crate::counters::{CounterGroup, CounterSet};
 use crate::packet::{PacketId, PacketSlab};
 use crate::units::Time;
 
-pub use cebinae::{CacheErrors, CacheTrial, Tally};
+pub use cebinae::{CacheErrors, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use fifo::Fifo;
-pub use managed::{Cause, Managed, PortPlace};
+pub use managed::{Managed, PortPlace};
 pub use pfabric::Pfabric;
 pub use priority::Priority;
 pub use read::{KINDS, PFABRIC_LIMIT, read, source};
@@ -54,7 +55,13 @@ pub trait QueueDiscipline {
     /// Bytes in the queue of one class.
     fn class_bytes(&self, class: u8) -> u64;
     fn is_empty(&self) -> bool;
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
+
+/// What disciplines count.
+pub const COUNTERS: &[&CounterGroup] =
+    &[&managed::BUFFER, &managed::EARLY, &cebinae::FILTER, &cebinae::COUNTERS, &afq::HORIZON];
 
 /// A port's queue; one line per discipline.
 #[derive(Debug, Clone)]
@@ -132,5 +139,8 @@ impl QueueDiscipline for Queue {
     #[inline(always)]
     fn is_empty(&self) -> bool {
         each!(self, q => q.is_empty())
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        each!(self, q => q.count(now, counters))
     }
 }

@@ -15,7 +15,7 @@
 //! *Parameters*: `min_queue`, `max_queue`, `weight` 0.002, `probability` 0.1 (the values that Floyd recommends with gentle),
 //! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
 
-use super::managed::{Bench, Cause, Discipline, List, PortPlace, Queued};
+use super::managed::{BUFFER, Bench, Discipline, EARLY, List, PortPlace, Queued};
 use crate::config::RedConfig;
 use crate::engine::random::RandomStream;
 use crate::units::{Rate, Time};
@@ -109,7 +109,7 @@ impl Discipline for Red {
         };
         if dropped || cx.is_full_for(packet.size) {
             self.idle_since = (self.list.packets == 0).then_some(cx.now);
-            return cx.drop(packet, if dropped { Cause::Early } else { Cause::Buffer });
+            return cx.drop(packet, if dropped { &EARLY } else { &BUFFER });
         }
         cx.waiting.push(&mut self.list, packet);
     }

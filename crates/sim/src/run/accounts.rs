@@ -2,24 +2,19 @@
 
 use super::Simulation;
 use super::region::Region;
+use crate::counters::CounterSet;
 use crate::engine::random::mix64;
-use crate::measure::{CebinaeTotals, DropCauses, Ending, LossCounters, Outcome, PortTotals, Receiving};
+use crate::measure::{Ending, LossCounters, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
-use crate::net::host::EdgeTotals;
-use crate::queue::{CLASSES, QueueDiscipline};
-use crate::units::Time;
-
-/// (node, port of the node, something of the port)
-type OfPort<T> = (u32, u32, T);
+use crate::queue::{self, CLASSES, QueueDiscipline};
 
 impl Simulation {
     /// Totals of the run; checks conservation on the way, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
-        let (drops, cebinae) = self.discipline_totals();
+        let (disciplines, counters) = (self.disciplines(), self.counters());
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(|region| region.take_apart()).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
-        let edges = self.edge_totals();
         let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {
             ending,
@@ -31,36 +26,16 @@ impl Simulation {
             packet_hops: sum(|r| r.net.sent().0),
             bytes_on_wire: sum(|r| r.net.sent().1),
             telemetry_bytes: sum(|r| r.net.telemetry_bytes),
-            packets_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().0).sum()),
-            bytes_recirculated: sum(|r| r.switches.iter().map(|switch| switch.recirculated().1).sum()),
             bytes_switched: sum(Region::bytes_switched),
-            probes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().0).sum()),
-            probe_bytes: sum(|r| r.switches.iter().map(|switch| switch.balancer.probes().1).sum()),
-            probes_settled: self.probes_settled(),
-            balancer_header_bytes: sum(|r| r.switches.iter().map(|s| s.balancer.header_bytes()).sum())
-                + edges.header_bytes,
-            flowlets: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().0).sum())
-                + edges.flowlets,
-            flowlets_moved: sum(|r| r.switches.iter().map(|switch| switch.balancer.flowlets().1).sum())
-                + edges.flowlets_moved,
+            counters,
             last_loss: self.regions.iter().filter_map(|region| region.net.last_loss).max(),
-            receiving: (edges.packets > 0).then_some(Receiving {
-                packets: edges.packets,
-                reordered: edges.reordered,
-                reordered_behind: edges.reordered_behind,
-                held: edges.held,
-                expired: edges.expired,
-                most_held: edges.most_held,
-                flows: edges.flows,
-                paths: edges.paths,
-            }),
+            receiving: self.receiving(),
             fingerprint: 0,
             losses: self.losses(),
             ports: self.port_totals(&on_wire),
             queues: self.probes.queues(),
             jobs: std::mem::take(&mut self.flows.jobs_ended),
-            drops,
-            cebinae,
+            disciplines,
         };
         outcome.jobs.sort_unstable_by_key(|&(job, _, finish)| (finish, job));
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
@@ -78,44 +53,38 @@ impl Simulation {
         all.into_iter().map(LossCounters::closed).collect()
     }
 
-    /// When every switch had heard of every rack.
-    fn probes_settled(&self) -> Option<Time> {
-        let switches = self.regions.iter().flat_map(|region| region.switches.iter());
-        let known: Option<Vec<Time>> = switches.filter_map(|switch| switch.balancer.knows_all()).collect();
-        known?.into_iter().max()
-    }
-
-    /// What the edges of all hosts came to.
-    fn edge_totals(&self) -> EdgeTotals {
-        let mut totals = EdgeTotals::default();
+    /// What came to all hosts, where that is noted.
+    fn receiving(&self) -> Option<Receiving> {
         let hosts = self.regions.iter().flat_map(|region| region.hosts.iter());
+        let mut totals = Receiving::default();
         hosts.filter_map(|host| host.edge.as_ref()).for_each(|edge| edge.add_to(&mut totals));
-        totals
+        (totals.packets > 0).then_some(totals)
     }
 
-    /// What disciplines dropped and Cebinae decided until now, in the order of the nodes and their ports.
-    fn discipline_totals(&mut self) -> (Vec<OfPort<DropCauses>>, Vec<OfPort<CebinaeTotals>>) {
-        let (mut drops, mut all) = (Vec::new(), Vec::new());
+    /// What switches and hosts have counted.
+    fn counters(&mut self) -> CounterSet {
+        let mut counters = CounterSet::default();
+        for region in &mut self.regions {
+            region.switches.iter_mut().for_each(|switch| switch.count(self.now, &mut counters));
+            region.hosts.iter_mut().for_each(|host| host.count(self.now, &mut counters));
+        }
+        counters
+    }
+
+    /// What queue disciplines have counted, in the order of the nodes and their ports.
+    fn disciplines(&mut self) -> Vec<(u32, u32, CounterSet)> {
+        let mut all = Vec::new();
         for (number, side) in self.map.sides.iter().enumerate() {
             let local = number as u32 - self.map.first_port[side.node as usize];
             let (region, id) = self.places.of_port(side.node, local);
-            let Some(managed) = self.regions[region].net.ports[id as usize].queue.managed() else { continue };
-            let [buffer, early, filter, horizon] = managed.drops();
-            drops.push((side.node, local, DropCauses { buffer, early, filter, horizon }));
-            let Some(tally) = managed.cebinae(self.now) else { continue };
-            let totals = CebinaeTotals {
-                windows: tally.windows,
-                windows_saturated: tally.saturated,
-                top_flows: tally.top_flows,
-                to_head: tally.to_head,
-                to_tail: tally.to_tail,
-                dropped_by_filter: tally.dropped_by_filter,
-                dropped_by_buffer: tally.dropped_by_buffer,
-                missed_by_cache: tally.missed_by_cache,
-            };
-            all.push((side.node, local, totals));
+            let mut counted = CounterSet::default();
+            self.regions[region].net.ports[id as usize].queue.count(self.now, &mut counted);
+            if !counted.is_empty() {
+                counted.complete(queue::COUNTERS);
+                all.push((side.node, local, counted));
+            }
         }
-        (drops, all)
+        all
     }
 
     /// Totals of every port, in the order of the nodes and their ports. What a port received is what its peer sent, less

@@ -1,10 +1,10 @@
 //! Links and switches that fail, recover or degrade at given times; routes follow after the detection delay.
 
 use super::Simulation;
-use crate::config::{Change, Compat, Failures};
+use crate::config::{Change, Failures};
 use crate::net::NodeIndex;
 use crate::net::map::Map;
-use crate::topology::{NextHopOrder, NodeId, Routes, Topology};
+use crate::topology::{NodeId, Routes, Topology};
 use crate::units::Time;
 use std::sync::Arc;
 
@@ -164,10 +164,7 @@ impl Simulation {
         let changes = &mut self.changes;
         changes.routed.apply(change);
         let (routed, topology) = (&changes.routed, &changes.topology);
-        let order = match self.settings.compat {
-            Compat::None => NextHopOrder::ByPort,
-            Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
-        };
+        let order = self.settings.rules.next_hops;
         let routes = Routes::compute(topology, &|link| routed.carries(topology, link as usize), order);
         let first_port = self.map.first_port.clone();
         let version = self.map.version + 1;

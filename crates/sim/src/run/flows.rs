@@ -1,7 +1,6 @@
 //! Flows on their way into the network: announced to the regions of their hosts shortly before they start.
 
 use super::Simulation;
-use crate::config::Compat;
 use crate::units::Time;
 use crate::workload::Traffic;
 use crate::workload::merge::{Arrival, Jobs, Merged};
@@ -97,11 +96,10 @@ impl Simulation {
         limit
     }
 
-    /// A flow over a connection that stays open is told to its receiver. In the compat mode every flow is on its own, as in the
-    /// simulator that it repeats.
+    /// A flow over a connection that stays open is told to its receiver. Under `pair_per_message` every flow is on its own.
     fn settle_connection(&mut self, arrival: &mut Arrival) {
         let Some(connection) = arrival.spec.connection else { return };
-        if self.settings.compat == Compat::HpccNs3 {
+        if self.settings.rules.pair_per_message {
             arrival.spec.connection = None;
         } else if self.settings.keeps_connections[usize::from(arrival.spec.transport)] {
             let receiver = self.places.of_host(arrival.spec.dst).0;

@@ -17,9 +17,9 @@ pub(crate) mod starts;
 mod turns;
 
 use crate::capture::Capture;
-use crate::config::Compat;
 use crate::engine::crew;
 use crate::engine::payoff::{Mode, Payoff};
+use crate::external::{SchemePanic, caught};
 use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
 use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sink};
@@ -43,6 +43,8 @@ pub enum RunError {
     Sink(#[from] std::io::Error),
     #[error("{0}")]
     Impossible(String),
+    #[error("{0}")]
+    Scheme(#[from] SchemePanic),
 }
 
 /// A network with its traffic, ready to run.
@@ -129,7 +131,7 @@ impl Simulation {
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Balance), RunError> {
-        let work = |region: &mut Box<Region>| region.work(STRIDE);
+        let work = |region: &mut Box<Region>| region.work_guarded(STRIDE);
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {
@@ -152,13 +154,34 @@ impl Simulation {
         }
     }
 
-    /// Leads the regions through the run, window by window.
+    /// Leads the regions through the run, and makes the accounts. Where a scheme of another crate panics, what was recorded is handed on.
     fn conduct(
         mut self,
         workers: &mut dyn Workers,
         sink: &mut dyn Sink,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<(Outcome, Balance), RunError> {
+        let led = caught(|| {
+            let ending = self.lead(workers, sink, watch)?;
+            self.finish();
+            Ok(ending)
+        });
+        let ending = led.unwrap_or_else(|panic| Err(panic.into()));
+        if matches!(ending, Ok(_) | Err(RunError::Scheme(_))) {
+            self.hand_on(sink)?;
+        }
+        let ending = ending?;
+        let balance = self.balance();
+        Ok((caught(|| self.outcome(ending))?, balance))
+    }
+
+    /// Leads the regions through the run, window by window.
+    fn lead(
+        &mut self,
+        workers: &mut dyn Workers,
+        sink: &mut dyn Sink,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Ending, RunError> {
         let started = Instant::now();
         let mut watched = started;
         let ending = 'run: loop {
@@ -169,6 +192,9 @@ impl Simulation {
             let limit = self.open_window(next);
             loop {
                 workers.work(&mut self.regions);
+                if let Some(panic) = self.regions.iter_mut().find_map(|region| region.broken.take()) {
+                    return Err(panic.into());
+                }
                 if watched.elapsed() >= WATCH_EVERY {
                     watched = Instant::now();
                     if !watch(&self.progress(started)) {
@@ -194,10 +220,7 @@ impl Simulation {
         if self.flows.too_many() {
             return Err(self.gives_up(sink, too_many_flows()));
         }
-        self.finish();
-        self.hand_on(sink)?;
-        let balance = self.balance();
-        Ok((self.outcome(ending), balance))
+        Ok(ending)
     }
 
     /// A time before which nothing happens anywhere; none if nothing is to happen.
@@ -217,13 +240,10 @@ impl Simulation {
         if let Some(measure) = self.probes.next_time() {
             limit = limit.min(measure + Time(1));
         }
-        match self.settings.compat {
-            Compat::None => limit = self.announce_flows(next, limit),
-            // There, flows are announced behind everything else that happens at their time.
-            Compat::HpccNs3 => {
-                limit = self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1)))
-            }
-        }
+        limit = match self.settings.rules.late_announcements {
+            false => self.announce_flows(next, limit),
+            true => self.flows.next_start().map_or(limit, |start| limit.min(start + Time(1))),
+        };
         for region in &mut self.regions {
             region.limit = limit;
         }
@@ -237,7 +257,7 @@ impl Simulation {
         self.exchange();
         self.settle_jobs();
         self.forget_delivered();
-        if self.settings.compat == Compat::HpccNs3
+        if self.settings.rules.late_announcements
             && self.flows.next_start().is_some_and(|start| start < limit)
         {
             self.announce_flows(limit, limit);

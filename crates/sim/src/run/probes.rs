@@ -4,11 +4,12 @@ use super::Simulation;
 use super::places::Places;
 use super::region::Region;
 use crate::config::{MeasureConfig, Until};
+use crate::counters::CounterSet;
 use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample};
 use crate::net::PortId;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
-use crate::queue::{Cause, QueueDiscipline, Tally};
+use crate::queue::{self, QueueDiscipline};
 use crate::transport::Transport;
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -50,8 +51,8 @@ enum Measure {
     GroupGoodput(Vec<u64>),
     FlowGoodput(Vec<u64>),
     Controllers(Vec<FlowId>),
-    /// With what had happened at the last look.
-    Disciplines(Vec<(NamedPort, [u64; 4], Tally)>),
+    /// With what had been counted at the last look.
+    Disciplines(Vec<(NamedPort, CounterSet)>),
     /// With the totals at the last look.
     PortEvents(Vec<(NamedPort, PortTotals)>),
 }
@@ -116,7 +117,7 @@ impl Probes {
             add(m.every, Measure::PortEvents(ports));
         }
         if let Some(m) = &measure.disciplines {
-            let ports = named(&m.what).into_iter().map(|p| (p, [0; 4], Tally::default())).collect();
+            let ports = named(&m.what).into_iter().map(|p| (p, CounterSet::default())).collect();
             add(m.every, Measure::Disciplines(ports));
         }
         // The last of a time, so that the other measures see the end of the run.
@@ -273,27 +274,17 @@ impl Simulation {
         (now.saturating_sub(*since) >= stall).then_some(Ending::Stalled)
     }
 
-    /// Packets dropped since the last look, by cause; of Cebinae what it decided, over the windows that ended since then. Ports
-    /// whose buffer is not their own say nothing.
-    fn view_disciplines(&mut self, ports: &mut [(NamedPort, [u64; 4], Tally)]) {
-        for (port, drops_before, before) in ports {
+    /// What disciplines have counted since the last look, and their gauges. Disciplines that count nothing give nothing.
+    fn view_disciplines(&mut self, ports: &mut [(NamedPort, CounterSet)]) {
+        for (port, before) in ports {
+            let mut counted = CounterSet::default();
             let region = &mut self.regions[port.region].net;
-            let Some(managed) = region.ports[port.id as usize].queue.managed() else { continue };
-            let (drops, tally, rates) = (managed.drops(), managed.cebinae(self.now), managed.group_rates());
-            let mut values = Vec::new();
-            for (cause, metric) in Cause::METRICS {
-                let new = drops[cause as usize] - drops_before[cause as usize];
-                values.push((metric, new as f64));
-            }
-            *drops_before = drops;
-            if let (Some(tally), Some([top, bottom])) = (tally, rates) {
-                values.extend(tally.since(before));
-                values.extend([("rate_top_bps", top as f64), ("rate_bottom_bps", bottom as f64)]);
-                *before = tally;
-            }
-            let entity = port.entity();
-            let sample = |(metric, value)| Sample { time: self.now, entity, metric, value };
-            self.samples.extend(values.into_iter().map(sample));
+            region.ports[port.id as usize].queue.count(self.now, &mut counted);
+            counted.complete(queue::COUNTERS);
+            let (time, entity) = (self.now, port.entity());
+            let sample = |(metric, value)| Sample { time, entity, metric, value };
+            self.samples.extend(counted.iter().flat_map(|counters| counters.series(before)).map(sample));
+            *before = counted;
         }
     }
 

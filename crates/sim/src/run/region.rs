@@ -2,6 +2,7 @@
 //! touches nothing of another region.
 
 use super::starts::Starts;
+use crate::external::{SchemePanic, caught};
 use crate::net::NodeIndex;
 use crate::net::agenda::{Action, Agenda, Event};
 use crate::net::host::Host;
@@ -28,11 +29,18 @@ pub struct Region {
     /// The end of the window that it works in, and whether it has got there.
     pub limit: Time,
     pub arrived: bool,
+    /// A scheme of another crate panicked: the region is not to be worked on any more.
+    pub broken: Option<SchemePanic>,
 }
 
 impl Region {
+    /// Works as [`Region::work`] does, until a scheme of another crate panics.
+    pub fn work_guarded(&mut self, most: u32) {
+        self.broken = caught(|| self.work(most)).err();
+    }
+
     /// Works off the events before the limit; gives up after `most` of them, to go on when called again.
-    pub fn work(&mut self, most: u32) {
+    fn work(&mut self, most: u32) {
         self.take_mail();
         let before = self.net.events_handled();
         while self.net.events_handled() - before < u64::from(most) {

@@ -2,7 +2,6 @@
 
 use super::region::Region;
 use super::turns::Turns;
-use crate::config::Compat;
 use crate::measure::FlowRecord;
 use crate::measure::recorder::Recorder;
 use crate::net::agenda::Action;
@@ -11,9 +10,6 @@ use crate::workload::FlowId;
 use crate::workload::merge::{Arrival, Dependents, Jobs};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// In the authors' simulator a flow sends two zero-delay events after its start time.
-const COMPAT_STAGES: u8 = 2;
 
 /// What waits for what, the same for all regions.
 pub struct Precedence {
@@ -129,10 +125,10 @@ impl Region {
         self.net.schedule(host, at, Action::StartFlow { flow: arrival.id, arrival: place, stage: 0 });
     }
 
-    /// The start of an announced flow has come (after two zero-delay steps in the compat mode).
+    /// The start of an announced flow has come, or a zero-delay step before it.
     pub(crate) fn start_flow(&mut self, place: u32, stage: u8) {
         let arrival = self.starts.arrivals[place as usize];
-        if self.settings.compat == Compat::HpccNs3 && stage < COMPAT_STAGES {
+        if stage < self.settings.rules.start_steps {
             let host = self.starts.precedence.host_index[arrival.spec.src as usize];
             let action = Action::StartFlow { flow: arrival.id, arrival: place, stage: stage + 1 };
             return self.net.schedule(host, self.net.now, action);

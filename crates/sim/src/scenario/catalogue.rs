@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::section::Section;
 use super::{failures, host, measure, network, run, switch, telemetry, transport};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::parameters::{Declared, Kind};
 use crate::transport::ReadContext;
 use crate::units::Time;
@@ -68,10 +68,10 @@ pub fn sections() -> &'static [SectionKeys] {
             own.keys.retain(|(key, _)| !key.starts_with("controller."));
             own
         }));
-        let kinds = congestion::KINDS.iter().map(|(kind, _)| *kind);
+        let kinds = congestion::kinds().iter().map(|(kind, _)| *kind);
         all.extend(kinds.map(|kind| {
             keys("transport.controller", Some(kind), |section| {
-                section.kind("controller", Some("hpcc"), congestion::KINDS, "congestion controller");
+                section.kind("controller", Some("hpcc"), congestion::kinds(), "congestion controller");
                 congestion::ControllerConfig::read(kind, &mut section.parameters());
             })
         }));
@@ -89,12 +89,12 @@ pub fn sections() -> &'static [SectionKeys] {
         }));
         all.push(keys("telemetry", Some("int"), |section| {
             telemetry_kind(section);
-            telemetry::int(section, Compat::None);
+            telemetry::int(section, &Rules::none());
         }));
         all.push(keys("telemetry", Some("pint"), |section| {
             telemetry_kind(section);
             let cx = telemetry::TelemetryContext {
-                compat: Compat::None,
+                rules: Rules::none(),
                 seed: 0,
                 base_dir: Path::new(""),
                 transports: &[],
@@ -177,7 +177,7 @@ fn queue_keys(section: &mut Section) {
 
 fn switch_context() -> switch::SwitchContext<'static> {
     let defaults = crate::transport::SwitchDefaults::LOSSLESS;
-    switch::SwitchContext { compat: Compat::None, defaults, rates: &[], topology: None }
+    switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None }
 }
 
 /// How the value of a key is written, in words.

@@ -3,7 +3,8 @@
 use super::Scenario;
 use super::network::Network;
 use super::section::Section;
-use crate::config::{Compat, DisciplineConfig, ManagedConfig, QueueConfig, SwitchConfig};
+use crate::compat::Rules;
+use crate::config::{DisciplineConfig, ManagedConfig, QueueConfig, SwitchConfig};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
@@ -57,11 +58,11 @@ pub fn transports_fit(
     switch: &SwitchConfig,
     transports: &[TransportConfig],
     telemetry: &TelemetryConfig,
-    compat: Compat,
+    rules: &Rules,
 ) {
     let Some(network) = network.filter(|_| section.is_clean()) else { return };
     let (topology, routes) = (&network.topology, &network.routes);
-    let run = RunContext { compat, topology, routes, switch, telemetry };
+    let run = RunContext { rules, topology, routes, switch, telemetry };
     for (key, message) in transport::refusals(transports, &run) {
         section.complain(key, message);
     }

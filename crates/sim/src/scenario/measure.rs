@@ -3,7 +3,8 @@
 use super::capture;
 use super::network::Network;
 use super::section::Section;
-use crate::config::{Compat, IdealFct, MeasureConfig, PortSet, Sampled};
+use crate::compat::Rules;
+use crate::config::{IdealFct, MeasureConfig, PortSet, Sampled};
 use crate::parameters::{Source, Value, describe};
 use crate::units::Time;
 use std::ops::RangeInclusive;
@@ -28,10 +29,10 @@ pub const IDEALS: &[(&str, &str)] = &[
 const SHORTEST_INTERVAL: Time = Time::from_ns(10);
 
 /// Reads `[measure]`; `network` none: the topology is wrong, and ports cannot be looked up.
-pub fn read(section: &mut Section, network: Option<&Network>, compat: Compat) -> MeasureConfig {
+pub fn read(section: &mut Section, network: Option<&Network>, rules: &Rules) -> MeasureConfig {
     let every = Time::from_us(10);
     let mut measure = MeasureConfig {
-        ideal: ideal(section, compat),
+        ideal: ideal(section, rules),
         queue_series: ports(section, "queues", every, network),
         queue_histogram: ports(section, "queue_histogram", Time::from_us(1), network),
         utilisation: ports(section, "utilisation", every, network),
@@ -67,8 +68,8 @@ fn flags(section: &mut Section, measure: &mut MeasureConfig) {
     measure.subflows = section.parameters().flag("subflows", false, help);
 }
 
-fn ideal(section: &mut Section, compat: Compat) -> IdealFct {
-    let default = if compat == Compat::HpccNs3 { "hpcc" } else { "alone" };
+fn ideal(section: &mut Section, rules: &Rules) -> IdealFct {
+    let default = if rules.authors_ideal { "hpcc" } else { "alone" };
     let help = "which time a flow is compared with for its slowdown; hpcc with like = \"hpcc-ns3\"";
     match section.parameters().choice("ideal", default, IDEALS, help) {
         "hpcc" => IdealFct::Hpcc,
@@ -219,7 +220,7 @@ fn range(value: &Value) -> Option<RangeInclusive<u32>> {
 
 /// Declares every key of `[measure]`, for the list of keys.
 pub fn declare(section: &mut Section) {
-    ideal(section, Compat::None);
+    ideal(section, &Rules::none());
     for key in ["queues", "queue_histogram", "utilisation", "port_events", "disciplines"] {
         let every = if key == "queue_histogram" { Time::from_us(1) } else { Time::from_us(10) };
         let mut table = section.child(key);

@@ -32,7 +32,8 @@ pub use document::Origin;
 pub use problem::{Problem, ScenarioError};
 pub use run::{MOST_THREADS, memory_limit};
 
-use crate::config::{Compat, Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
+use crate::compat::Rules;
+use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
 use crate::congestion::external::ExternalController;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
@@ -72,8 +73,7 @@ pub struct Scenario {
     pub(crate) failures: Failures,
     pub(crate) until: Until,
     pub(crate) measure: MeasureConfig,
-    pub(crate) compat: Compat,
-    pub(crate) ns3_time: bool,
+    pub(crate) rules: Rules,
 }
 
 impl Scenario {
@@ -119,7 +119,7 @@ impl Scenario {
     /// What its transports may know of it.
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
-            compat: self.compat,
+            rules: &self.rules,
             topology: &self.network.topology,
             routes: &self.network.routes,
             switch: &self.switch,
@@ -141,8 +141,7 @@ impl Scenario {
             failures: self.failures.clone(),
             until: self.until,
             measure: self.measure.clone(),
-            compat: self.compat,
-            ns3_time: self.ns3_time,
+            rules: self.rules,
         })
     }
 }
@@ -150,15 +149,15 @@ impl Scenario {
 /// Reads every section, in the order in which they depend on each other. None: something is wrong, and said.
 fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option<Scenario> {
     let (name, seed) = (name(root, file), seed(root));
-    let (compat, ns3_time) = within(root, "compat", run::read_compat);
-    let network = within(root, "topology", |section| network::read(section, base_dir, compat));
+    let rules = within(root, "compat", run::read_compat);
+    let network = within(root, "topology", |section| network::read(section, base_dir, &rules));
     let net = network.as_ref();
 
-    let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, compat).0);
+    let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
     let host_rate = net.map_or(Rate(0), |network| network.topology.host_rate());
     let drain = drain(root, net);
     let cx = ReadContext {
-        compat,
+        rules,
         base_rtt: &base_rtt,
         host_rate,
         topology: net.map(|network| &network.topology),
@@ -171,7 +170,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let mut transports: Vec<TransportConfig> = transport.into_iter().collect();
     let workloads = traffic::read(root, &cx, &mut transports, base_dir);
     let telemetry = within(root, "telemetry", |section| {
-        let cx = telemetry::TelemetryContext { compat, seed, base_dir, transports: &transports };
+        let cx = telemetry::TelemetryContext { rules, seed, base_dir, transports: &transports };
         telemetry::read(section, &cx)
     });
 
@@ -180,26 +179,26 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         let rates = rates(net, &failures);
         let defaults = transports.first().map_or(SwitchDefaults::LOSSLESS, TransportConfig::switch_defaults);
         let cx = switch::SwitchContext {
-            compat,
+            rules,
             defaults,
             rates: &rates,
             topology: net.map(|network| &network.topology),
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);
-        check::transports_fit(section, net, &config, &transports, &telemetry, compat);
+        check::transports_fit(section, net, &config, &transports, &telemetry, &rules);
         balancing::balancer_serves(section, net, &config);
         config
     });
     let host = within(root, "host", |section| host::read(section, &transports));
     let run = within(root, "run", |section| run::read(section, auto_stall(&transports)));
-    let measure = within(root, "measure", |section| measure::read(section, net, compat));
+    let measure = within(root, "measure", |section| measure::read(section, net, &rules));
     let traffic = workloads.finish(
         root,
         net,
         &traffic::TrafficContext {
             seed,
-            compat,
+            rules,
             base_dir,
             read_parquet: hooks.read_parquet,
             transports: &transports,
@@ -223,8 +222,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         failures,
         until: run.until,
         measure,
-        compat,
-        ns3_time,
+        rules,
     })
 }
 

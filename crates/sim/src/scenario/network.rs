@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::section::Section;
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{self, LinkOverride, NextHopOrder, Routes, Topology, TopologySpec};
+use crate::topology::{self, LinkOverride, Routes, Topology, TopologySpec};
 use crate::units::{Rate, Time};
 
 /// A network that was built, and its routes while nothing has failed.
@@ -16,14 +16,13 @@ pub struct Network {
 
 impl Network {
     /// The largest base RTT of all host pairs, and the largest product of it with the bottleneck's rate in bytes.
-    pub fn base_rtt(&self, payload: u32, compat: Compat) -> (Time, u64) {
-        let truncated = compat == Compat::HpccNs3;
-        topology::max_base_rtt(&self.topology, &self.routes, u64::from(payload), truncated)
+    pub fn base_rtt(&self, payload: u32, rules: &Rules) -> (Time, u64) {
+        topology::max_base_rtt(&self.topology, &self.routes, u64::from(payload), rules.whole_ns_base_rtt)
     }
 }
 
 /// Reads `[topology]` and builds it. None: something is wrong, and said.
-pub fn read(section: &mut Section, base_dir: &Path, compat: Compat) -> Option<Network> {
+pub fn read(section: &mut Section, base_dir: &Path, rules: &Rules) -> Option<Network> {
     let kind = section.kind("topology", None, topology::KINDS, "which network")?;
     let spec = TopologySpec::read(kind, &mut section.parameters())?;
     super::keep_path(section, "file", base_dir);
@@ -47,11 +46,7 @@ pub fn read(section: &mut Section, base_dir: &Path, compat: Compat) -> Option<Ne
             section.complain_here(message);
             return None;
         }
-        let order = match compat {
-            Compat::None => NextHopOrder::ByPort,
-            Compat::HpccNs3 => NextHopOrder::DescendingNodeId,
-        };
-        let routes = Routes::compute(&topology, &|_| true, order);
+        let routes = Routes::compute(&topology, &|_| true, rules.next_hops);
         Some(Network { topology, routes })
     });
     section.absorb_list("override", tables);

@@ -5,7 +5,8 @@
 
 use super::Scenario;
 use super::balancing::Probed;
-use crate::config::{Change, Compat, ManagedConfig, QueueConfig, Reorders, SwitchConfig};
+use crate::compat::Rules;
+use crate::config::{Change, ManagedConfig, QueueConfig, Reorders, SwitchConfig};
 use crate::net::ecn::EcnThreshold;
 use crate::topology::NodeKind;
 use crate::transport::{Overtaken, TransportConfig};
@@ -77,7 +78,7 @@ fn in_turn(scenario: &Scenario) -> Time {
     };
     let waits = scenario.switch.ecn.iter().map(drains).max();
     let waits = waits.unwrap_or(PUBLISHED.1.transmission_time(PUBLISHED.0.0));
-    scenario.network.base_rtt(1000, Compat::None).0.saturating_add(waits)
+    scenario.network.base_rtt(1000, &Rules::none()).0.saturating_add(waits)
 }
 
 /// Routes change while flows are under way.
@@ -123,7 +124,7 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
 /// Packets of a bandwidth-delay product at a host's rate.
 fn window_packets(scenario: &Scenario, transport: &TransportConfig) -> u64 {
     let payload = transport.framing(&scenario.telemetry).payload as u32;
-    let round_trip = scenario.network.base_rtt(payload, Compat::None).0;
+    let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
     scenario.network.topology.host_rate().bytes_in(round_trip).0.div_ceil(u64::from(payload.max(1)))
 }
 

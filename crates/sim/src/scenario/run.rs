@@ -1,30 +1,18 @@
 //! `[run]` and `[compat]`: when a run ends, on how many threads, within how much memory, and by whose rules.
 
 use super::section::Section;
-use crate::config::{Compat, Until};
+use crate::compat::{self, Rules};
+use crate::config::Until;
 use crate::parameters::{Declared, Kind, Source, Value, describe};
 use crate::units::{Bytes, Time};
-
-pub const COMPAT: &[(&str, &str)] = &[
-    ("none", "picoseconds, order by entity, salted ECMP"),
-    ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
-    (
-        "ns3-3.35",
-        "time and order of ns-3.35: transmissions cut to nanoseconds, ties by insertion; on one thread",
-    ),
-];
 
 /// The most threads that can be asked for.
 pub const MOST_THREADS: usize = 1024;
 
-/// `[compat] like`: the mode, and whether time goes as in ns-3.35.
-pub fn read_compat(section: &mut Section) -> (Compat, bool) {
+/// `[compat] like`.
+pub fn read_compat(section: &mut Section) -> Rules {
     let help = "whose rules of time, order and hashing hold; leave out for the real thing";
-    match section.parameters().choice("like", "none", COMPAT, help) {
-        "hpcc-ns3" => (Compat::HpccNs3, false),
-        "ns3-3.35" => (Compat::None, true),
-        _ => (Compat::None, false),
-    }
+    Rules::of(section.parameters().choice("like", "none", compat::MODES, help))
 }
 
 /// When and on what a scenario runs.

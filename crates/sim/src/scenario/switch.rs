@@ -5,7 +5,8 @@
 
 use super::section::Section;
 use crate::balance;
-use crate::config::{BalancerConfig, Compat, Forwarding, QueueConfig, SwitchConfig};
+use crate::compat::Rules;
+use crate::config::{BalancerConfig, Forwarding, QueueConfig, SwitchConfig};
 use crate::net::buffer::PfcConfig;
 use crate::net::ecn::EcnThreshold;
 use crate::parameters::{Source, Value};
@@ -33,7 +34,7 @@ const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
 
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     pub defaults: SwitchDefaults,
     /// Distinct rates of the links, those of failures included, ascending.
     pub rates: &'a [Rate],
@@ -237,7 +238,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     let shift = p.integer("shift", 3, (0, 31), help) as u32;
     let help = "headroom for three packets and a pause frame more, for what is in flight on very short links (the \
                 authors' formula leaves it out, and so does like = \"hpcc-ns3\")";
-    let headroom_extra = section.parameters().flag_or_auto("headroom_extra", cx.compat == Compat::None, help);
+    let headroom_extra =
+        section.parameters().flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
     PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
@@ -261,7 +263,7 @@ mod tests {
         }
         let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
         let defaults = SwitchDefaults { ecn, ..SwitchDefaults::LOSSLESS };
-        let cx = SwitchContext { compat: Compat::None, defaults, rates: &rates, topology: None };
+        let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None };
         let mut root = Section::root(&table, "s.toml");
         let mut section = root.child("switch");
         let config = read(&mut section, &cx);

@@ -1,7 +1,7 @@
 //! `[telemetry]`: what packets carry about the network that they cross, for their controllers or for a collector.
 
 use super::section::Section;
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::files;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
@@ -43,7 +43,7 @@ const ARITHMETICS: &[(&str, &str)] = &[
 
 /// What the other sections decide about telemetry.
 pub struct TelemetryContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     pub seed: u64,
     /// Where relative paths start.
     pub base_dir: &'a Path,
@@ -79,20 +79,20 @@ pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
         section.complain("kind", message);
     }
     match kind {
-        "int" => int(section, cx.compat),
+        "int" => int(section, &cx.rules),
         "pint" => pint(section, cx, pint_for),
         _ => TelemetryConfig::None,
     }
 }
 
 /// Keys of INT.
-pub fn int(section: &mut Section, compat: Compat) -> TelemetryConfig {
+pub fn int(section: &mut Section, rules: &Rules) -> TelemetryConfig {
     let help =
         "records that the header has room for (published: 5); a packet with more hops brings nothing back";
     let max_hops = section.parameters().integer("max_hops", 5, (1, 64), help) as u32;
     let help = "carry the 12-bit path id of the HPCC paper's Fig 7, by which a sender notices another path (its \
                 released code has none, and so has like = \"hpcc-ns3\")";
-    let path_id = section.parameters().flag_or_auto("path_id", compat == Compat::None, help);
+    let path_id = section.parameters().flag_or_auto("path_id", !rules.no_path_id, help);
     let help = "every data packet carries it, not only those whose controller reads it";
     let all = section.parameters().flag("all", false, help);
     TelemetryConfig::Int { max_hops, path_id, all }
@@ -162,8 +162,7 @@ fn of_load(section: &mut Section, cx: &TelemetryContext, law: Law, computed: Com
     let share = keys.number("share", 1.0, (1.0 / 65_536.0, 1.0), help);
     let mut config =
         PintConfig::of_load(law, computed, base, bits, (share * 65_536.0).round() as u32, cx.seed)?;
-    if cx.compat == Compat::HpccNs3 {
-        // Two bytes there, whatever the code needs.
+    if cx.rules.two_byte_load {
         config.wire_bytes = 2;
     }
     Some(config)

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::network::Network;
 use super::section::Section;
 use super::transport;
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
@@ -85,7 +85,7 @@ fn own_transport(
 /// What a workload's flows depend on beside its own keys.
 pub struct TrafficContext<'a> {
     pub seed: u64,
-    pub compat: Compat,
+    pub rules: Rules,
     pub base_dir: &'a Path,
     pub read_parquet: Option<ReadParquet<'a>>,
     pub transports: &'a [TransportConfig],
@@ -174,7 +174,7 @@ fn add_source(
         header: framing.header,
         ack: framing.ack,
         mtu: framing.payload,
-        whole_ns: cx.compat == Compat::HpccNs3,
+        whole_ns: cx.rules.whole_ns_arrivals,
         read_parquet: cx.read_parquet,
         warn: &|message| warnings.borrow_mut().push(message),
     };

@@ -1,7 +1,6 @@
 //! `[transport]`: how flows are sent, and by which controller. Each transport reads its own keys.
 
 use super::section::Section;
-use crate::config::Compat;
 use crate::parameters::Source;
 use crate::transport::{DECLARED, DEFAULT, KINDS, ReadContext, TransportConfig};
 
@@ -19,9 +18,9 @@ pub fn declare(kind: &str, section: &mut Section, cx: &ReadContext) {
 
 fn read_keys(kind: &str, section: &mut Section, cx: &ReadContext) -> Option<TransportConfig> {
     let mut repeated = DECLARED.iter().filter(|declared| declared.has_compat).map(|declared| declared.name);
-    if cx.compat == Compat::HpccNs3 && !repeated.any(|name| name == kind) {
-        let message = "like = \"hpcc-ns3\" repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
-        section.complain("kind", message.into());
+    if cx.rules.only_rdma && !repeated.any(|name| name == kind) {
+        let why = "repeats a simulator that has only RDMA: leave [compat] out, or set kind = \"rdma\"";
+        section.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
     TransportConfig::read(kind, &mut section.parameters(), cx)
 }

@@ -1,9 +1,24 @@
 //! The loads of a switch's ports, as PINT's query for the busiest port and HPCC-PINT have them.
 
 use super::pint::Computed;
+use crate::counters::{Counter, CounterGroup, CounterSet};
 use crate::units::{Rate, Time};
 use pint::hash::Key;
 use pint::utilisation::{Exact, Law, Recirculated, Tabled};
+
+/// What went through a switch's pipeline twice.
+pub static RECIRCULATED: CounterGroup = CounterGroup {
+    counters: &[
+        Counter::sum(
+            "packets_recirculated",
+            "packets",
+            "packets recirculated",
+            "Packets that passed a switch's pipeline twice to store a port's load.",
+        ),
+        Counter::sum("bytes_recirculated", "bytes", "bytes recirculated", "The bytes of these packets."),
+    ],
+    ..CounterGroup::NONE
+};
 
 /// By local port.
 pub enum PortLoads {
@@ -96,14 +111,14 @@ impl PortLoads {
         }
     }
 
-    /// Packets that went through the pipeline twice, and their bytes.
-    pub fn recirculated(&self) -> (u64, u64) {
-        let PortLoads::Hardware(loads) = self else { return (0, 0) };
-        let of_port = |load: &PortLoad| match load {
-            PortLoad::Recirculated(load) => load.recirculated(),
-            PortLoad::Tabled(..) => (0, 0),
-        };
-        loads.iter().map(of_port).fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    /// Adds what went through the pipeline twice.
+    pub fn count(&self, counters: &mut CounterSet) {
+        let PortLoads::Hardware(loads) = self else { return };
+        for load in loads {
+            if let PortLoad::Recirculated(load) = load {
+                counters.add(&RECIRCULATED, <[u64; 2]>::from(load.recirculated()));
+            }
+        }
     }
 }
 

@@ -8,6 +8,9 @@ pub mod pint;
 use pint::PintConfig;
 use std::sync::Arc;
 
+/// What telemetry counts.
+pub const COUNTERS: &[&crate::counters::CounterGroup] = &[&load::RECIRCULATED];
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum TelemetryConfig {
     None,

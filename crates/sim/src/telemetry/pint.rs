@@ -11,6 +11,7 @@
 use super::carried::{Carried, NO_SET, Note, ROOM};
 use super::int::IntRecord;
 use super::load::PortLoads;
+use crate::counters::CounterSet;
 use crate::units::{Rate, Time};
 use pint::code::MAX_HOPS;
 use pint::encoder::{Encoder, Field, MAX_QUERIES, MAX_SETS, Observed, Refused, Set, Slot, Task};
@@ -388,9 +389,9 @@ impl PintSwitch {
         }
     }
 
-    /// Packets that went through the pipeline twice, and their bytes.
-    pub fn recirculated(&self) -> (u64, u64) {
-        self.loads.recirculated()
+    /// Adds what it has counted until now.
+    pub fn count(&self, counters: &mut CounterSet) {
+        self.loads.count(counters);
     }
 
     /// The rate of a local port changes.

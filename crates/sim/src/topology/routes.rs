@@ -12,16 +12,10 @@
 mod search;
 mod table;
 
+pub use crate::compat::NextHopOrder;
+
 use super::{HostId, LinkId, NodeId, Topology};
 use table::{Limits, Table};
-
-/// In which order a node lists its equal-cost next hops; it decides which flow a hash sends where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextHopOrder {
-    ByPort,
-    /// By descending id of the next node, parallel links by port: the order of the HPCC authors' simulator.
-    DescendingNodeId,
-}
 
 /// Ports (indices into [`Topology::ports`] of a node) that lead to a host on a shortest path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -42,7 +42,9 @@ impl Controllers {
         };
         match self {
             Controllers::Pairs if window::couples(controller) => Some(one_path("a queue pair")),
-            Controllers::Windows { .. } if bare.is_some() || is(congestion::KINDS) && !is(window::KINDS) => {
+            Controllers::Windows { .. }
+                if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) =>
+            {
                 Some(format!(
                     "\"{controller}\" steers the rate of a NIC's queue pair, and TCP is steered by its window: set transport.kind = \
                      \"rdma\", or a controller for TCP ({})",
@@ -61,7 +63,7 @@ impl Controllers {
         let law = |name, listed| Offered { name, listed, is_law: true };
         let mut all: Vec<Offered> = match self {
             Controllers::Pairs => {
-                let own = congestion::KINDS.iter().map(|kind| Offered {
+                let own = congestion::kinds().iter().map(|kind| Offered {
                     name: kind.0,
                     listed: kind.0,
                     is_law: false,

@@ -28,7 +28,8 @@ pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContex
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
 
-use crate::config::{Compat, QueueConfig};
+use crate::config::QueueConfig;
+use crate::counters::{CounterGroup, CounterSet};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -196,7 +197,7 @@ pub trait Transport {
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
     /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
     /// for the next packet of this transport, if nothing else happens before.
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look;
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
@@ -211,7 +212,12 @@ pub trait Transport {
     fn finish(&mut self, cx: &mut HostContext);
     /// Internals of a flow that is sent from here.
     fn view(&self, flow: FlowId) -> Option<FlowView>;
+    /// Adds what it has counted until now.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
+
+/// What transports count.
+pub const COUNTERS: &[&CounterGroup] = &[];
 
 registry! {
     /// A transport with all its parameters; in a run, with what follows from the network too.
@@ -383,8 +389,8 @@ impl Transport for TransportState {
         each_state!(self, t => t.next_packet(port, cx))
     }
     #[inline(always)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        each_state!(self, t => t.next_look(nic, paused, free, compat))
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        each_state!(self, t => t.next_look(nic, paused, free))
     }
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
         each_state!(self, t => t.on_timer(token, cx))
@@ -403,5 +409,8 @@ impl Transport for TransportState {
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         each_state!(self, t => t.view(flow))
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        each_state!(self, t => t.count(now, counters))
     }
 }

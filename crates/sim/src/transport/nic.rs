@@ -1,7 +1,7 @@
 //! A NIC's choice among its queue pairs: round robin over those that may send now.
 
 use super::{HostContext, Look};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::net::PortId;
 use crate::net::agenda::SERIAL_BITS;
 use crate::units::Time;
@@ -84,13 +84,9 @@ impl Nic {
 
     /// When this NIC, free at `free`, is to be looked at next.
     #[inline]
-    pub fn next_look(&mut self, paused: u8, free: Time, compat: Compat) -> Look {
+    pub fn next_look(&mut self, paused: u8, free: Time) -> Look {
         if self.open == 0 {
             return Look::NoMore;
-        }
-        if compat == Compat::HpccNs3 {
-            // There, the transmitter's becoming free is always an event.
-            return Look::WhenFree;
         }
         let mut first = Time::MAX;
         for gate in self.gates.iter().filter(|gate| gate.open && paused & (1 << gate.class) == 0) {
@@ -107,7 +103,7 @@ impl Nic {
 
     /// The queue pair to serve now. `moved` learns of gates that got another number.
     #[inline]
-    pub fn choose(&mut self, now: Time, paused: u8, compat: Compat, moved: impl FnMut(u32, u32)) -> Choice {
+    pub fn choose(&mut self, now: Time, paused: u8, rules: &Rules, moved: impl FnMut(u32, u32)) -> Choice {
         let count = self.gates.len();
         if count == 0 {
             return Choice::Nothing;
@@ -138,7 +134,7 @@ impl Nic {
                 self.last = at;
                 Choice::Send(self.gates[at].slot)
             }
-            None => self.wait(paused, compat),
+            None => self.wait(paused, rules),
         }
     }
 
@@ -167,32 +163,29 @@ impl Nic {
         chosen
     }
 
-    /// When the next packet may leave. The authors count queue pairs that their window holds back as well.
-    fn wait(&self, paused: u8, compat: Compat) -> Choice {
-        let counts = |gate: &&Gate| match compat {
-            Compat::None => gate.open && paused & (1 << gate.class) == 0,
-            Compat::HpccNs3 => gate.has_data,
+    /// When the next packet may leave.
+    fn wait(&self, paused: u8, rules: &Rules) -> Choice {
+        let counts = |gate: &&Gate| match rules.held_back_wake_ups {
+            true => gate.has_data,
+            false => gate.open && paused & (1 << gate.class) == 0,
         };
         let earliest = self.gates.iter().filter(counts).map(|gate| gate.due).min();
         earliest.map_or(Choice::Nothing, Choice::WaitUntil)
     }
 
-    /// Sets the wake-up for paced packets. The authors leave one that is set where it is, and set none in the past.
+    /// Sets the wake-up for paced packets, none in the past.
     #[inline]
     pub fn set_wake(&mut self, due: Time, port: PortId, cx: &mut HostContext) {
-        let kept = match (self.wake_at, cx.settings.compat) {
-            (Some(at), Compat::None) => at <= due,
-            (pending, _) => pending.is_some(),
-        };
+        let kept = self.wake_at.is_some_and(|at| cx.settings.rules.kept_wake_ups || at <= due);
         if !kept && due > cx.net.now {
             let serial = self.arm(due);
             cx.set_wake(due, port, serial);
         }
     }
 
-    /// A rate change brought a packet's time forward: the authors move a wake-up that is set later.
+    /// A rate change brought a packet's time forward, and a wake-up that would be kept with it.
     pub fn bring_wake_forward(&mut self, gate: u32, port: PortId, cx: &mut HostContext) {
-        if cx.settings.compat == Compat::None {
+        if !cx.settings.rules.kept_wake_ups {
             // The port is looked at after every acknowledgement, which sets the wake-up anew.
             return;
         }
@@ -235,7 +228,7 @@ mod tests {
     }
 
     fn choose(nic: &mut Nic, now: u64) -> Choice {
-        nic.choose(Time(now), 0, Compat::None, |_, _| {})
+        nic.choose(Time(now), 0, &Rules::none(), |_, _| {})
     }
 
     #[test]
@@ -252,7 +245,7 @@ mod tests {
     fn finished_pairs_are_removed_from_the_first_one_met_and_the_choice_follows() {
         let mut nic = nic(&[(0, false, true), (0, false, false), (0, false, true), (0, true, false)]);
         let mut moves = Vec::new();
-        let choice = nic.choose(Time(1), 0, Compat::None, |slot, gate| moves.push((slot, gate)));
+        let choice = nic.choose(Time(1), 0, &Rules::none(), |slot, gate| moves.push((slot, gate)));
         assert_eq!(choice, Choice::Send(3));
         // Gate 2 was met first, then 0 lay behind the wrap and was not met: the search began at 1.
         assert_eq!(moves, [(3, 2)]);
@@ -276,6 +269,6 @@ mod tests {
     fn the_authors_wait_also_for_pairs_that_their_window_holds_back() {
         let mut nic = nic(&[(30, false, false), (40, true, false)]);
         assert_eq!(choose(&mut nic, 10), Choice::WaitUntil(Time(40)));
-        assert_eq!(nic.choose(Time(10), 0, Compat::HpccNs3, |_, _| {}), Choice::WaitUntil(Time(30)));
+        assert_eq!(nic.choose(Time(10), 0, &Rules::hpcc_ns3(), |_, _| {}), Choice::WaitUntil(Time(30)));
     }
 }

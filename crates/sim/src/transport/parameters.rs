@@ -3,7 +3,8 @@
 use super::TransportConfig;
 use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
-use crate::config::{Compat, QueueConfig, SwitchConfig, TelemetryConfig};
+use crate::compat::Rules;
+use crate::config::{QueueConfig, SwitchConfig, TelemetryConfig};
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Names, Parameters, Value};
@@ -76,7 +77,7 @@ pub trait TransportParameters: Sized {
 
 /// What the other sections of a scenario decide about a transport's keys.
 pub struct ReadContext<'a> {
-    pub compat: Compat,
+    pub rules: Rules,
     /// Largest base RTT for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
     /// The highest rate of a host's link.
@@ -97,7 +98,7 @@ impl ReadContext<'static> {
     pub fn listing() -> ReadContext<'static> {
         ReadContext {
             topology: None,
-            compat: Compat::None,
+            rules: Rules::none(),
             base_rtt: &|_| Time::from_ns(4520),
             host_rate: Rate::from_gbps(10),
             patience: Time::ZERO,
@@ -109,7 +110,7 @@ impl ReadContext<'static> {
 
 /// The run that a transport is part of, once all is read.
 pub struct RunContext<'a> {
-    pub compat: Compat,
+    pub rules: &'a Rules,
     pub topology: &'a Topology,
     pub routes: &'a Routes,
     pub switch: &'a SwitchConfig,
@@ -119,7 +120,7 @@ pub struct RunContext<'a> {
 impl RunContext<'_> {
     /// The largest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
-        max_base_rtt(self.topology, self.routes, u64::from(payload), self.compat == Compat::HpccNs3)
+        max_base_rtt(self.topology, self.routes, u64::from(payload), self.rules.whole_ns_base_rtt)
     }
 }
 

@@ -1,13 +1,13 @@
 //! What all hosts of a run share and nobody changes.
 
 use super::{TransportConfig, TransportParameters};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintConfig;
 use std::sync::Arc;
 
 pub struct Settings {
-    pub compat: Compat,
+    pub rules: Rules,
     /// By the index that flows carry, with all that follows from the network.
     pub transports: Vec<TransportConfig>,
     /// By the same index: which of a host's transports takes the flow.

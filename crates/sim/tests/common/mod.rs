@@ -7,6 +7,7 @@ use pint::utilisation::Law;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
 use weftline_sim::engine::random::RandomStream;
@@ -106,7 +107,7 @@ impl Sink for Kept {
 pub fn run(config: Config) -> (Kept, Outcome) {
     let (mut kept, outcome) = run_in(1, config.clone());
     check_losses(&kept, &outcome);
-    if config.compat == Compat::None {
+    if config.rules == Rules::none() {
         // Another number with each run of a test, but the same each time that the test runs.
         let regions = 2 + (outcome.fingerprint % 7) as usize;
         let (again, outcome_again) = run_in(regions, config);
@@ -251,8 +252,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
         failures: Failures::default(),
         until: Until::FlowsDone { grid: Time::from_us(10), stall: Time::from_ms(200) },
         measure: MeasureConfig { ideal: IdealFct::Hpcc, ..MeasureConfig::default() },
-        compat: Compat::HpccNs3,
-        ns3_time: false,
+        rules: Rules::hpcc_ns3(),
     }
 }
 
@@ -305,7 +305,7 @@ pub fn case(name: &str) -> Option<(Topology, Vec<FlowSpec>, PathBuf)> {
 /// a retransmission timeout. Tests change what they are about.
 pub fn normal(controller_name: &str, topology: Topology, flows: Vec<FlowSpec>) -> Config {
     let mut config = published(controller_name, topology, flows, Bytes(32 << 20), 1);
-    config.compat = Compat::None;
+    config.rules = Rules::none();
     config.measure = MeasureConfig::default();
     config.switch.pfc.headroom_extra = true;
     config.until = Until::FlowsDone { grid: Time::from_us(1), stall: Time::from_ms(20) };
@@ -381,6 +381,11 @@ pub fn totals_of(outcome: &Outcome, node: NodeId, port: u32) -> PortTotals {
 /// A quantity of all ports added up.
 pub fn sum_of(outcome: &Outcome, of: impl Fn(&PortTotals) -> u64) -> u64 {
     outcome.ports.iter().map(|(_, _, totals)| of(totals)).sum()
+}
+
+/// A total that schemes counted; 0 where nobody did.
+pub fn total(outcome: &Outcome, key: &str) -> u64 {
+    outcome.counters.get(key).unwrap_or(0)
 }
 
 /// What became of the data packets of all groups.

@@ -32,6 +32,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 Wmax = W or W (1 + beta) / 2, ssthresh = beta W at a loss",
     validation: "Hand-computed counts and windows through named situations (congestion/window); growth by binary search over a path \
                  (tests/laws/windows.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// Where the search ends after a loss below the last Wmax.

@@ -40,6 +40,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Windows through named situations; the cubic and K against the formula (tests/tcp.rs); mean windows under random \
                  loss against the law's, within 5 % (tests/laws/windows.rs); per-flow goodput of the Cebinae authors' runs under \
                  profile ns3-3.35 (docs/schemes/tcp.md).",
+    ..SchemeDoc::NONE
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -27,6 +27,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "alpha = (1 - g) alpha + g M per window\n\
                 cwnd = cwnd (1 - alpha / 2) with a mark, once per window",
     validation: "Hand-computed alpha and cuts; alone on a link with a step of marking (tests/tcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]

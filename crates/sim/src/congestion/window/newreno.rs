@@ -29,6 +29,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 ssthresh = max(flight / 2, 2 MSS) at a loss",
     validation: "Hand-computed windows through slow start, one loss, many losses and limits of the application; Mathis' law \
                  within 10 % under random loss (tests/tcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// What an acknowledgement is worth.

@@ -33,6 +33,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "diff = cwnd (1 - base / RTT)\n\
                 cwnd + 1 if diff < alpha, - 1 if diff > beta, once per round trip",
     validation: "Windows through named situations; alone on a link it holds 2 to 4 packets of queue (tests/tcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// What a loss leaves.

@@ -5,7 +5,9 @@ use super::carrying::Carrying;
 use super::receiving::Receiving;
 use crate::balance::Clove;
 use crate::config::{BalancerConfig, Config};
+use crate::counters::CounterSet;
 use crate::engine::random::hash_salt;
+use crate::measure;
 use crate::net::host::paths;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
@@ -34,25 +36,6 @@ struct Overlay {
     salt: u64,
     /// The routes that the paths were found on.
     routed: u32,
-}
-
-/// What the edges of all hosts came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EdgeTotals {
-    pub flowlets: u64,
-    pub flowlets_moved: u64,
-    pub header_bytes: u64,
-    /// Data packets that came, those that a later one of their flow had overtaken, and the same as the transports saw it.
-    pub packets: u64,
-    pub reordered: u64,
-    pub reordered_behind: u64,
-    /// Packets that were held, those that were given up waiting for, and the most payload that was held at a host.
-    pub held: u64,
-    pub expired: u64,
-    pub most_held: u64,
-    /// Flows of which packets came by a way with a choice, and distinct paths of each, added up.
-    pub flows: u64,
-    pub paths: u64,
 }
 
 impl Edge {
@@ -146,13 +129,14 @@ impl Edge {
         }
     }
 
-    pub fn add_to(&self, totals: &mut EdgeTotals) {
-        if let Some(overlay) = &self.overlay {
-            let (begun, moved) = overlay.clove.flowlet_counts();
-            totals.flowlets += begun;
-            totals.flowlets_moved += moved;
-            totals.header_bytes += overlay.clove.header_bytes();
+    pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.clove.count(now, counters);
         }
+    }
+
+    /// Adds what came to the host.
+    pub fn add_to(&self, totals: &mut measure::Receiving) {
         if let Some(receiving) = &self.receiving {
             receiving.add_to(totals);
         }

@@ -9,8 +9,8 @@
 //! Differs from the source: one timeout, where Presto's adapts to what it saw; gaps inside a cell wait as well, where Presto takes
 //! them for losses at once; packets go up one by one.
 
-use super::edge::EdgeTotals;
 use crate::config::ResequencingConfig;
+use crate::measure;
 use crate::net::partition::Partition;
 use crate::packet::PacketId;
 use crate::units::Time;
@@ -34,7 +34,7 @@ pub struct Receiving {
     armed: Time,
     /// By flow, the paths that its packets came by.
     paths: FxHashMap<u32, Vec<u32>>,
-    totals: EdgeTotals,
+    totals: measure::Receiving,
     held_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Receiving {
             due: BTreeSet::new(),
             armed: Time::MAX,
             paths: FxHashMap::default(),
-            totals: EdgeTotals::default(),
+            totals: measure::Receiving::default(),
             held_bytes: 0,
         }
     }
@@ -218,7 +218,7 @@ impl Receiving {
         }
     }
 
-    pub fn add_to(&self, totals: &mut EdgeTotals) {
+    pub fn add_to(&self, totals: &mut measure::Receiving) {
         let own = &self.totals;
         totals.packets += own.packets;
         totals.reordered += own.reordered;

@@ -3,7 +3,6 @@
 
 use super::{Switch, departs};
 use crate::balance::{Balancer, Hula, Passing, Ports, Side, SubflowMark, mark_of};
-use crate::config::Compat;
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -24,7 +23,6 @@ impl Switch {
         let port = &mut net.ports[out as usize];
         let passes = port.is_idle(net.now)
             && port.up
-            && net.compat == Compat::None
             && self.buffer.lets_pass(packet.ingress, packet.class, u64::from(packet.size))
             && port.queue.lets_through(packet.class, port.paused);
         if !passes {

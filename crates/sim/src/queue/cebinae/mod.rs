@@ -22,8 +22,9 @@ mod filter;
 mod read;
 
 use super::five_tuple::FiveTuples;
-use super::managed::{Bench, Cause, Discipline, List, PortPlace, Queued};
+use super::managed::{BUFFER, Bench, Discipline, List, PortPlace, Queued, cause};
 use crate::config::{CebinaeConfig, Limit};
+use crate::counters::{Counter, CounterGroup, CounterSet, Metric, counters};
 use crate::units::{Rate, Time};
 pub use accuracy::{CacheErrors, CacheTrial};
 use agent::{Agent, Decision, WHOLE};
@@ -65,38 +66,92 @@ enum Step {
     Reconfigure,
 }
 
-/// What happened at the port.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Recomputations, those of them that found the link saturated, and the flows that they made top.
-    pub windows: u64,
-    pub saturated: u64,
-    pub top_flows: u64,
-    pub to_head: u64,
-    pub to_tail: u64,
-    pub dropped_by_filter: u64,
-    pub dropped_by_buffer: u64,
-    /// Packets that the flow cache had no slot for.
-    pub missed_by_cache: u64,
-}
+cause!(
+    FILTER,
+    "filter",
+    "drops by a filter",
+    "Packets that Cebinae's filter dropped.",
+    "Drops by Cebinae's filter in an interval."
+);
 
-impl Tally {
-    /// What happened since `before`, as series show it: the share of the windows in which the link was saturated, flows made top in one
-    /// of those, the share of packets that waited for the next round, packets of flows that the cache missed. Shares of nothing are
-    /// left out.
-    pub fn since(&self, before: &Tally) -> Vec<(&'static str, f64)> {
-        let (windows, saturated) = (self.windows - before.windows, self.saturated - before.saturated);
-        let (head, tail) = (self.to_head - before.to_head, self.to_tail - before.to_tail);
-        let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
-        let values = [
-            ("saturated_share", share(saturated, windows)),
-            ("top_flows", share(self.top_flows - before.top_flows, saturated)),
-            ("tail_share", share(tail, head + tail)),
-            ("cache_misses", Some((self.missed_by_cache - before.missed_by_cache) as f64)),
-        ];
-        values.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect()
+counters! {
+    /// What happened at the port.
+    Tally {
+        windows: "windows", "windows",
+            "Recomputations of Cebinae, one a period.";
+        windows_saturated: "windows", "windows saturated",
+            "Recomputations of Cebinae that found their link saturated.";
+        top_flows: "flows", "flows made top",
+            "Flows that Cebinae made top, in all windows.";
+        to_head: "packets", "packets sent to the head queue",
+            "Packets that Cebinae's filter let pass in the round that is being sent.";
+        to_tail: "packets", "packets sent to the tail queue",
+            "Packets that Cebinae's filter sent to the next round.";
+        dropped_by_filter: "packets", "drops by Cebinae's filter",
+            "Packets that Cebinae's filter dropped: their group had used up both rounds.";
+        dropped_by_buffer: "packets", "drops by Cebinae's full buffer",
+            "Packets that the full buffer of a port under Cebinae dropped.";
+        missed_by_cache: "packets", "packets that the flow cache missed",
+            "Packets of flows that found no slot in Cebinae's flow cache.";
     }
 }
+
+pub static COUNTERS: CounterGroup = CounterGroup {
+    table: "cebinae",
+    text: "What Cebinae decided at its ports, over the whole run.",
+    counters: Tally::ALL,
+    gauges: &[
+        Counter::sum(
+            "rate_top_bps",
+            "bit/s",
+            "rate of the top flows",
+            "Cebinae: what the top flows may send in the next round.",
+        ),
+        Counter::sum(
+            "rate_bottom_bps",
+            "bit/s",
+            "rate of the others",
+            "Cebinae: what all others may send in the next round.",
+        ),
+    ],
+    metrics: &[
+        Metric {
+            name: "cebinae_saturated",
+            axis: "windows that found the link saturated (%)",
+            text: "Recomputations of Cebinae that found their link saturated, over all.",
+            part: "windows_saturated",
+            over: &["windows"],
+            series: ("saturated_share", "Cebinae: share of the interval's windows that were saturated."),
+            ..Metric::NONE
+        },
+        Metric {
+            name: "cebinae_top",
+            title: "top flows in a saturated window, mean",
+            text: "Flows that Cebinae made top in a window that found the link saturated, mean.",
+            part: "top_flows",
+            over: &["windows_saturated"],
+            series: ("top_flows", "Cebinae: flows made top in a saturated window, mean of the interval."),
+            ..Metric::NONE
+        },
+        Metric {
+            name: "cebinae_tail",
+            axis: "packets sent to the tail queue (%)",
+            text: "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
+            part: "to_tail",
+            over: &["to_head", "to_tail"],
+            series: ("tail_share", "Cebinae: share of the packets let pass that wait for the next round."),
+            ..Metric::NONE
+        },
+        Metric { name: "cebinae_filter_drops", part: "dropped_by_filter", ..Metric::NONE },
+        Metric { name: "cebinae_buffer_drops", part: "dropped_by_buffer", ..Metric::NONE },
+        Metric {
+            name: "cebinae_misses",
+            part: "missed_by_cache",
+            series: ("cache_misses", "Cebinae: packets that the flow cache had no slot for."),
+            ..Metric::NONE
+        },
+    ],
+};
 
 impl Cebinae {
     pub fn new(config: &CebinaeConfig, limit: Limit, place: &PortPlace) -> Cebinae {
@@ -121,17 +176,6 @@ impl Cebinae {
             due: round + tick + config.deadline.ns(),
             tally: Tally::default(),
         }
-    }
-
-    /// What the groups may send in the next round, in bit/s.
-    pub fn rates(&self) -> [u64; 2] {
-        self.decision.rates
-    }
-
-    /// What happened until now.
-    pub fn tally(&mut self, now: Time) -> Tally {
-        self.keep_time(now.ns());
-        Tally { missed_by_cache: self.cache.missed, ..self.tally }
     }
 
     /// Makes up for what control did until now. At the same moment control goes before packets.
@@ -188,7 +232,7 @@ impl Cebinae {
             self.cache.clear();
             self.port_bytes = 0;
             self.tally.windows += 1;
-            self.tally.saturated += u64::from(self.decision.saturated);
+            self.tally.windows_saturated += u64::from(self.decision.saturated);
             self.tally.top_flows += self.decision.top.len() as u64;
         }
         self.filter.note_rates();
@@ -240,12 +284,12 @@ impl Discipline for Cebinae {
             Passage::Tail => 1 - self.filter.head,
             Passage::Drop => {
                 self.tally.dropped_by_filter += 1;
-                return cx.drop(packet, Cause::Filter);
+                return cx.drop(packet, &FILTER);
             }
         };
         if !self.has_room(queue, packet.size, cx) {
             self.tally.dropped_by_buffer += 1;
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         match passage {
             Passage::Head => self.tally.to_head += 1,
@@ -276,6 +320,12 @@ impl Discipline for Cebinae {
         self.agent.set_rate(rate.0);
         self.decision.rates[Group::Bottom as usize] =
             rate.0.saturating_sub(self.decision.rates[Group::Top as usize]);
+    }
+
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.keep_time(now.ns());
+        let tally = Tally { missed_by_cache: self.cache.missed, ..self.tally };
+        counters.add(&COUNTERS, tally.each().map(|(_, value)| value).chain(self.decision.rates));
     }
 }
 

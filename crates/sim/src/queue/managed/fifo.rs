@@ -1,6 +1,6 @@
 //! First come, first served, whatever the class; a full port drops the packet that comes.
 
-use super::{Bench, Cause, Discipline, List, Queued};
+use super::{BUFFER, Bench, Discipline, List, Queued};
 
 #[derive(Debug, Clone, Default)]
 pub struct ManagedFifo {
@@ -10,7 +10,7 @@ pub struct ManagedFifo {
 impl Discipline for ManagedFifo {
     fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
         if cx.is_full_for(packet.size) {
-            return cx.drop(packet, Cause::Buffer);
+            return cx.drop(packet, &BUFFER);
         }
         cx.waiting.push(&mut self.list, packet);
     }

@@ -12,10 +12,11 @@ mod waiting;
 
 use super::{QueueDiscipline, Verdict};
 use crate::config::{DisciplineConfig, Limit, ManagedConfig};
+use crate::counters::{CounterGroup, CounterSet};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
 use crate::queue::afq::Afq;
-use crate::queue::cebinae::{Cebinae, Tally};
+use crate::queue::cebinae::Cebinae;
 use crate::queue::codel::CodelQueue;
 use crate::queue::drr::Drr;
 use crate::queue::dualpi2::Dualpi2;
@@ -51,30 +52,47 @@ pub trait Discipline {
     fn forget(&mut self);
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
+    /// Adds what it has counted until now, beside the packets that it dropped.
+    fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
-/// Why a packet was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// There was no room.
-    Buffer,
-    /// To tell its sender to slow down.
-    Early,
-    /// Its group had used up its share (Cebinae).
-    Filter,
-    /// Its turn would come after the last round that there is (AFQ).
-    Horizon,
-}
+/// Why a packet was dropped: a group with one counter. Every cause has all ports with a buffer of their own in its table.
+pub type Cause = &'static CounterGroup;
 
-impl Cause {
-    /// Every cause, and what it is called in series.
-    pub const METRICS: [(Cause, &'static str); 4] = [
-        (Cause::Buffer, "drops_buffer"),
-        (Cause::Early, "drops_early"),
-        (Cause::Filter, "drops_filter"),
-        (Cause::Horizon, "drops_horizon"),
-    ];
+/// Declares a cause: its key, its title, a sentence on it, and one on its series, which is called `drops_` and the key.
+macro_rules! cause {
+    ($name:ident, $key:literal, $title:literal, $text:literal, $series:literal) => {
+        #[doc = $text]
+        pub static $name: $crate::counters::CounterGroup = $crate::counters::CounterGroup {
+            table: "drop_causes",
+            text: "Drops by why, of every port that has a buffer of its own.",
+            counters: &[$crate::counters::Counter::sum($key, "packets", $title, $text)],
+            metrics: &[$crate::counters::Metric {
+                name: concat!("drops_", $key),
+                part: $key,
+                series: (concat!("drops_", $key), $series),
+                ..$crate::counters::Metric::NONE
+            }],
+            gauges: &[],
+        };
+    };
 }
+pub(super) use cause;
+
+cause!(
+    BUFFER,
+    "buffer",
+    "drops for want of room",
+    "Packets that disciplines with a buffer of their own dropped for want of room.",
+    "Drops for want of room in an interval; measure.disciplines."
+);
+cause!(
+    EARLY,
+    "early",
+    "early drops",
+    "Packets that a discipline dropped though there was room, to tell their senders to slow down.",
+    "Drops in an interval that tell senders to slow down."
+);
 
 /// What a discipline works with.
 pub struct Bench<'a> {
@@ -116,7 +134,7 @@ impl Bench<'_> {
     /// Drops a packet that is in no list.
     pub fn drop(&mut self, packet: Queued, cause: Cause) {
         self.account.subtract(packet);
-        self.account.drops[cause as usize] += 1;
+        self.account.drops.add(cause, [1]);
         self.packets[packet.packet].next = self.account.dropped;
         self.account.dropped = packet.packet;
     }
@@ -143,7 +161,7 @@ struct Account {
     dropped: PacketId,
     marks: u64,
     /// Since the start, by [`Cause`].
-    drops: [u64; 4],
+    drops: CounterSet,
 }
 
 impl Account {
@@ -249,27 +267,6 @@ impl Managed {
     /// Packets that it has marked since it was asked last.
     pub fn take_marks(&mut self) -> u64 {
         std::mem::take(&mut self.account.marks)
-    }
-
-    /// Packets that the discipline has dropped since the start, by [`Cause`].
-    pub fn drops(&self) -> [u64; 4] {
-        self.account.drops
-    }
-
-    /// What both groups may send in the next round, in bit/s, if this is Cebinae's.
-    pub fn group_rates(&self) -> Option<[u64; 2]> {
-        match &self.discipline {
-            AnyDiscipline::Cebinae(cebinae) => Some(cebinae.rates()),
-            _ => None,
-        }
-    }
-
-    /// What happened until now, if this is Cebinae's.
-    pub fn cebinae(&mut self, now: Time) -> Option<Tally> {
-        match &mut self.discipline {
-            AnyDiscipline::Cebinae(cebinae) => Some(cebinae.tally(now)),
-            _ => None,
-        }
     }
 
     pub fn set_rate(&mut self, rate: Rate) {
@@ -385,6 +382,11 @@ impl QueueDiscipline for Managed {
     #[inline]
     fn is_empty(&self) -> bool {
         self.account.packets == 0
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        counters.add(&BUFFER, [0]);
+        counters.add_all(&self.account.drops);
+        each!(&mut self.discipline, d => d.count(now, counters));
     }
 }
 

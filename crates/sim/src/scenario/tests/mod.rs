@@ -92,7 +92,7 @@ fn the_example_of_the_contract_loads() {
     assert!(scenario.warnings.is_empty(), "{:?}", scenario.warnings);
     let config = scenario.config().unwrap();
     assert_eq!(config.topology.hosts().len(), 64);
-    assert_eq!(config.compat, Compat::HpccNs3);
+    assert_eq!(config.rules, Rules::hpcc_ns3());
     assert_eq!(config.telemetry, TelemetryConfig::Int { max_hops: 5, path_id: false, all: false });
     assert!(!config.switch.pfc.headroom_extra);
     let rdma = rdma_of(&config.transports[0]);
@@ -213,7 +213,9 @@ fn a_controller_from_outside_is_found_by_name() {
     let external = ExternalController {
         name: "still".into(),
         needs: Needs::window(Window::None),
-        make: std::sync::Arc::new(|_| Box::new(Still)),
+        parameters: None,
+        one_thread: true,
+        make: std::sync::Arc::new(|_, _| Box::new(Still)),
     };
     let controllers = [external];
     let hooks = Hooks { read_parquet: None, controllers: &controllers };

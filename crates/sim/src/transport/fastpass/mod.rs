@@ -28,7 +28,6 @@ pub use paths::Racks;
 
 use super::arrived::Arrived;
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -173,7 +172,7 @@ impl Transport for Fastpass {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, _free: Time, _compat: Compat) -> Look {
+    fn next_look(&mut self, nic: usize, paused: u8, _free: Time) -> Look {
         match self.due[nic].front() {
             Some(first) if paused & (1 << first.class) == 0 => Look::WhenFree,
             _ => Look::NoMore,

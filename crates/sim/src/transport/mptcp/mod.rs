@@ -44,7 +44,6 @@ pub use packets::scale;
 pub use parameters::MptcpConfig;
 
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
 use crate::congestion::window::coupled::Subflow;
 use crate::net::PortId;
 use crate::packet::{PacketId, PacketKind};
@@ -152,8 +151,8 @@ impl Transport for Mptcp {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.outgoing.next_look(nic, paused, free, compat)
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.outgoing.next_look(nic, paused, free)
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {

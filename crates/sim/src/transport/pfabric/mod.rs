@@ -19,7 +19,6 @@ pub use parameters::PfabricConfig;
 
 use super::arrived::Arrived;
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::measure::FlowRecord;
@@ -347,7 +346,7 @@ impl Transport for Pfabric {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time, _compat: Compat) -> Look {
+    fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time) -> Look {
         Look::NoMore
     }
 

@@ -24,7 +24,6 @@ mod source;
 pub use parameters::PhostConfig;
 
 use super::{FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -160,7 +159,7 @@ impl Transport for Phost {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, _compat: Compat) -> Look {
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
         let sources = &self.sources;
         let sends = |slot: u32| {
             let flow = &sources[slot as usize];

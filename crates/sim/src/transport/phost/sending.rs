@@ -6,7 +6,6 @@ use super::destination::scaled;
 use super::ranking::Rank;
 use super::source::{SourceFlow, Token, packets_of};
 use super::{Phost, TokenLife, code};
-use crate::config::Compat;
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -201,5 +200,5 @@ impl Phost {
 
 /// Time of a full packet on a port's link.
 fn packet_time(port: PortId, bytes: u32, cx: &HostContext) -> Time {
-    cx.net.ports[port as usize].line.transmission_time(u64::from(bytes), Compat::None)
+    cx.net.ports[port as usize].line.transmission_time(u64::from(bytes))
 }

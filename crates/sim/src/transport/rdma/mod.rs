@@ -23,7 +23,7 @@ pub use stream::FIRST;
 use super::messages::Message;
 use super::nic::{Choice, Nic};
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::congestion::window::WindowContext;
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::random::RandomStream;
@@ -57,7 +57,7 @@ pub struct Rdma {
     received: FxHashMap<FlowId, u64>,
     /// By connection (the flow that opened it), the places of queue pairs that stay open.
     kept: FxHashMap<FlowId, u32>,
-    /// Compat mode: flows so far to each host.
+    /// [`Rules::murmur_ecmp`]: flows so far to each host.
     flows_to: FxHashMap<u32, u32>,
 }
 
@@ -74,16 +74,14 @@ impl Rdma {
         }
     }
 
-    fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, compat: Compat) -> u32 {
-        match compat {
-            Compat::None => flow_hash(spec.src, spec.dst, flow),
-            Compat::HpccNs3 => {
-                let count = self.flows_to.entry(spec.dst).or_insert(0);
-                *count += 1;
-                // The counter is 16 bits wide there.
-                (FIRST_UDP_PORT + *count - 1) & 0xffff
-            }
+    fn hash_of(&mut self, flow: FlowId, spec: &FlowSpec, rules: &Rules) -> u32 {
+        if !rules.murmur_ecmp {
+            return flow_hash(spec.src, spec.dst, flow);
         }
+        let count = self.flows_to.entry(spec.dst).or_insert(0);
+        *count += 1;
+        // The counter is 16 bits wide there.
+        (FIRST_UDP_PORT + *count - 1) & 0xffff
     }
 
     /// The next data packet of a queue pair.
@@ -122,7 +120,7 @@ impl Rdma {
         pair.last_size = size;
         // The pacing gap, from the start of this packet to the start of the next.
         let rate = if settings.pacing { pair.control.rate } else { pair.line_rate };
-        let due = now + pacing_gap(u64::from(size), rate, cx.settings.compat);
+        let due = now + pacing_gap(u64::from(size), rate, &cx.settings.rules);
         let nic = &mut self.nics[usize::from(pair.nic)];
         nic.set_due(pair.gate, due);
         pair.update_gate(nic);
@@ -150,7 +148,7 @@ impl Rdma {
         let (answer, expected) = match received {
             Some(&length) => {
                 cx.came_again(&packet);
-                (Receiver::duplicate(cx.settings.compat), length)
+                (Receiver::duplicate(&cx.settings.rules), length)
             }
             None => {
                 let several = new && cx.net.awaited.stays_open(packet.flow);
@@ -164,7 +162,7 @@ impl Rdma {
                         Comes::Refused => cx.refused(&packet),
                     }
                 }
-                let answer = receiver.take(&packet, cx.net.now, settings, cx.settings.compat);
+                let answer = receiver.take(&packet, cx.net.now, settings, &cx.settings.rules);
                 let (mut expected, complete) = (receiver.expected, receiver.is_complete());
                 if expected > before {
                     cx.net.deliver(packet.flow, packet.group, expected - before);
@@ -198,7 +196,7 @@ impl Rdma {
         answered.payload = 0;
         answered.class = settings.derived.ack_class;
         answered.flags &= flag::MARKED;
-        if cx.settings.compat == Compat::None {
+        if !cx.settings.rules.murmur_ecmp {
             answered.hash = reverse_hash(packet.hash);
         }
         cx.net.telemetry_bytes += u64::from(settings.derived.telemetry_bytes);
@@ -286,9 +284,9 @@ impl Rdma {
             pair.control.repace = false;
             if pair.control.rate != before {
                 let size = u64::from(pair.last_size);
-                let compat = cx.settings.compat;
-                let longer = pacing_gap(size, pair.control.rate, compat).0 as i64
-                    - pacing_gap(size, before, compat).0 as i64;
+                let rules = &cx.settings.rules;
+                let longer = pacing_gap(size, pair.control.rate, rules).0 as i64
+                    - pacing_gap(size, before, rules).0 as i64;
                 let due = Time(nic.due(pair.gate).0.saturating_add_signed(longer));
                 nic.set_due(pair.gate, due);
             }
@@ -345,12 +343,12 @@ impl Rdma {
 }
 
 /// Time between the starts of two packets of this size at this rate.
-fn pacing_gap(bytes: u64, rate: Rate, compat: Compat) -> Time {
+fn pacing_gap(bytes: u64, rate: Rate, rules: &Rules) -> Time {
     const PICOBITS: u64 = 8_000_000_000_000;
-    match compat {
+    match rules.fixed_point_pacing {
+        true => crate::net::port::truncated_transmission_time(bytes, rate),
         // A packet has at most 65 535 bytes, so the product fits.
-        Compat::None => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
-        Compat::HpccNs3 => crate::net::port::truncated_transmission_time(bytes, rate),
+        false => Time((bytes * PICOBITS).div_ceil(rate.0.max(1))),
     }
 }
 
@@ -403,7 +401,7 @@ impl Transport for Rdma {
         if let Some(&slot) = spec.connection.and_then(|connection| self.kept.get(&connection)) {
             return Some(self.append(slot, flow, spec, cx));
         }
-        let hash = self.hash_of(flow, spec, cx.settings.compat);
+        let hash = self.hash_of(flow, spec, &cx.settings.rules);
         let settings = cx.settings.of::<RdmaConfig>(spec.transport);
         // Without a route the flow waits at its first port, and ends unfinished if none ever comes.
         let port = cx.port_to(spec.dst, hash).unwrap_or(cx.first_port);
@@ -457,7 +455,7 @@ impl Transport for Rdma {
         let nic = &mut self.nics[(port - cx.first_port) as usize];
         let paused = cx.net.ports[port as usize].paused;
         let pairs = &mut self.pairs;
-        let choice = nic.choose(cx.net.now, paused, cx.settings.compat, |slot, gate| {
+        let choice = nic.choose(cx.net.now, paused, &cx.settings.rules, |slot, gate| {
             pairs[slot as usize].gate = gate;
         });
         match choice {
@@ -471,8 +469,8 @@ impl Transport for Rdma {
     }
 
     #[inline]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.nics[nic].next_look(paused, free, compat)
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.nics[nic].next_look(paused, free)
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {
@@ -495,8 +493,7 @@ impl Transport for Rdma {
             return None;
         }
         self.steer(slot, before, cx);
-        // The authors' NIC does not look again when a timer changes a rate.
-        let looks = cx.settings.compat == Compat::None;
+        let looks = !cx.settings.rules.unseen_timers;
         looks.then(|| cx.first_port + u32::from(self.pairs[slot as usize].nic))
     }
 

@@ -1,7 +1,6 @@
 //! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of their authors' simulator.
 
 use super::pair::MOST_BACKOFF;
-use crate::config::Compat;
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
@@ -130,11 +129,10 @@ impl RdmaConfig {
     fn base_rtt_and_window(&self, run: &RunContext) -> (Time, Option<u64>) {
         let (longest, largest) = run.base_rtt(self.mtu);
         let base_rtt = self.base_rtt.unwrap_or(longest);
-        let derived = match (self.controller.windowed(), run.compat) {
+        let derived = match (self.controller.windowed(), run.rules.widest_window) {
             (Window::None, _) => None,
-            // The authors size every window by the largest bandwidth-delay product of the network.
-            (_, Compat::HpccNs3) => Some(largest),
-            (_, Compat::None) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
+            (_, true) => Some(largest),
+            (_, false) => Some(run.topology.host_rate().bytes_in(base_rtt).0),
         };
         (base_rtt, self.window.map(|window| window.0).or(derived))
     }
@@ -170,9 +168,9 @@ impl TransportParameters for RdmaConfig {
         let help = "acknowledgements leave the NIC even while data is paused, as the HPCC authors' NIC has it for DCQCN without \
                     window and for TIMELY; only under like = \"hpcc-ns3\", because they travel in the data's class and would \
                     overrun its headroom";
-        let compat = cx.compat == Compat::HpccNs3;
-        let ack_priority = p.flag_or_auto("ack_priority", acks_pass && compat, help);
-        if ack_priority && !compat {
+        let ignore = cx.rules.acks_ignore_pause;
+        let ack_priority = p.flag_or_auto("ack_priority", acks_pass && ignore, help);
+        if ack_priority && !ignore {
             p.warn("transport.ack_priority acts only under [compat] like = \"hpcc-ns3\"".into());
         }
         let recovery = recovery(p);
@@ -294,15 +292,13 @@ impl TransportParameters for RdmaConfig {
     }
 
     fn settle(&mut self, run: &RunContext) {
-        let compat = run.compat == Compat::HpccNs3;
-        self.controller.set_eager_timers(compat);
+        self.controller.set_eager_timers(run.rules.eager_timers);
         let needs = self.controller.needs();
         let (longest, bdp) = run.base_rtt(self.mtu);
         let telemetry_bytes = self.telemetry_bytes(run.telemetry);
-        // The authors size every window by the largest bandwidth-delay product of the network.
-        let whole_network = compat.then_some(bdp);
+        let whole_network = run.rules.widest_window.then_some(bdp);
         // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
-        let ignores_pause = self.ack_priority && compat;
+        let ignores_pause = self.ack_priority && run.rules.acks_ignore_pause;
         self.derived = Derived {
             stack: match run.telemetry {
                 TelemetryConfig::None => false,
@@ -338,7 +334,7 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
     const DEFAULT: &str = "hpcc";
     if let Some(Value::Text(name)) = table.peek("kind") {
         let bare = name.strip_prefix("python:").unwrap_or(&name);
-        if let Some(external) = cx.controllers.iter().find(|c| c.name == name || c.name == bare) {
+        if let Some(external) = cx.controllers.iter().find(|c| *c.name == *name || *c.name == *bare) {
             table.settle_kind(&name, DEFAULT);
             return Some(ControllerConfig::External(external.clone()));
         }
@@ -359,17 +355,16 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
         return law(named, table, cx);
     }
     let mut controller = ControllerConfig::read(kind, table)?;
-    controller.set_eager_timers(cx.compat == Compat::HpccNs3);
+    controller.set_eager_timers(cx.rules.eager_timers);
     Some(controller)
 }
 
 /// A window controller of a queue pair; its defaults are those of TCP's profile `rfc`.
 fn law(named: &pair_window::Named, table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
     let law = WindowConfig::read(named.law, table, Profile::Rfc)?;
-    if cx.compat == Compat::HpccNs3 {
-        let message =
-            "like = \"hpcc-ns3\" repeats a simulator that has no window controllers: leave [compat] out";
-        table.complain("kind", message.into());
+    if cx.rules.only_rdma {
+        let why = "repeats a simulator that has no window controllers: leave [compat] out";
+        table.complain("kind", format!("like = \"{}\" {why}", cx.rules.like));
     }
     if let Some((key, why)) = law.only_tcp() {
         table.complain(key, format!("{why}: leave it out, or set transport.kind = \"tcp\""));
@@ -413,7 +408,7 @@ fn recovery(p: &mut Parameters) -> Recovery {
 
 /// A time, `auto` or `none`.
 fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Option<Time> {
-    let default = if cx.compat == Compat::HpccNs3 { "none" } else { "auto" };
+    let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
     let auto = ten_round_trips.max(cx.patience).clamp(LEAST_AUTO_RTO, MOST_RTO);
     let help = "retransmission timeout: a time, \"none\" (the HPCC authors have none, and so has like = \"hpcc-ns3\"), or \

@@ -2,7 +2,7 @@
 
 use super::parameters::RdmaConfig;
 use super::selective::Reassembly;
-use crate::config::Compat;
+use crate::compat::Rules;
 use crate::packet::Packet;
 use crate::units::Time;
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ impl Receiver {
 
     /// Takes in a data packet and says how to answer it.
     #[inline]
-    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaConfig, compat: Compat) -> Answer {
+    pub fn take(&mut self, packet: &Packet, now: Time, settings: &RdmaConfig, rules: &Rules) -> Answer {
         let end = packet.seq + u64::from(packet.payload);
         if packet.seq == self.expected && self.beyond.is_none() {
             self.expected = end;
@@ -104,16 +104,12 @@ impl Receiver {
         if packet.seq > self.expected {
             return self.missing(now, settings.nack_interval);
         }
-        Receiver::duplicate(compat)
+        Receiver::duplicate(rules)
     }
 
     /// How a packet is answered that has arrived before.
-    pub fn duplicate(compat: Compat) -> Answer {
-        match compat {
-            // There, a duplicate is dropped without a word, so a lost acknowledgement stays lost.
-            Compat::HpccNs3 => Answer::Nothing,
-            Compat::None => Answer::Ack,
-        }
+    pub fn duplicate(rules: &Rules) -> Answer {
+        if rules.unanswered_duplicates { Answer::Nothing } else { Answer::Ack }
     }
 
     /// Out-of-order placement (IRN §3.1): every packet is kept and acknowledged for itself.

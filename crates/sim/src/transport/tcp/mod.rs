@@ -36,7 +36,6 @@ pub use config::{EcnEcho, Reactions, TcpConfig};
 pub(super) use parameters::{Wire, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::Compat;
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -329,8 +328,8 @@ impl Transport for Tcp {
     }
 
     #[inline(never)]
-    fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.outgoing.next_look(nic, paused, free, compat)
+    fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.outgoing.next_look(nic, paused, free)
     }
 
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId> {

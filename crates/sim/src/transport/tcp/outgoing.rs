@@ -5,7 +5,6 @@
 
 use super::connection::{Connection, Phase, RESTING};
 use super::packets::{acknowledgement, signal, syn_timeout};
-use crate::config::Compat;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::nic::{Choice, Nic};
@@ -158,7 +157,7 @@ impl Outgoing {
         let number = (port - cx.first_port) as usize;
         let paused = cx.net.ports[port as usize].paused;
         let connections = &mut self.connections;
-        let choice = self.nics[number].choose(cx.net.now, paused, Compat::None, |slot, gate| {
+        let choice = self.nics[number].choose(cx.net.now, paused, &cx.settings.rules, |slot, gate| {
             connections[slot as usize].gate = gate;
         });
         match choice {
@@ -249,8 +248,8 @@ impl Outgoing {
         Some(port)
     }
 
-    pub fn next_look(&mut self, nic: usize, paused: u8, free: Time, compat: Compat) -> Look {
-        self.nics[nic].next_look(paused, free, compat)
+    pub fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look {
+        self.nics[nic].next_look(paused, free)
     }
 
     pub fn wake_is(&mut self, nic: usize, serial: u32) -> bool {

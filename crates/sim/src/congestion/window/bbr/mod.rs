@@ -43,6 +43,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "pacing rate = pacing_gain BtlBw\n\
                 cwnd = cwnd_gain BtlBw RTprop + 3 quanta",
     validation: "Startup, Drain, the cycle of ProbeBW and ProbeRTT alone on a link (tests/tcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// Gains of ProbeBW's phases (§4.3.4).

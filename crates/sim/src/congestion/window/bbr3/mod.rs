@@ -53,6 +53,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 cwnd = min(gain bw min_rtt + extra_acked, inflight_longterm, inflight_shortterm)",
     validation: "Startup, Drain, the four states of ProbeBW, ProbeRTT and the bounds that losses set, by hand and alone on a link \
                  (tests/tcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 /// BBR.DefaultCwndGain, BBR.ProbeRTTCwndGain and the cwnd gain of UP (§5.6.1).

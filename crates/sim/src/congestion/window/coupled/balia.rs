@@ -27,6 +27,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "w_r += b MSS x_r / (rtt_r sum(x)^2) (1 + a_r) / 2 (4 + a_r) / 5, a_r = max(x) / x_r\n\
                 w_r -= w_r / 2 min(a_r, 1.5) at a loss",
     validation: "Increments and cuts by hand; one subflow grows and is cut like Reno.",
+    ..SchemeDoc::NONE
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -31,6 +31,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 w_i += min(alpha b MSS / sum(w), b MSS / w_i) per b bytes acknowledged",
     validation: "alpha and growth by hand; n like subflows grow like one Reno; at a shared bottleneck no more than one Reno's share \
                  (tests/mptcp.rs).",
+    ..SchemeDoc::NONE
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -32,6 +32,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "w_r += b MSS [(w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r] per b bytes acknowledged\n\
                 alpha_r = 1 / (n |B \\ M|) in B \\ M, -1 / (n |M|) in M if B \\ M is not empty, else 0",
     validation: "Sets and increments by hand; one subflow grows like Reno.",
+    ..SchemeDoc::NONE
 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,145 @@
+//! Compat: the rules by which a run repeats another simulator, each one named.
+//!
+//! `[compat] like` chooses a [`Rules`]; the code tests its fields and never asks which simulator is repeated. `weftline explain
+//! hpcc-ns3` and docs/compat.md list the rules from here.
+//!
+//! Source: <https://github.com/alibaba-edu/High-Precision-Congestion-Control>; ns-3.35 (behaviour, as observed and read).
+//! Validated by: tests/reference.rs, tests/cebinae_fifo.rs.
+
+/// What `[compat] like` may name.
+pub const MODES: &[(&str, &str)] = &[
+    ("none", "picoseconds, order by entity, salted ECMP"),
+    ("hpcc-ns3", "time, order, hashing and settings of the HPCC authors' simulator, to the nanosecond"),
+    (
+        "ns3-3.35",
+        "time and order of ns-3.35: transmissions cut to nanoseconds, ties by insertion; on one thread",
+    ),
+];
+
+/// In which order a node lists its equal-cost next hops; it decides which flow a hash sends where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextHopOrder {
+    ByPort,
+    /// By descending id of the next node, parallel links by port.
+    DescendingNodeId,
+}
+
+/// A rule that differs from the default mode, in words.
+pub struct Difference {
+    pub rule: &'static str,
+    /// What happens under the rule.
+    pub there: &'static str,
+    /// What weftline does otherwise.
+    pub here: &'static str,
+}
+
+/// Each rule: what happens there; its values under `none`, `hpcc-ns3` and `ns3-3.35`; what weftline does otherwise.
+macro_rules! rules {
+    ($($(#[doc = $there:literal])+ $rule:ident: $kind:ty = [$none:expr, $hpcc:expr, $ns3:expr], $here:literal;)+) => {
+        /// The rules of a run.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Rules {
+            /// The mode that they belong to, for messages.
+            pub like: &'static str,
+            $($(#[doc = $there])+ #[doc = ""] #[doc = concat!("By default: ", $here, ".")] pub $rule: $kind,)+
+        }
+
+        impl Rules {
+            /// weftline's own.
+            pub const fn none() -> Rules {
+                Rules { like: "none", $($rule: $none),+ }
+            }
+
+            /// Those of the HPCC authors' simulator.
+            pub const fn hpcc_ns3() -> Rules {
+                Rules { like: "hpcc-ns3", $($rule: $hpcc),+ }
+            }
+
+            /// Time and order of ns-3.35.
+            pub const fn ns3_3_35() -> Rules {
+                Rules { like: "ns3-3.35", $($rule: $ns3),+ }
+            }
+
+            /// The rules that differ from weftline's own.
+            pub fn differences(&self) -> impl Iterator<Item = Difference> + use<> {
+                let none = Rules::none();
+                let all = [$((
+                    self.$rule != none.$rule,
+                    Difference { rule: stringify!($rule), there: concat!($($there),+), here: $here },
+                )),+];
+                all.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference)
+            }
+        }
+    };
+}
+
+rules! {
+    /// A transmission time is bytes * 8 / rate as a double in seconds, turned into 64.64 fixed point and **truncated** to
+    /// nanoseconds: 1048 B take 83 ns at 100 Gb/s (not 83.84) and 20 ns at 400 Gb/s (not 20.96), so the fast links run 4.8 % fast
+    fixed_point_times: bool = [false, true, false], "picoseconds, rounded up";
+    /// A pacing gap is truncated in the same way
+    fixed_point_pacing: bool = [false, true, false], "picoseconds, rounded up";
+    /// A transmission time is cut to whole nanoseconds: 1494 B at 10 Gb/s take 1195 ns
+    whole_ns_times: bool = [false, false, true], "picoseconds, rounded up";
+    /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns in a pod, 12 240 ns
+    /// on the 320-host FatTree
+    whole_ns_base_rtt: bool = [false, true, false], "picoseconds, rounded up";
+    /// Gaps between Poisson arrivals are cut to whole nanoseconds, as the authors' generator does
+    whole_ns_arrivals: bool = [false, true, false], "picoseconds";
+    /// A NIC that would wake up between two nanoseconds wakes up at the second, behind all else, in order of the ports
+    whole_ns_wake_ups: bool = [false, false, true], "it wakes up at that picosecond";
+    /// Simultaneous events happen in the order in which that simulator would have inserted them; the run takes one thread
+    insertion_order: bool = [false, true, true], "by node and kind of event, on any number of threads";
+    /// Every transmission has an event at its end, the sender's before the arrival at its peer
+    departure_events: bool = [false, true, true], "only while something waits to be sent";
+    /// The zero-delay steps between the start time of a flow and its start, which is then behind everything that was queued for
+    /// that nanosecond: 2
+    start_steps: u8 = [0, 2, 0], "none";
+    /// Flows are announced behind everything else that happens at their time
+    late_announcements: bool = [false, true, false], "before the window in which they start";
+    /// A NIC behind a discipline that was full asks it for more in an event of its own, behind all that was to happen at that
+    /// nanosecond
+    nic_asks_later: bool = [false, false, true], "it asks at once";
+    /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports, with the switch's node
+    /// id as seed; acknowledgements hash on their own
+    murmur_ecmp: bool = [false, true, false], "a 64-bit mix, salted (with the seed, too); an acknowledgement has its flow's hash, reversed";
+    /// Equal next hops are listed by **descending node id** of the neighbour
+    next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
+    /// There is only RDMA, with controllers of rates
+    only_rdma: bool = [false, true, false], "every transport and controller";
+    /// Every message of a collective has a queue pair of its own
+    pair_per_message: bool = [false, true, false], "they share one for each neighbour";
+    /// There is no retransmission timeout (`rto = "none"`), and no packet is expected twice without failures
+    no_timeout: bool = [false, true, false], "`rto = \"auto\"`";
+    /// A duplicate is dropped without an answer, so a lost acknowledgement stays lost
+    unanswered_duplicates: bool = [false, true, false], "it is acknowledged again";
+    /// The NIC's wake-up counts flows that their window holds back
+    held_back_wake_ups: bool = [false, true, false], "it is for the flows that may send";
+    /// A wake-up of the NIC that is set stays, unless a changed rate brings it forward
+    kept_wake_ups: bool = [false, true, false], "an earlier one replaces it";
+    /// The NIC does not look again when a timer changes a rate
+    unseen_timers: bool = [false, true, false], "it does";
+    /// DCQCN's timers tick for ever once started
+    eager_timers: bool = [false, true, false], "they stop while they have nothing to do; the rates are the same";
+    /// Every flow's window is the largest bandwidth-delay product of the network
+    widest_window: bool = [false, true, false], "line rate of the flow's NIC times base RTT";
+    /// Under DCQCN without window and TIMELY, acknowledgements leave a NIC whose class is paused (`ACK_HIGH_PRIO`), which can
+    /// overrun headroom
+    acks_ignore_pause: bool = [false, true, false], "they obey the pause";
+    /// Headroom is the authors' formula (`switch.pfc.headroom_extra = false`)
+    no_headroom_extra: bool = [false, true, false], "three packets and a pause frame more";
+    /// INT carries no path id (`telemetry.path_id = false`)
+    no_path_id: bool = [false, true, false], "12 bits of it";
+    /// The load that PINT carries takes two bytes, whatever its code needs
+    two_byte_load: bool = [false, true, false], "as many as the code needs";
+    /// Slowdowns are against the authors' ideal time (`measure.ideal = "hpcc"`)
+    authors_ideal: bool = [false, true, false], "against that of [Metrics](metrics.md)";
+}
+
+impl Rules {
+    /// The rules that a name of [`MODES`] stands for.
+    pub fn of(like: &str) -> Rules {
+        let all = [Rules::hpcc_ns3(), Rules::ns3_3_35()];
+        all.into_iter().find(|rules| rules.like == like).unwrap_or_else(Rules::none)
+    }
+}

@@ -1,0 +1,204 @@
+//! Schemes that another crate adds to a room, and what becomes of their panics.
+//!
+//! A room keeps what was added in an [`Added`]. It is filled once, by the module that is built from the other crate and
+//! before anything is read; from then on an added scheme has its name in scenarios, its keys in the schema, and its text
+//! in `weftline list` and `weftline explain`, as those of this crate do. What it costs more is a call through a pointer.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
+
+/// A scheme of another crate: its text, and the function that reads its parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Scheme<Read> {
+    pub doc: SchemeDoc,
+    pub read: Read,
+}
+
+/// The schemes that were added to a room.
+pub struct Added<Read: 'static> {
+    /// What the room calls one of them, such as `controller`.
+    what: &'static str,
+    schemes: OnceLock<Vec<Scheme<Read>>>,
+    kinds: OnceLock<Vec<(&'static str, &'static str)>>,
+}
+
+impl<Read> Added<Read> {
+    /// Nothing yet. `what`: what a scheme of the room is called in messages.
+    pub const fn none(what: &'static str) -> Added<Read> {
+        Added { what, schemes: OnceLock::new(), kinds: OnceLock::new() }
+    }
+
+    /// Adds schemes to a room that has `own` ones.
+    ///
+    /// Errors: a name is taken or cannot stand in a scenario, or the room was asked for its schemes already.
+    pub fn add(&self, own: &[(&str, &str)], schemes: Vec<Scheme<Read>>) -> Result<(), String> {
+        let what = self.what;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        for (at, scheme) in schemes.iter().enumerate() {
+            let name = scheme.doc.name;
+            if name.is_empty() || !name.chars().all(plain) {
+                return Err(format!("{what} \"{name}\": expected a name of letters, digits, '-' and '_'"));
+            }
+            let before = schemes[..at].iter().map(|other| other.doc.name);
+            if own.iter().map(|kind| kind.0).chain(before).any(|taken| taken == name) {
+                return Err(format!("{what} \"{name}\": the name is taken: choose another"));
+            }
+        }
+        let late = self.kinds.get().is_some() || self.schemes.set(schemes).is_err();
+        if late {
+            Err(format!("{what}s must be added once, before the first scenario is read"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What was added.
+    pub fn all(&self) -> &[Scheme<Read>] {
+        self.schemes.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// The names that a scenario may use, each with one line: the room's `own`, then those that were added.
+    pub fn kinds(&self, own: &[(&'static str, &'static str)]) -> &[(&'static str, &'static str)] {
+        let added = self.all().iter().map(|scheme| (scheme.doc.name, scheme.doc.title));
+        self.kinds.get_or_init(|| own.iter().copied().chain(added).collect())
+    }
+
+    /// Reads the parameters of the added scheme of this name by `call`; none where there is none, or where its function
+    /// panicked, which is reported as a problem of its `kind`.
+    pub fn read<C>(
+        &self,
+        kind: &str,
+        p: &mut Parameters,
+        call: impl FnOnce(&Read, &mut Parameters) -> C,
+    ) -> Option<C> {
+        let scheme = self.all().iter().find(|scheme| scheme.doc.name == kind)?;
+        let read = caught(|| guarded(self.what, kind, || call(&scheme.read, p)));
+        read.map_err(|panic| p.complain("kind", panic.to_string())).ok()
+    }
+}
+
+/// The crate whose schemes were added, as `own-scheme 0.1.0`, and what each says of itself with the name of its room.
+#[derive(Debug)]
+pub struct Package {
+    pub name: String,
+    pub schemes: Vec<(&'static str, SchemeDoc)>,
+}
+
+static PACKAGE: OnceLock<Package> = OnceLock::new();
+
+/// The crate whose schemes were added; none: there is none.
+pub fn package() -> Option<&'static Package> {
+    PACKAGE.get()
+}
+
+/// Keeps what was added, for who asks.
+pub(crate) fn remember(package: Package) {
+    PACKAGE.get_or_init(|| package);
+}
+
+/// The text of the added scheme of this name; none where there is none.
+pub fn doc(name: &str) -> Option<&'static SchemeDoc> {
+    package()?.schemes.iter().map(|(_, doc)| doc).find(|doc| doc.name == name)
+}
+
+/// The crate of the added scheme of this name, with its version; none where there is none.
+pub fn package_of(name: &str) -> Option<&'static str> {
+    doc(name).and(package()).map(|package| package.name.as_str())
+}
+
+/// What a scheme of another crate panicked with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{scheme} panicked: {message}")]
+pub struct SchemePanic {
+    /// Such as `controller "aimd"`.
+    pub scheme: String,
+    pub message: String,
+}
+
+/// Calls a scheme of another crate. A panic goes on as a [`SchemePanic`] that names it.
+#[inline]
+pub fn guarded<R>(what: &str, name: &str, call: impl FnOnce() -> R) -> R {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result,
+        Err(payload) => blame(what, name, payload),
+    }
+}
+
+#[cold]
+fn blame(what: &str, name: &str, payload: Box<dyn Any + Send>) -> ! {
+    let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let place = PLACE.with_borrow_mut(Option::take);
+    let message =
+        [Some(text).filter(|text| !text.is_empty()), place].into_iter().flatten().collect::<Vec<_>>();
+    let scheme = format!("{what} \"{name}\"");
+    resume_unwind(Box::new(SchemePanic { scheme, message: message.join(", at ") }))
+}
+
+/// Calls something that calls schemes of other crates; a panic of one of them is its error, any other goes on.
+pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, SchemePanic> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| match payload.downcast::<SchemePanic>() {
+        Ok(panic) => *panic,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+thread_local! {
+    /// Where this thread panicked last.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// From now on panics of schemes tell the line as well. They are printed as before.
+pub fn note_places() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PLACE.set(info.location().map(|place| format!("{}:{}", place.file(), place.line())));
+        before(info);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme(name: &'static str) -> Scheme<fn(&mut Parameters) -> f64> {
+        let doc = SchemeDoc { name, title: "t", ..SchemeDoc::NONE };
+        Scheme { doc, read: |p| p.number("gain", 0.5, (0.0, 1.0), "h") }
+    }
+
+    #[test]
+    fn schemes_are_added_once_under_names_that_are_free() {
+        let own = [("red", "r")];
+        for (names, said) in [
+            (&["red"][..], "queue \"red\": the name is taken"),
+            (&["blue", "blue"], "queue \"blue\": the name is taken"),
+            (&["a b"], "expected a name of letters"),
+            (&[""], "expected a name of letters"),
+        ] {
+            let added = Added::none("queue");
+            let error = added.add(&own, names.iter().map(|name| scheme(name)).collect()).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+        let added = Added::none("queue");
+        added.add(&own, vec![scheme("blue")]).unwrap();
+        assert_eq!(added.kinds(&own), [("red", "r"), ("blue", "t")]);
+        assert!(added.add(&own, vec![scheme("green")]).unwrap_err().contains("once"));
+        let late: Added<fn(&mut Parameters) -> f64> = Added::none("queue");
+        assert_eq!(late.kinds(&own), own);
+        assert!(late.add(&own, vec![scheme("blue")]).is_err());
+    }
+
+    #[test]
+    fn a_panic_of_a_scheme_becomes_an_error_that_names_it_and_any_other_goes_on() {
+        let found = caught(|| guarded("queue", "blue", || [0][std::hint::black_box(1)]));
+        let text = found.unwrap_err().to_string();
+        assert!(text.starts_with("queue \"blue\" panicked: index out of bounds"), "{text}");
+        assert_eq!(caught(|| guarded("queue", "blue", || 7)), Ok(7));
+        assert!(catch_unwind(|| caught(|| panic!("ours"))).is_err());
+    }
+}
