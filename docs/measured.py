@@ -33,7 +33,7 @@ import weftline  # noqa: E402
 from weftline import _native, quantities, scenarios  # noqa: E402
 from weftline.cli.main import main as give  # noqa: E402
 from weftline.measures import comparison, evidence, separations  # noqa: E402
-from weftline.report import words  # noqa: E402
+from weftline.report import answer_text  # noqa: E402
 from weftline.runs import check  # noqa: E402
 
 STORED = HERE / "measured.json"
@@ -71,7 +71,7 @@ def demo() -> dict:
     return {
         "schemes": schemes,
         "fewest_flows": {str(10**d): separations.fewest(lines, d) for d in decades},
-        "answer": words.standings(lines),
+        "answer": answer_text.standings(lines),
         "seeds": len(lines[0].runs),
         "cpu_seconds": sum(run.summary["cpu_seconds"] for run in runs),
         "figure": hashlib.sha256(figures.demo().read_bytes()).hexdigest(),

@@ -41,6 +41,7 @@ OTHERS = {
     "cargo": "the tests and examples that it names are looked for",
     "git": "needs a network",
     "pip": "needs a network",
+    "own-weftline": "test_own_scheme.py builds and runs it",
     "python3": "makes an environment to install into",
     "sbatch": "needs Slurm",
     "tshark": "not everywhere; test_packets.py has it read captures",

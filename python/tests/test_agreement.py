@@ -4,7 +4,7 @@ import pytest
 
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.figures import of_goodput
+from weftline.figures import goodput_figures
 from weftline.measures import sharing
 from weftline.measures.lines import Line
 from weftline.reproduce import agreement, choices, experiments, matrix, switch_state
@@ -73,9 +73,12 @@ def test_relative_bounds_are_of_the_published_number():
     runs = [Share(a=[49.0]), Share(a=[49.0])]
     mbps = 98 / 99 * 49.0
     claim = CLAIM | {"within": [{"figure": "f", "relative": 0.01}], "outside": 0}
-    near, far = panel(runs, [mbps / 1.009, mbps / 0.991], "goodput_98_99"), panel(runs, [mbps / 1.02] * 2)
+    near, far = (
+        panel(runs, [mbps / 1.009, mbps / 0.991], "goodput_without_last_second"),
+        panel(runs, [mbps / 1.02] * 2),
+    )
     assert agreement.check(None, claim, [near]).measured == 0
-    far.figure.options["metric"] = "goodput_98_99"
+    far.figure.options["metric"] = "goodput_without_last_second"
     assert agreement.check(None, claim, [far]).measured == 2
 
 
@@ -159,15 +162,15 @@ def test_distributions_and_groups_over_time_are_of_the_flows():
     lines = [Line("FIFO", [Share(reno=[1.0, 3.0], cubic=[6.0])])]
     said = [{"line": "FIFO", "mbps": [2.0, 4.0], "group": "reno", "mean": 2.5, "points": [[2, 2.5]]}]
     p = Panel(figure=definition, choice=(), lines=lines, published=said, title="")
-    rows = of_goodput.draw_cdf(p, "T").spec["data"]["values"]
+    rows = goodput_figures.draw_cdf(p, "T").spec["data"]["values"]
     ours = [(row["x"], row["y"]) for row in rows if not row["published"]]
     assert [share for _, share in ours] == [pytest.approx(100 / 3, rel=1e-4), pytest.approx(66.667), 100]
     assert ours[-1][0] == pytest.approx(6 * 98 / 99)
-    assert [of_goodput.at_share([1, 2, 3, 4], share) for share in (0.01, 0.25, 0.26, 1)] == [1, 1, 2, 4]
-    (drawn,) = of_goodput.draw_groups(p, "T")
+    assert [goodput_figures.at_share([1, 2, 3, 4], share) for share in (0.01, 0.25, 0.26, 1)] == [1, 1, 2, 4]
+    (drawn,) = goodput_figures.draw_groups(p, "T")
     means = [(r["line"], r["x"], r["y"]) for r in drawn.spec["data"]["values"] if not r["published"]]
     assert means == [("reno", 1, 0), ("reno", 2, 2), ("cubic", 1, 0), ("cubic", 2, 6)]
-    assert "1.98 / 2.50" in of_goodput.groups_table(p, "").text()
+    assert "1.98 / 2.50" in goodput_figures.groups_table(p, "").text()
 
 
 def test_a_matrix_has_a_cell_for_every_pair():

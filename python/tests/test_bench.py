@@ -52,8 +52,8 @@ def test_a_workload_named_twice_runs_once(engine):
 def test_median_least_and_most_are_of_each_measure_by_itself():
     runs = [run(cpu_seconds=cpu, wall_seconds=wall) for cpu, wall in ((1.0, 8.0), (4.0, 5.0), (2.0, 10.0))]
     found = bench.summary("p8", "what it is", runs)
-    assert [found[of]["cpu_seconds"] for of in ("least", "median", "most")] == [1.0, 2.0, 4.0]
-    rates = [found[of]["packet_hops_per_cpu_second"] for of in ("least", "median", "most")]
+    assert [found[of]["cpu_seconds"] for of in ("min", "median", "max")] == [1.0, 2.0, 4.0]
+    rates = [found[of]["packet_hops_per_cpu_second"] for of in ("min", "median", "max")]
     assert rates == [250.0, 500.0, 1000.0]
     assert found["median"]["packet_hops_per_wall_second"] == 125.0
     assert found["median"]["instructions_per_hop"] is None
@@ -102,7 +102,7 @@ def test_the_verdict_follows_the_speed(engine, tmp_path, capsys, seconds, verdic
 
 
 def entry(median, least, most, **changes):
-    speeds = {"median": median, "least": least, "most": most}
+    speeds = {"median": median, "min": least, "max": most}
     metrics = ("packet_hops_per_cpu_second", "packet_hops_per_wall_second")
     found = {of: dict.fromkeys(metrics, value) for of, value in speeds.items()}
     return {"threads": 1, "fingerprint": "f"} | found | changes

@@ -244,7 +244,7 @@ def test_the_command_line_runs_and_checks_a_controller_from_a_file(folder, monke
 def test_the_page_of_a_run_with_a_controller_in_python_shows_the_network(folder):
     from weftline.figures import network_view
     from weftline.measures import lines
-    from weftline.report import of_runs
+    from weftline.report import run_page
 
     run = weftline.run(
         folder / "fabric.toml",
@@ -254,7 +254,7 @@ def test_the_page_of_a_run_with_a_controller_in_python_shows_the_network(folder)
     )
     assert network_view.network(run)["nodes"]
     (line,) = lines.lines_of([run])
-    assert "--controller halve=FILE.py:CLASS" in of_runs.rerun_section([line]).text
+    assert "--controller halve=FILE.py:CLASS" in run_page.rerun_section([line]).text
 
 
 @needs_engine

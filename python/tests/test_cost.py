@@ -170,11 +170,11 @@ def claim(**keys):
 
 def test_a_claim_is_about_a_place_or_a_ratio_of_two(engine, folder):
     panels = [measured(plan(folder))]
-    alone = cost.check(claim(metric="cpu_time", at="32", most=1), panels)
+    alone = cost.check(claim(metric="cpu_time", at="32", at_most=1), panels)
     assert alone.measured == pytest.approx(32e-6 * 1e9 / 1000) and alone.word == "DIFFERS"
-    ratio = cost.check(claim(metric="cpu_time", at="1 024", against_at="32", most=32.1), panels)
+    ratio = cost.check(claim(metric="cpu_time", at="1 024", against_at="32", at_most=32.1), panels)
     assert ratio.measured == pytest.approx(32) and ratio.word == "PASS"
-    assert cost.check(claim(metric="time", line="two", against="one", most=1), panels).measured == 1
+    assert cost.check(claim(metric="time", line="two", against="one", at_most=1), panels).measured == 1
 
 
 def test_growth_is_bytes_a_step_along_x(engine, folder):
@@ -184,7 +184,7 @@ def test_growth_is_bytes_a_step_along_x(engine, folder):
 
 
 def test_differences_count_the_places_where_two_lines_find_other_things(engine, folder):
-    same = claim(metric="differences", line="two", against="one", most=0)
+    same = claim(metric="differences", line="two", against="one", at_most=0)
     assert cost.check(same, [measured(plan(folder))]).word == "PASS"
     odd = measured(plan(folder), fingerprint=lambda p: f"{p.threads}" if p.place == "32" else "f")
     assert cost.check(same, [odd]).measured == 1

@@ -17,7 +17,7 @@ from weftline.cli.main import main
 from weftline.measures import comparison, evidence, separations, stats, steady
 from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, said, separated
 from weftline.measures.lines import Line
-from weftline.report import of_sweep, words
+from weftline.report import answer_text, sweep_page
 from weftline.reproduce import claims
 from weftline.sweeps import tables
 
@@ -188,7 +188,7 @@ def test_the_verdicts_of_a_sweep_are_open_for_every_warning_wherever_they_are_pr
         assert all(KINDS[kind] in row["reasons"] for row in rows for kind in expected)
         found = cli_sweep.as_json(result)
         assert [len(entry["reasons"]) for entry in found["answer"]] == [len(v.reasons) for v in answers]
-        page = " ".join(of_sweep.answer(result))
+        page = " ".join(sweep_page.answer(result))
         assert ("Kept" in page) == (not kinds) and ("Why open" in page) == bool(kinds)
         # The bar between the schemes is real in the stand-in; a warning takes the star and the word away.
         stars = [row["separated"] for row in rows if row["against"] and row["scheme"] != "HPCC"]
@@ -203,7 +203,7 @@ def test_a_sweep_without_a_bound_ranks_within_a_load_and_only_what_is_separated(
         result = disturbed(swept, monkeypatch, kinds, draw)
         result.report = type(result.report)(**{**vars(result.report), "answer": ""})
         result.__dict__.pop("metrics", None)
-        told = of_sweep.answer(result)[:2]
+        told = sweep_page.answer(result)[:2]
         assert [load in text for load, text in zip(("load 0.3", "load 0.5"), told, strict=True)] == [True] * 2
         for text in told:
             assert len(re.findall(r"(?:HPCC|DCTCP) \d", text)) == 2, "one value of each scheme"
@@ -215,7 +215,7 @@ def test_of_metrics_of_which_more_is_wanted_the_highest_is_named(swept, monkeypa
     result = disturbed(swept, monkeypatch, set(), random.Random(5))
     result.report = type(result.report)(**{**vars(result.report), "answer": "", "metrics": ("goodput",)})
     result.__dict__.pop("metrics", None)
-    assert of_sweep.answer(result)[0].startswith("Goodput of a flow, mean, load 0.3: highest with HPCC")
+    assert sweep_page.answer(result)[0].startswith("Goodput of a flow, mean, load 0.3: highest with HPCC")
 
 
 def test_fewer_runs_than_asked_and_unfinished_flows_stand_beside_each_mean(swept, monkeypatch):
@@ -295,11 +295,11 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
         else:
             of = compared.as_json()["differences"]["DCTCP"]["slowdown_p99"]
             assert of["separated"] == separation.word and bool(of["reasons"]) == bool(kinds)
-        told = words.standing_of(lines, separations.of_metric("slowdown_p99"))
+        told = answer_text.standing_of(lines, separations.of_metric("slowdown_p99"))
         assert told[1] == (None if kinds else "HPCC")
         if kinds == {"unfinished"}:
             assert re.search(r"\d ±\S+ \(\d+ unfinished\)", compared.table().text())
-            assert "flatters" in " ".join(words.answer(lines))
+            assert "flatters" in " ".join(answer_text.answer(lines))
 
 
 def test_a_percentile_needs_two_flows_beyond_it():

@@ -168,12 +168,8 @@ def test_a_curve_claim_computes_the_published_number_from_the_published_curves(e
         "percentile": "p99",
         "below": 1,
     }
-    assert claims.check(claim | {"sizes": {"most": "100KB"}}, found, published).published == pytest.approx(
-        0.5
-    )
-    assert claims.check(claim | {"sizes": {"least": "200KB"}}, found, published).published == pytest.approx(
-        2.0
-    )
+    assert claims.check(claim | {"sizes": {"max": "100KB"}}, found, published).published == pytest.approx(0.5)
+    assert claims.check(claim | {"sizes": {"min": "200KB"}}, found, published).published == pytest.approx(2.0)
 
 
 def test_a_metric_claim_without_number_is_left_open(engine, scenario):

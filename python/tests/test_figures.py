@@ -10,9 +10,9 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.figures import export, notebook, of_load, over_time
+from weftline.figures import export, load_figures, notebook, time_figures
 from weftline.measures.lines import Line, Mean, lines_of
-from weftline.report import words
+from weftline.report import answer_text
 
 pytestmark = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -128,13 +128,13 @@ def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
 
 
 def test_a_cumulative_curve_ascends_to_all_flows_and_agrees_with_the_percentiles(run):
-    points = run.distribution("slowdown", most=10_000)
+    points = run.distribution("slowdown", max_points=10_000)
     assert points[-1][1] == 1.0 and len(points) == run.summary["flows_done"]
     assert points == sorted(points)
     # Element floor(n p), counted from 0, has the share (floor(n p) + 1) / n.
     n = len(points)
     assert points[int(0.99 * n)][0] == pytest.approx(run.summary["slowdown"]["p99"])
-    assert len(run.distribution("fct_ns", most=50)) <= 50
+    assert len(run.distribution("fct_ns", max_points=50)) <= 50
 
 
 def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
@@ -154,7 +154,7 @@ def test_heat_maps_side_by_side_have_one_scale():
         def over_time(self, metric, max_points):
             return {"p0": [[1000.0, 0.0], [2000.0, self.longest]], "p1": [[1000.0, 0.0]]}
 
-    drawn = over_time.queue_heats([("low", Measured(5e3)), ("high", Measured(80e3))])
+    drawn = time_figures.queue_heats([("low", Measured(5e3)), ("high", Measured(80e3))])
     assert [figure.spec["encoding"]["color"]["scale"]["domainMax"] for figure in drawn] == [80, 80]
     assert "1 port never had one." in drawn[0].caption
 
@@ -169,18 +169,18 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
 
     times = [float(t) for t in range(1, 101)]
     equal = Measured({name: [[t, 5.0] for t in times] for name in "abcd"})
-    assert {index for _, index in over_time.jain_over_time(equal)} == {1.0}
+    assert {index for _, index in time_figures.jain_over_time(equal)} == {1.0}
     alone = Measured({n: [[t, 5.0 if n == "a" else 0.0] for t in times] for n in "abcd"})
-    assert {index for _, index in over_time.jain_over_time(alone)} == {0.25}
+    assert {index for _, index in time_figures.jain_over_time(alone)} == {0.25}
 
 
 def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
     points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
-    figure = of_load.curve("c", points, axes=("load", "slowdown"))
+    figure = load_figures.curve("c", points, axes=("load", "slowdown"))
     assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]
     assert "95 % interval" in figure.caption
     drawn_without_warnings(figure, capfd)
-    measured = of_load.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
+    measured = load_figures.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
     assert values(measured)[0]["y"] == pytest.approx(run.summary["slowdown"]["p50"], rel=1e-4)
 
 
@@ -212,7 +212,7 @@ def test_paths_known_rises_to_all_flows(tmp_path):
 
 def test_the_scenario_in_words_says_what_differs(run, tmp_path):
     other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
-    told = words.scenario(lines_of([run, other]), None)
+    told = answer_text.scenario(lines_of([run, other]), None)
     assert told[0] == "Network: leaf-spine."
     assert any("RDMA with hpcc; packets carry INT (hpcc); RDMA with dctcp (dctcp)" in text for text in told)
     assert sum(text.startswith("Traffic") for text in told) == 1
@@ -221,11 +221,11 @@ def test_the_scenario_in_words_says_what_differs(run, tmp_path):
 def test_the_answer_of_one_seed_names_nobody(run, bare, tmp_path):
     other = weftline.run(SCENARIO, set={"transport.controller.kind": "dctcp"}, out=tmp_path / "d")
     found = lines_of([run, other])
-    told = [text for text in words.answer(found) if "lowdown" in text and "separated" in text]
+    told = [text for text in answer_text.answer(found) if "lowdown" in text and "separated" in text]
     assert told and all("one seed" in text for text in told if "hpcc" in text)
-    assert not any("lowest with" in text for text in words.answer(found))
-    assert words.answer(lines_of([run]))[0].startswith("Half of the flows that finished take at most ")
-    assert words.answer(lines_of([bare])) == ["No flow finished; there is no completion time to speak of."]
+    assert not any("lowest with" in text for text in answer_text.answer(found))
+    assert answer_text.answer(lines_of([run]))[0].startswith("Half of the flows that finished take at most ")
+    assert answer_text.answer(lines_of([bare])) == ["No flow finished, so there is no completion time."]
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def test_a_table_of_nfdump_gives_payload_and_its_reverse(tmp_path):
     found = traces.read([path])
     # 10.0.0.3, 10.0.0.2, 10.0.0.1 come in this order; 40 and 28 B of headers in a packet.
     assert found.rows == [(0, 1, 100, 0), (2, 1, 10_000, 250_000_000), (1, 2, 100, 250_000_000)]
-    assert traces.read([path], header_bytes=0, least=200).rows == [(0, 1, 10_400, 0)]
+    assert traces.read([path], header_bytes=0, min_size=200).rows == [(0, 1, 10_400, 0)]
 
 
 def test_the_later_columns_of_nfdump_and_those_of_ipfix_are_known(tmp_path):
@@ -252,10 +252,10 @@ def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
     path, out = tmp_path / "a.csv", tmp_path / "flows.csv"
     path.write_text(NFDUMP)
     arguments = ["import", str(path), "--out", str(out)]
-    assert main([*arguments, "--least", "1KB", "--group", "real"]) == 0
+    assert main([*arguments, "--min-size", "1KB", "--group", "real"]) == 0
     said = capsys.readouterr()
     assert "1 flows between 2 hosts, 10 KB" in said.out
-    assert "2 flows left out: they are smaller than --least" in said.err
+    assert "2 flows left out, which are smaller than --min-size" in said.err
     assert out.read_text() == "src,dst,size_bytes,start_ns,group\n0,1,10000,0,real\n"
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["addresses"]["10.0.0.3"] == 0

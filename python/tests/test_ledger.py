@@ -135,7 +135,7 @@ def test_an_interval_that_reaches_over_a_bound_decides_nothing():
     assert claims.verdict(claim, 0.9, str).decided is True
     between = {"text": "t", "above": 1, "below": 2}
     assert claims.verdict(between, 1.5, str, interval=(0.5, 2.5)).decided is None
-    assert claims.verdict({"text": "t", "most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
+    assert claims.verdict({"text": "t", "at_most": 1}, 1.0, str, interval=(1.0, 1.0)).decided is True
 
 
 def test_ratios_have_an_interval_over_their_seeds(engine, scenario):
@@ -265,9 +265,9 @@ def test_a_dry_run_plans_one_seed_where_nothing_was_run_and_counts_all(book, eng
 
 
 def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):
-    from weftline.reproduce import of_all
+    from weftline.reproduce import all_experiments
 
-    monkeypatch.setattr(of_all, "LONGEST_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(all_experiments, "LONGEST_LOOK_SECONDS", -1.0)
     assert main(["reproduce", "--all"]) == 0
     assert "left: 2 experiments more (--dry-run looks at all)" in capsys.readouterr().out
 

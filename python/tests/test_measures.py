@@ -31,7 +31,7 @@ def test_a_lone_flow_has_a_normalised_completion_time_of_one(tmp_path):
     found = run(tmp_path / "run", workload=[flow], transport={"controller": {"kind": "none"}})
     assert value(found, "nfct") == pytest.approx(1)
     assert value(found, "slowdown_mean") == pytest.approx(1)
-    assert value(found, "nfct", least=20_000) is None
+    assert value(found, "nfct", min_size=20_000) is None
 
 
 def test_requests_complete_with_their_last_byte(tmp_path):

@@ -17,7 +17,7 @@ from weftline.cli.main import main
 from weftline.figures import network_view
 from weftline.figures.specs import trend
 from weftline.measures import lines
-from weftline.report import of_runs, page
+from weftline.report import page, run_page
 from weftline.report.page import Lead, Section
 from weftline.terminal import Table
 
@@ -59,7 +59,7 @@ def runs(tmp_path_factory):
 def written(runs, tmp_path_factory) -> Path:
     """The page of both runs."""
     path = tmp_path_factory.mktemp("page") / "report.html"
-    return of_runs.write(lines.lines_of(runs), path, title=f"T {HOSTILE}", question=f"Q {HOSTILE}?")
+    return run_page.write(lines.lines_of(runs), path, title=f"T {HOSTILE}", question=f"Q {HOSTILE}?")
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_thousands_of_points_stay_small_and_quick(browser, tmp_path):
 
 @built
 def test_the_page_of_four_schemes_is_small_and_opens_at_once(browser, runs, tmp_path):
-    path = of_runs.write(lines.lines_of(runs), tmp_path / "r.html")
+    path = run_page.write(lines.lines_of(runs), tmp_path / "r.html")
     assert path.stat().st_size < 5_000_000
     assert browser.open(path) < 15  # a busy machine; alone it is well under two seconds
 
@@ -316,6 +316,6 @@ def test_flows_of_one_size_are_not_drawn_by_size_and_a_file_is_called_by_its_nam
 
     scenario, *_ = start.write("wan", tmp_path / "wan.toml", schema=False)
     run = weftline.run(scenario, set={"workload.0.duration": "50ms"}, out=tmp_path / "r")
-    text = of_runs.html(lines.lines_of([run]))
+    text = run_page.html(lines.lines_of([run]))
     assert "FCT slowdown by flow size" not in text and "Slowdown of all flows" in text
     assert "Network: wan-cities.gml, 14 hosts" in text and "on this network?" in text

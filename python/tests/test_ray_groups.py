@@ -36,7 +36,7 @@ def groups(work, slots=2):
 def answer(keys, **more):
     files = {"summary.json": b'{"status": "done"}', "flows.parquet": b"PAR1", "scenario.toml": b""}
     results = [{"key": key, "seconds": 0.5, "hops": 7, "files": files} | more for key in keys]
-    return {"version": _native.version(), "results": results}
+    return {"version": _native.version(), "schemes": "", "results": results}
 
 
 def test_groups_take_two_seconds_and_every_slot_has_two(work):
@@ -61,7 +61,7 @@ def test_finished_results_are_kept_and_errors_recorded(work):
     results = answer(good)["results"] + [
         {"key": key, "seconds": 1, "hops": 0, "error": "it broke"} for key in bad
     ]
-    work.take(1, {"version": _native.version(), "results": results})
+    work.take(1, {"version": _native.version(), "schemes": "", "results": results})
     assert {entry.key for entry in work.kept.entries()} == set(good)
     assert [why for _, why in work.outcome.failed] == ["it broke"] * 2
     assert work.kept.failure(bad[0]) == "it broke"
@@ -91,6 +91,12 @@ def test_workers_of_another_version_stop_the_sweep(work):
     found = groups(work)
     work.take(1, {**answer(found[1]), "version": "9.9.9"})
     assert "the workers have weftline 9.9.9" in work.outcome.stopped
+
+
+def test_workers_with_other_schemes_stop_the_sweep(work):
+    found = groups(work)
+    work.take(1, {**answer(found[1]), "schemes": "own-scheme 0.1.0, build 0123"})
+    assert "are own-scheme 0.1.0, build 0123 on the workers, and none here" in work.outcome.stopped
 
 
 def test_a_point_that_another_sweep_runs_is_left_to_it(work):

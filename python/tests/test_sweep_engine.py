@@ -174,7 +174,7 @@ def test_columns_keep_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.completion])
-@pytest.mark.parametrize("flows", [Flows(), Flows(least=10_000, most=10**6), Flows(group="poisson")])
+@pytest.mark.parametrize("flows", [Flows(), Flows(min_size=10_000, max_size=10**6), Flows(group="poisson")])
 def test_a_window_of_everything_counts_as_the_engine_does(run, name, flows):
     everything = steady.Window(first_ns=0, last_ns=math.inf)
     expected = METRICS[name].value(run, flows)

@@ -15,7 +15,16 @@ import pytest
 import walks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TESTS = ("aimd", "drop_head", "shortest", "ring", "gossip", "congestion::situations", "scenario::explain", "queue::read")
+TESTS = (
+    "aimd",
+    "drop_head",
+    "shortest",
+    "ring",
+    "gossip",
+    "congestion::situations",
+    "scenario::explain",
+    "queue::read",
+)
 """What is run of the engine's tests: those of the pages, and those that look through the registries."""
 
 

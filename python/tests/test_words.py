@@ -39,7 +39,7 @@ IDIOMS = {
     r"\b(hears?|heard|deaf)\b": "receives",
     r"\b(speaks?|spoke|spoken)\b": "reports, uses",
     r"\bon (its|the|their) way\b": "in flight",
-    r"\b(ways? (of (a flow|the flow|its|a packet)|through the|between two)|flow's way|several ways)\b": "path",
+    r"\b(ways? (of (a flow|the flow|its|a packet)|through the|between two)|flow's way)\b": "path",
     r"\b(has|have|had) none\b": "does not have one",
     r"\banew\b": "again, newly",
     r"\bgone\b": "lost, removed, closed",

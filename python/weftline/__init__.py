@@ -11,6 +11,7 @@ Nothing is loaded before it is used, so that the command line starts at once.
 
 from __future__ import annotations
 
+import os as _os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ __all__ = [
     "show_versions",
     "sweep",
 ]
+
+
+if _os.environ.get("WEFTLINE_ENGINE"):
+    from weftline.own_schemes import take_engine as _take_engine
+
+    _take_engine(_os.environ["WEFTLINE_ENGINE"])
 
 
 def __getattr__(name: str):

@@ -12,7 +12,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from weftline import _native, scenarios
+from weftline import _native, own_schemes, scenarios
 from weftline.errors import InputError
 
 
@@ -20,19 +20,20 @@ def of(resolved: str, source: scenarios.Scenario) -> str:
     """Return the provenance of a resolved scenario as JSON.
 
     ``build``; ``files``: digests of what the scenario names, by key (``workload.0.sizes``); ``controllers``:
-    of the code of controllers in Python, by name.
+    of the code of controllers in Python, by name; and ``schemes``, where some of another crate take part:
+    its name and version, by scheme.
     """
     from weftline import controllers
 
     laws = controllers.named_in(tomllib.loads(resolved), source.controllers) if source.controllers else []
     files = scenarios.files_by_key(resolved, source.base_dir)
-    return json.dumps(
-        {
-            "build": build(),
-            "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
-            "controllers": {law.name: _digest_of_law(law) for law in laws},
-        }
-    )
+    found = {
+        "build": build(),
+        "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
+        "controllers": {law.name: _digest_of_law(law) for law in laws},
+    }
+    schemes = own_schemes.taking_part(resolved)
+    return json.dumps(found | ({"schemes": schemes} if schemes else {}))
 
 
 @cache

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weftline import _native, integrity, provenance, scenarios
+from weftline import _native, integrity, own_schemes, provenance, renamed, scenarios
 from weftline.errors import DamagedError, InputError, RunFailed, warn
 
 if TYPE_CHECKING:
@@ -160,8 +160,12 @@ def look(
 
 
 def content_hash(resolved: str) -> str:
-    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline."""
-    return hashlib.sha256(f"{_native.version()}\n{resolved}".encode()).hexdigest()[:12]
+    """Return 12 hexadecimal digits that name a resolved scenario under this version of weftline.
+
+    Under this build too, where schemes of another crate take part.
+    """
+    text = f"{_native.version()}\n{resolved}{own_schemes.as_comments(resolved)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def default_folder(
@@ -327,8 +331,17 @@ class Run:
             self._slowdowns[asked] = json.loads(_native.slowdown(str(self.out), *asked))
         return self._slowdowns[asked]
 
-    def completion(self, *, least: int = 0, most: int | None = None, group: str | None = None) -> dict:
-        """Return how the finished flows of a range of sizes (bytes, ends included) or a group came through.
+    def completion(
+        self, *, min_size: int = 0, max_size: int | None = None, group: str | None = None, **old: int | None
+    ) -> dict:
+        """Return completion times, goodputs and slowdowns of the finished flows of a range of sizes.
+
+        Parameters
+        ----------
+        min_size, max_size : int
+            Range of sizes in bytes, ends included. `least` and `most` are their former names.
+        group : str, optional
+            Only the flows of this group.
 
         Returns
         -------
@@ -337,9 +350,14 @@ class Run:
             ``p95``, ``p99``, ``mean`` (each flow counts once) and ``max``; ``nfct``, the sum of FCTs over the
             sum of the ideal ones. None where there is no such flow.
         """
-        return json.loads(_native.completion(str(self.out), least, most, group))
+        if old:
+            known = {"min_size": min_size, "max_size": max_size}
+            return self.completion(group=group, **known | renamed.arguments(old, renamed.SIZE_ARGUMENTS))
+        return json.loads(_native.completion(str(self.out), min_size, max_size, group))
 
-    def distribution(self, column: str = "slowdown", *, group: str | None = None, most: int = 300) -> list:
+    def distribution(
+        self, column: str = "slowdown", *, group: str | None = None, max_points: int = 300, **old: int
+    ) -> list:
         """Return the cumulative curve of the finished flows: ``[[value, share at or below it], ...]``.
 
         Parameters
@@ -348,10 +366,13 @@ class Run:
             What is distributed.
         group : str, optional
             Only the flows of this group.
-        most : int
-            At most so many points; the tail keeps its shape.
+        max_points : int
+            Maximum number of points; the tail keeps its shape. `most` is its former name.
         """
-        return json.loads(_native.distribution(str(self.out), column, most, group))
+        if old:
+            new = renamed.arguments(old, renamed.POINT_ARGUMENTS)
+            return self.distribution(column, group=group, **new)
+        return json.loads(_native.distribution(str(self.out), column, max_points, group))
 
     def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
         """Return how many flows (of a group) have a deadline, and how many of these had ended by it."""
@@ -426,7 +447,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.plots`."""
+        """The figures of this run: ``run.plot.fct_slowdown()``; see `weftline.figures.plots`."""
         from weftline.figures.plots import Plots
         from weftline.measures.lines import lines_of
 
@@ -435,7 +456,7 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What deserves a look before the results are trusted, and how the run ended if it is not done."""
-        from weftline.endings import ending
+        from weftline.run_status import ending
 
         found = [str(text) for text in self.summary.get("warnings") or []]
         return found + [text for text in (ending(self),) if text]
@@ -461,6 +482,8 @@ def show_versions() -> None:
     from importlib import metadata
 
     print(f"weftline  {_native.version()}")
+    if own := own_schemes.identity():
+        print(f"schemes   {own}")
     print(f"python    {platform.python_version()}")
     print(f"platform  {platform.platform()}")
     for package in ("pyarrow", "pandas", "polars", "duckdb", "vl-convert-python"):

@@ -6,6 +6,11 @@
 
 use pyo3::prelude::*;
 
+/// For [`module!`], which is expanded in another crate.
+pub use pyo3;
+/// The simulator: what a scheme of another crate is written against.
+pub use weftline_sim as sim;
+
 mod bench;
 mod controllers;
 mod errors;
@@ -13,6 +18,7 @@ mod file_digests;
 mod flow_cache;
 mod instructions;
 mod interrupts;
+pub mod own;
 mod pint;
 mod runs;
 mod scenarios;

@@ -2,10 +2,10 @@
 //!
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
-mod balancer;
 mod host;
 mod queue;
 
+use crate::balance::BalancerConfig;
 use crate::compat::Rules;
 pub use crate::net::buffer::PfcConfig;
 pub use crate::net::ecn::EcnThreshold;
@@ -17,10 +17,6 @@ pub use crate::transport::TransportConfig;
 pub use crate::transport::rdma::{RdmaConfig, Recovery};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
-pub use balancer::{
-    BalancerConfig, CloveConfig, CloveFeedback, CongaConfig, DrillConfig, FlowletConfig, HulaConfig,
-    RankChoice, Reorders, SubflowConfig,
-};
 pub use host::{HostConfig, ResequencingConfig};
 pub use queue::{
     AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,

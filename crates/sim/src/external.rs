@@ -1,8 +1,9 @@
-//! Schemes that another crate adds to a room, and what becomes of their panics.
+//! Schemes that another crate adds to a room, and how their panics are reported.
 //!
-//! A room keeps what was added in an [`Added`]. It is filled once, by the module that is built from the other crate and
-//! before anything is read; from then on an added scheme has its name in scenarios, its keys in the schema, and its text
-//! in `weftline list` and `weftline explain`, as those of this crate do. What it costs more is a call through a pointer.
+//! A room keeps the schemes that were added in an [`Added`]. The module that is built from the other crate fills it once,
+//! before any scenario is read. After that an added scheme has its name in scenarios, its keys in the schema, and its text
+//! in `weftline list` and `weftline explain`, like the schemes of this crate. Its additional cost is a call through a
+//! pointer.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,21 +22,21 @@ pub struct Scheme<Read> {
 
 /// The schemes that were added to a room.
 pub struct Added<Read: 'static> {
-    /// What the room calls one of them, such as `controller`.
+    /// The noun for a scheme of the room, such as `controller`.
     what: &'static str,
     schemes: OnceLock<Vec<Scheme<Read>>>,
     kinds: OnceLock<Vec<(&'static str, &'static str)>>,
 }
 
 impl<Read> Added<Read> {
-    /// Nothing yet. `what`: what a scheme of the room is called in messages.
+    /// An empty list. `what`: the noun for a scheme of the room in messages.
     pub const fn none(what: &'static str) -> Added<Read> {
         Added { what, schemes: OnceLock::new(), kinds: OnceLock::new() }
     }
 
     /// Adds schemes to a room that has `own` ones.
     ///
-    /// Errors: a name is taken or cannot stand in a scenario, or the room was asked for its schemes already.
+    /// Errors: a name is taken or not allowed in a scenario, or the list of the room's schemes was read already.
     pub fn add(&self, own: &[(&str, &str)], schemes: Vec<Scheme<Read>>) -> Result<(), String> {
         let what = self.what;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -57,7 +58,7 @@ impl<Read> Added<Read> {
         }
     }
 
-    /// What was added.
+    /// The schemes that were added.
     pub fn all(&self) -> &[Scheme<Read>] {
         self.schemes.get().map_or(&[], Vec::as_slice)
     }
@@ -68,8 +69,8 @@ impl<Read> Added<Read> {
         self.kinds.get_or_init(|| own.iter().copied().chain(added).collect())
     }
 
-    /// Reads the parameters of the added scheme of this name by `call`; none where there is none, or where its function
-    /// panicked, which is reported as a problem of its `kind`.
+    /// Reads the parameters of the added scheme of this name by `call`; none for other names, or if its function panicked,
+    /// which is reported as a problem of the key `kind`.
     pub fn read<C>(
         &self,
         kind: &str,
@@ -82,7 +83,7 @@ impl<Read> Added<Read> {
     }
 }
 
-/// The crate whose schemes were added, as `own-scheme 0.1.0`, and what each says of itself with the name of its room.
+/// The crate whose schemes were added, as `own-scheme 0.1.0`, and the text of each with the name of its room.
 #[derive(Debug)]
 pub struct Package {
     pub name: String,
@@ -91,22 +92,22 @@ pub struct Package {
 
 static PACKAGE: OnceLock<Package> = OnceLock::new();
 
-/// The crate whose schemes were added; none: there is none.
+/// The crate whose schemes were added; none without such a crate.
 pub fn package() -> Option<&'static Package> {
     PACKAGE.get()
 }
 
-/// Keeps what was added, for who asks.
+/// Keeps the description of the crate for [`package`].
 pub(crate) fn remember(package: Package) {
     PACKAGE.get_or_init(|| package);
 }
 
-/// The text of the added scheme of this name; none where there is none.
+/// The text of the added scheme of this name; none for other names.
 pub fn doc(name: &str) -> Option<&'static SchemeDoc> {
     package()?.schemes.iter().map(|(_, doc)| doc).find(|doc| doc.name == name)
 }
 
-/// The crate of the added scheme of this name, with its version; none where there is none.
+/// The crate of the added scheme of this name, with its version; none for other names.
 pub fn package_of(name: &str) -> Option<&'static str> {
     doc(name).and(package()).map(|package| package.name.as_str())
 }
@@ -120,7 +121,7 @@ pub struct SchemePanic {
     pub message: String,
 }
 
-/// Calls a scheme of another crate. A panic goes on as a [`SchemePanic`] that names it.
+/// Calls a scheme of another crate. A panic continues as a [`SchemePanic`] that names the scheme.
 #[inline]
 pub fn guarded<R>(what: &str, name: &str, call: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -140,7 +141,7 @@ fn blame(what: &str, name: &str, payload: Box<dyn Any + Send>) -> ! {
     resume_unwind(Box::new(SchemePanic { scheme, message: message.join(", at ") }))
 }
 
-/// Calls something that calls schemes of other crates; a panic of one of them is its error, any other goes on.
+/// Calls code that calls schemes of other crates. Returns the panic of such a scheme as an error; other panics continue.
 pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, SchemePanic> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| match payload.downcast::<SchemePanic>() {
         Ok(panic) => *panic,
@@ -149,11 +150,11 @@ pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, SchemePanic> {
 }
 
 thread_local! {
-    /// Where this thread panicked last.
+    /// File and line of the last panic of this thread.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// From now on panics of schemes tell the line as well. They are printed as before.
+/// After this call the message of a scheme's panic has its line. Panics are printed as before.
 pub fn note_places() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_scheme_becomes_an_error_that_names_it_and_any_other_goes_on() {
+    fn a_panic_of_a_scheme_becomes_an_error_that_names_it_and_other_panics_continue() {
         let found = caught(|| guarded("queue", "blue", || [0][std::hint::black_box(1)]));
         let text = found.unwrap_err().to_string();
         assert!(text.starts_with("queue \"blue\" panicked: index out of bounds"), "{text}");

@@ -13,22 +13,25 @@
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
 /// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
-/// makes the state from the parameters by an expression.
+/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` after the lines adds a variant for
+/// the schemes of other crates. It has methods of the same names, `named`, which reads the parameters of such a scheme, and
+/// `kinds`, the names of all schemes of the room.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
-        { $($lines:tt)+ }
+        { $($lines:tt)+ } $(+ $extra:ident = $of:ty => $runs:ty)?
     ) => {
-        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } }
-        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } }
+        registry! { $(#[$about])* $config: $trait$(($context))? { $($lines)+ } $(+ $extra = $of)? }
+        registry! { @state $(#[$of_state])* $state: $trait, $config { $($lines)+ } $(+ $extra = $runs)? }
     };
     (
         @state $(#[$of_state:meta])* $state:ident: $trait:ident, $config:ident
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $runs:ty)?
     ) => {
         $(#[$of_state])*
         pub enum $state {
             $($variant(<$parameters as $trait>::State),)+
+            $($extra($runs),)?
         }
 
         #[allow(unused_macros)]
@@ -36,6 +39,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($state::$variant($it) => $call,)+
+                    $($state::$extra($it) => $call,)?
                 }
             };
         }
@@ -45,12 +49,16 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($config::$variant($it) => $state::$variant($call),)+
+                    $($config::$extra($it) => $state::$extra($call),)?
                 }
             };
         }
     };
-    ($(#[$about:meta])* $config:ident: $trait:ident { $($variant:ident = $parameters:ty;)+ }) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
+    (
+        $(#[$about:meta])* $config:ident: $trait:ident
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
+    ) => {
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
@@ -58,15 +66,15 @@ macro_rules! registry {
                 $(if kind == <$parameters as $trait>::DOC.name {
                     return Some($config::$variant(<$parameters as $trait>::read(p)));
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p).map($config::$extra)))?
             }
         }
     };
     (
         $(#[$about:meta])* $config:ident: $trait:ident($context:ty)
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
-        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ });
+        registry!(@common $(#[$about])* $config: $trait { $($variant = $parameters;)+ } $(+ $extra = $of)?);
 
         impl $config {
             /// Reads the parameters of the scheme named `kind`; none where [`KINDS`] has no such name.
@@ -75,18 +83,19 @@ macro_rules! registry {
                     let read: Option<$parameters> = <$parameters as $trait>::read(p, cx).into();
                     return read.map($config::$variant);
                 })+
-                None
+                None::<$config>$(.or_else(|| <$of>::named(kind, p, cx).map($config::$extra)))?
             }
         }
     };
     (
         @common $(#[$about:meta])* $config:ident: $trait:ident
-        { $($variant:ident = $parameters:ty;)+ }
+        { $($variant:ident = $parameters:ty;)+ } $(+ $extra:ident = $of:ty)?
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq)]
         pub enum $config {
             $($variant($parameters),)+
+            $($extra($of),)?
         }
 
         /// What each scheme says of itself.
@@ -95,6 +104,13 @@ macro_rules! registry {
         /// The names that a scenario may use, each with one line of help.
         pub const KINDS: &[(&str, &str)] =
             &[$((<$parameters as $trait>::DOC.name, <$parameters as $trait>::DOC.title),)+];
+
+        $(
+            /// The names that a scenario may use, each with one line of help, those of schemes of other crates last.
+            pub fn kinds() -> &'static [(&'static str, &'static str)] {
+                <$of>::kinds(KINDS)
+            }
+        )?
 
         #[allow(unused_macros)]
         macro_rules! each_type {
@@ -111,6 +127,7 @@ macro_rules! registry {
             ($self:expr, $it:ident => $call:expr) => {
                 match $self {
                     $($config::$variant($it) => $call,)+
+                    $($config::$extra($it) => $call,)?
                 }
             };
         }

@@ -1,13 +1,15 @@
-//! Schemes of another crate, on their way to their rooms.
+//! Adds the schemes of another crate to their rooms.
 //!
-//! A crate that has a controller of its own adds it once, before anything is read:
+//! A crate that has a controller of its own adds it once, before any scenario is read:
 //!
 //! ```ignore
 //! Schemes::of("own-scheme", "0.1.0").controller::<AimdParameters>().add()?;
 //! ```
 //!
-//! From then on scenarios may name it, and it has its keys, its text and its errors as if it stood in this crate.
+//! After that, scenarios may name it, and its keys, texts and errors work like those of this crate's controllers.
 
+use crate::balance::external::{self as balancers, ReadBalancer};
+use crate::balance::{BalancerParameters, LoadBalancer};
 use crate::congestion::{self, ControllerParameters, ReadController};
 use crate::external::{Package, note_places, remember};
 use std::fmt;
@@ -16,16 +18,17 @@ use std::fmt;
 pub struct Schemes {
     package: Package,
     controllers: Vec<ReadController>,
+    balancers: Vec<ReadBalancer>,
 }
 
 impl Schemes {
-    /// None yet, of a crate with this name and version; they are in the results of every run that a scheme takes part in.
+    /// An empty list for a crate with this name and version, which the results of every run with its schemes record.
     pub fn of(package: &str, version: &str) -> Schemes {
         let package = Package { name: format!("{package} {version}"), schemes: Vec::new() };
-        Schemes { package, controllers: Vec::new() }
+        Schemes { package, controllers: Vec::new(), balancers: Vec::new() }
     }
 
-    /// With a congestion controller of queue pairs, by its parameters. Its name is that of its `DOC`.
+    /// Appends a congestion controller of queue pairs, by the type of its parameters; `DOC` has its name.
     #[must_use]
     pub fn controller<P>(mut self) -> Schemes
     where
@@ -37,11 +40,23 @@ impl Schemes {
         self
     }
 
-    /// Adds them all. A panic of one ends the run that it happens in with an error that names the scheme and the line.
+    /// Appends a load balancer, by the type of its parameters; `DOC` has its name.
+    #[must_use]
+    pub fn balancer<P>(mut self) -> Schemes
+    where
+        P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync + 'static,
+    {
+        self.package.schemes.push(("balancers", P::DOC));
+        self.balancers.push(balancers::external::<P>());
+        self
+    }
+
+    /// Adds all schemes of the list. A panic of one of them ends its run with an error that names the scheme and the line.
     ///
-    /// Errors: the message says which name is taken or not allowed, or that this came too late: schemes are added once.
+    /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
     pub fn add(self) -> Result<(), String> {
         congestion::add(self.controllers)?;
+        balancers::add(self.balancers)?;
         note_places();
         remember(self.package);
         Ok(())

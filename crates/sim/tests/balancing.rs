@@ -5,7 +5,12 @@ mod common;
 use common::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use weftline_sim::balance::{Fabric, Hula, Neighbour, Place, Side};
+use weftline_sim::balance::conga::CongaParameters;
+use weftline_sim::balance::ecmp::EcmpParameters;
+use weftline_sim::balance::hula::{Hula, HulaParameters};
+use weftline_sim::balance::letflow::LetFlowParameters;
+use weftline_sim::balance::mp_hula::MpHulaParameters;
+use weftline_sim::balance::{BalancerConfig, Fabric, FlowletParameters, Neighbour, Place, Side};
 use weftline_sim::config::*;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::fat_tree::FatTree;
@@ -15,23 +20,29 @@ use weftline_sim::topology::pods::Pods;
 use weftline_sim::topology::{NextHopOrder, NodeKind, Routes, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 
-fn hula(interval_us: u64, ranks: u8) -> HulaConfig {
+fn hula(interval_us: u64) -> HulaParameters {
     let interval = Time::from_us(interval_us);
-    HulaConfig {
+    HulaParameters {
         interval,
         probe_size: 64,
         probe_class: 0,
         release: true,
         time_constant: Time(interval.0 * 2),
         failure_time: Time(interval.0 * 3),
-        flowlets: FlowletConfig { gap: Time::from_us(10), slots: 1 << 16 },
-        ranks,
+        flowlets: FlowletParameters { gap: Time::from_us(10), slots: 1 << 16 },
         refresh_on_best: true,
         suppress: true,
         hysteresis: 0,
         hardware: false,
         staggered: true,
-        subflows: Default::default(),
+    }
+}
+
+/// HULA, or MP-HULA with more than one rank.
+fn ranked(hula: HulaParameters, ranks: u8) -> BalancerConfig {
+    match ranks {
+        1 => BalancerConfig::Hula(hula),
+        _ => BalancerConfig::MpHula(MpHulaParameters { hula, ranks, subflows: Default::default() }),
     }
 }
 
@@ -96,11 +107,18 @@ fn balancer_of(topology: &Topology, node: u32, fabric: &Arc<Fabric>) -> Hula {
             },
         })
         .collect();
-    Hula::new(
-        hula(200, 1),
-        1,
-        &Place { node, name: "s", tier: tier(node), tor: None, neighbours: &neighbours, fabric },
-    )
+    let at = Place {
+        seed: 1,
+        node,
+        name: "s",
+        tier: tier(node),
+        tor: None,
+        neighbours: &neighbours,
+        fabric,
+        subflows: false,
+        murmur: false,
+    };
+    Hula::new(hula(200), 1, None, &at)
 }
 
 #[test]
@@ -165,7 +183,7 @@ fn with_balancer(
 
 #[test]
 fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_other_leaf() {
-    let mut config = with_balancer(BalancerConfig::Hula(hula(200, 1)), leaf_spine(3, 2, 1), vec![]);
+    let mut config = with_balancer(BalancerConfig::Hula(hula(200)), leaf_spine(3, 2, 1), vec![]);
     config.until = Until::At(Time::from_us(2000));
     let (_, outcome) = run(config);
     // Ten rounds of 3 leaves, 2 spines: 6 up, and 12 down to the two other leaves; the last may still be on its way.
@@ -176,15 +194,15 @@ fn on_a_leaf_spine_a_round_of_probes_is_one_up_and_one_down_each_leaf_spine_and_
 
 /// A flow from leaf 0 to leaf 1 over two spines, one of which loses its link to leaf 1: utilisation of leaf 0's links to the
 /// spines every 10 us.
-fn after_failure(ranks: u8, at: Time) -> (Vec<(Time, [f64; 2])>, HulaConfig) {
+fn after_failure(ranks: u8, at: Time) -> (Vec<(Time, [f64; 2])>, HulaParameters) {
     let topology = leaf_spine(2, 2, 4);
     let (leaf0, leaf1) = (node_named(&topology, "leaf0"), node_named(&topology, "leaf1"));
     let spines = ["spine0", "spine1"].map(|name| node_named(&topology, name));
     let ports = spines.map(|spine| (leaf0, port_towards(&topology, leaf0, spine)));
     let broken = link_between(&topology, spines[0], leaf1);
     let flows = (0..4).map(|host| flow(host, 4 + host, 20_000_000, Time::from_us(host as u64 * 3))).collect();
-    let balancer = hula(50, ranks);
-    let mut config = with_balancer(BalancerConfig::Hula(balancer), topology, flows);
+    let balancer = hula(50);
+    let mut config = with_balancer(ranked(balancer, ranks), topology, flows);
     // Routes do not follow within the run: the balancer finds out by itself.
     let change = Change::LinkDown(broken);
     config.failures =
@@ -216,7 +234,7 @@ fn a_failed_path_is_left_within_the_time_of_failure_and_a_round_of_probes() {
 #[test]
 fn lost_probes_are_made_good_by_the_next_ones() {
     let flows = random_flows(12, 60, 4);
-    let mut config = with_balancer(BalancerConfig::Hula(hula(20, 2)), leaf_spine(3, 2, 4), flows);
+    let mut config = with_balancer(ranked(hula(20), 2), leaf_spine(3, 2, 4), flows);
     config.failures.loss = Some(LinkLoss { share: 0.3, kinds: LinkLoss::PROBES });
     let (kept, outcome) = run(config);
     assert!(sum_of(&outcome, |p| p.packets_lost) > 10);
@@ -226,7 +244,7 @@ fn lost_probes_are_made_good_by_the_next_ones() {
 #[test]
 fn probes_that_queue_among_the_traffic_arrive_too_and_every_switch_hears_of_every_rack() {
     for probe_class in [0, 3] {
-        let balancer = BalancerConfig::Hula(HulaConfig { probe_class, ..hula(50, 1) });
+        let balancer = BalancerConfig::Hula(HulaParameters { probe_class, ..hula(50) });
         let flows = random_flows(12, 60, 4);
         let (kept, outcome) = run(with_balancer(balancer, leaf_spine(3, 2, 4), flows));
         assert_eq!(completion_times(&kept).len(), 60);
@@ -252,17 +270,17 @@ fn the_last_loss_after_a_failure_is_as_late_as_its_balancer_is_told_of_it() {
         rdma_of(&mut config).rto = Some(Time::from_us(200));
         run(config).1.last_loss.unwrap()
     };
-    let config = hula(50, 1);
+    let config = hula(50);
     let hula = last(BalancerConfig::Hula(config));
     let limit = Time::from_us(1000) + config.failure_time + config.interval + Time::from_us(10);
     assert!(hula > Time::from_us(1000) && hula < limit, "{hula}, limit {limit}");
-    let ecmp = last(BalancerConfig::Ecmp { salt: 0 });
+    let ecmp = last(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }));
     assert!(ecmp > limit + Time::from_us(500), "{ecmp}");
 }
 
-fn conga() -> CongaConfig {
-    CongaConfig {
-        flowlets: FlowletConfig { gap: Time::from_us(20), slots: 1 << 16 },
+fn conga() -> CongaParameters {
+    CongaParameters {
+        flowlets: FlowletParameters { gap: Time::from_us(20), slots: 1 << 16 },
         time_constant: Time::from_us(160),
         alpha: 205,
         bits: 3,
@@ -275,7 +293,8 @@ fn conga() -> CongaConfig {
 #[test]
 fn what_packets_carry_for_conga_is_on_the_links_between_switches_and_nowhere_else() {
     let flows = || vec![flow(0, 2, 100_000, Time::ZERO), flow(1, 0, 5_000, Time::ZERO)];
-    let (_, plain) = run(with_balancer(BalancerConfig::Ecmp { salt: 0 }, leaf_spine(2, 2, 2), flows()));
+    let (_, plain) =
+        run(with_balancer(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }), leaf_spine(2, 2, 2), flows()));
     let (kept, outcome) = run(with_balancer(BalancerConfig::Conga(conga()), leaf_spine(2, 2, 2), flows()));
     assert_eq!(completion_times(&kept).len(), 2);
     // 100 data packets and as many acknowledgements cross two links between switches each; those of the other flow none.
@@ -288,7 +307,7 @@ fn what_packets_carry_for_conga_is_on_the_links_between_switches_and_nowhere_els
 fn conga_spreads_flowlets_over_three_tiers_too() {
     let topology = FatTree { k: 4, hosts_per_tor: 0, ..FatTree::default() }.build().unwrap();
     let flows = random_flows(16, 120, 9);
-    let balancer = BalancerConfig::Conga(CongaConfig { three_tier: true, ..conga() });
+    let balancer = BalancerConfig::Conga(CongaParameters { three_tier: true, ..conga() });
     let (kept, outcome) = run(with_balancer(balancer, topology, flows));
     assert_eq!(completion_times(&kept).len(), 120);
     assert!(total(&outcome, "balancer_header_bytes") > 0 && total(&outcome, "flowlets") > 120);
@@ -321,10 +340,10 @@ fn on_unequal_paths(balancer: BalancerConfig, every_us: u64, flows: u32) -> (f64
 
 #[test]
 fn those_that_look_at_the_whole_path_avoid_the_narrow_one_and_a_hash_does_not() {
-    let (ecmp, ecmp_mean) = on_unequal_paths(BalancerConfig::Ecmp { salt: 0 }, 160, 200);
+    let (ecmp, ecmp_mean) = on_unequal_paths(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }), 160, 200);
     assert!((ecmp - 0.5).abs() < 0.08, "{ecmp}");
-    for balancer in [BalancerConfig::Hula(hula(50, 1)), BalancerConfig::Conga(conga())] {
-        let (share, mean) = on_unequal_paths(balancer, 160, 200);
+    for balancer in [BalancerConfig::Hula(hula(50)), BalancerConfig::Conga(conga())] {
+        let (share, mean) = on_unequal_paths(balancer.clone(), 160, 200);
         println!(
             "{balancer:?}: {share:.3} by the wide path, mean {mean:.0} ns; ECMP {ecmp:.3}, {ecmp_mean:.0} ns"
         );
@@ -374,7 +393,7 @@ fn with_one_link_down(
                 flow(src, dst, size(random.uniform()), Time::from_ns(now as u64))
             })
             .collect();
-        let mut config = with_balancer(balancer, topology, flows);
+        let mut config = with_balancer(balancer.clone(), topology, flows);
         config.seed = seed;
         let mark = |gbps| EcnThreshold {
             rate: Rate::from_gbps(gbps),
@@ -396,12 +415,12 @@ fn with_one_link_down(
 
 /// Those that the papers compare, with one gap.
 fn compared() -> [(&'static str, BalancerConfig); 4] {
-    let flowlets = FlowletConfig { gap: Time::from_us(50), slots: 1 << 16 };
+    let flowlets = FlowletParameters { gap: Time::from_us(50), slots: 1 << 16 };
     [
-        ("ecmp", BalancerConfig::Ecmp { salt: 0 }),
-        ("letflow", BalancerConfig::LetFlow(flowlets)),
-        ("conga", BalancerConfig::Conga(CongaConfig { flowlets, ..conga() })),
-        ("hula", BalancerConfig::Hula(HulaConfig { flowlets, ..hula(100, 1) })),
+        ("ecmp", BalancerConfig::Ecmp(EcmpParameters { salt: 0 })),
+        ("letflow", BalancerConfig::LetFlow(LetFlowParameters { flowlets })),
+        ("conga", BalancerConfig::Conga(CongaParameters { flowlets, ..conga() })),
+        ("hula", BalancerConfig::Hula(HulaParameters { flowlets, ..hula(100) })),
     ]
 }
 

@@ -6,6 +6,8 @@
 mod common;
 
 use common::{case, published, rows, run};
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::ecmp::EcmpParameters;
 use weftline_sim::units::Bytes;
 
 const SEEDS: u64 = 200;
@@ -101,7 +103,6 @@ fn dcqcn_on_the_dumbbell_lies_within_200_seeds() {
 #[ignore = "a measurement: part of make validate"]
 fn the_difference_that_the_compat_mode_makes_is_measured_over_20_salts() {
     use weftline_sim::compat::Rules;
-    use weftline_sim::config::BalancerConfig;
     for scheme in ["hpcc", "dctcp", "timelyw", "timely", "dcqcnw", "dcqcn"] {
         let Some(authors) = authors("pod_wb_0.5", scheme) else { return };
         let runs: Vec<[f64; 5]> = (0..20)
@@ -110,7 +111,7 @@ fn the_difference_that_the_compat_mode_makes_is_measured_over_20_salts() {
                 let mut config = published(scheme, topology, flows, Bytes(32 << 20), 1);
                 config.rules = Rules::none();
                 config.switch.pfc.headroom_extra = true;
-                config.switch.balancer = BalancerConfig::Ecmp { salt };
+                config.switch.balancer = BalancerConfig::Ecmp(EcmpParameters { salt });
                 of_run(&run(config).0.flows)
             })
             .collect();

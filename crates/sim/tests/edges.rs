@@ -3,6 +3,11 @@
 mod common;
 
 use common::*;
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::FlowletParameters;
+use weftline_sim::balance::clove::{CloveFeedback, CloveParameters};
+use weftline_sim::balance::ecmp::EcmpParameters;
+use weftline_sim::balance::spray::SprayParameters;
 use weftline_sim::config::*;
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
@@ -29,7 +34,7 @@ fn unequal(us: u64) -> Topology {
 /// One flow whose packets take two ways in turn, the second 5 us longer; 0.85 us a packet. Acknowledgements take them too.
 fn in_turn(host: HostConfig, transport: &str) -> (Kept, weftline_sim::measure::Outcome) {
     let mut config = normal(transport, unequal(5), vec![flow(0, 1, 100_000, Time::ZERO)]);
-    config.switch.balancer = BalancerConfig::RoundRobin;
+    config.switch.balancer = BalancerConfig::Spray(SprayParameters::InTurn);
     config.host = host;
     config.measure.reordering = true;
     config.measure.paths = true;
@@ -81,7 +86,7 @@ fn a_timeout_shorter_than_the_difference_gives_up_and_a_full_buffer_lets_go() {
 #[test]
 fn what_is_lost_is_waited_for_no_longer_than_the_timeout() {
     let mut config = normal("dctcp", leaf_spine(2, 4), random_flows(8, 60, 3));
-    config.switch.balancer = BalancerConfig::Spray;
+    config.switch.balancer = BalancerConfig::Spray(SprayParameters::Random);
     config.host = IN_ORDER;
     config.failures.loss = Some(LinkLoss { share: 0.01, kinds: LinkLoss::DATA });
     rdma_of(&mut config).rto = Some(Time::from_ms(1));
@@ -93,9 +98,9 @@ fn what_is_lost_is_waited_for_no_longer_than_the_timeout() {
 }
 
 fn clove(feedback: CloveFeedback) -> BalancerConfig {
-    BalancerConfig::Clove(CloveConfig {
+    BalancerConfig::Clove(CloveParameters {
         feedback,
-        flowlets: FlowletConfig { gap: Time::from_us(20), slots: 4096 },
+        flowlets: FlowletParameters { gap: Time::from_us(20), slots: 4096 },
         paths: 16,
         relay_interval: Time::from_us(10),
         congested_for: Time::from_us(40),
@@ -118,7 +123,7 @@ fn clove_finds_every_path_and_adds_its_header_on_every_link() {
             config.measure.paths = true;
             run(config)
         };
-        let (_, plain) = run_with(BalancerConfig::Ecmp { salt: 0 });
+        let (_, plain) = run_with(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }));
         let (kept, outcome) = run_with(clove(feedback));
         assert_eq!(completion_times(&kept).len(), 16);
         // 16 flows of 30 packets and as many acknowledgements, 4 B on four links each.
@@ -164,7 +169,7 @@ fn on_unequal_paths(balancer: BalancerConfig) -> (f64, f64) {
 
 #[test]
 fn clove_leaves_the_narrow_path_as_marks_or_utilisation_tell_it_to() {
-    let (ecmp, ecmp_mean) = on_unequal_paths(BalancerConfig::Ecmp { salt: 0 });
+    let (ecmp, ecmp_mean) = on_unequal_paths(BalancerConfig::Ecmp(EcmpParameters { salt: 0 }));
     let (none, none_mean) = on_unequal_paths(clove(CloveFeedback::None));
     let (ecn, ecn_mean) = on_unequal_paths(clove(CloveFeedback::Ecn));
     let (int, int_mean) = on_unequal_paths(clove(CloveFeedback::Int));

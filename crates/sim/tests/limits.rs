@@ -5,9 +5,11 @@ mod common;
 use std::path::Path;
 
 use common::Kept;
-use weftline_sim::RunError;
+use weftline_sim::congestion::{Ack, CongestionController, Control, ExternalController, Needs, Window};
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::scenario::{Hooks, Scenario};
+use weftline_sim::units::Time;
+use weftline_sim::{Execution, RunError, Simulation};
 
 const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 3\n[transport]\nkind = \"rdma\"\n";
 
@@ -71,4 +73,37 @@ fn the_ideal_time_of_a_flow_that_takes_for_ever_does_not_wrap() {
     );
     assert_eq!(result.expect("a run").flows_done, 0);
     assert_eq!(kept.flows[0].ideal, weftline_sim::units::Time::MAX);
+}
+
+#[test]
+fn a_scheme_from_outside_that_panics_ends_the_run_with_its_name_and_keeps_what_was_recorded() {
+    struct Panics;
+    impl CongestionController for Panics {
+        fn on_ack(&mut self, ack: &Ack, _: &mut Control) {
+            assert!(ack.now < Time::from_us(200), "too late");
+        }
+    }
+    let outside = [ExternalController {
+        name: "panics".into(),
+        needs: Needs::window(Window::FollowsRate),
+        parameters: None,
+        one_thread: false,
+        make: std::sync::Arc::new(|_, _| Box::new(Panics)),
+    }];
+    let text = "[topology]\nkind = \"leaf-spine\"\n[transport]\ncontroller = { kind = \"panics\" }\n\
+                [[workload]]\nkind = \"poisson\"\nsizes = \"google-rpc\"\nload = 0.3\nduration = \"400us\"\n";
+    let hooks = Hooks { controllers: &outside, ..Hooks::default() };
+    let mut flows = Vec::new();
+    for regions in [1, 2, 3] {
+        let scenario = Scenario::load(text, "outside.toml", Path::new("."), &[], None, hooks).ok().unwrap();
+        let execution = Execution { threads: regions, regions: Some(regions), windows: None };
+        let network = Simulation::new(scenario.config().unwrap(), execution).unwrap();
+        assert_eq!(network.plan().regions, regions);
+        let mut kept = Kept::default();
+        let error = network.run(&mut kept, &mut |_| true).expect_err("it panics");
+        assert!(matches!(error, RunError::Scheme(_)), "{error}");
+        assert!(error.to_string().starts_with("controller \"panics\" panicked: too late"), "{error}");
+        flows.push(kept.flows.len());
+    }
+    assert!(flows.iter().all(|&count| count > 10), "{flows:?}");
 }

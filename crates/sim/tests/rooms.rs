@@ -32,14 +32,15 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // A network is data; a workload knows hosts by number and rate, never what is between them.
     ("topology", "doc files parameters units"),
     ("workload", "doc engine files parameters topology units"),
+    // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
+    ("balance", "counters doc engine external packet parameters topology units wire"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "congestion telemetry topology units workload"),
+    ("config", "balance congestion telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
     ("measure", "counters engine units workload"),
-    // Decisions at a port: which packet next, which way. They see packets, not the network.
+    // Decisions at a port: which packet next. They see packets, not the network.
     ("queue", "config counters engine packet parameters units"),
-    ("balance", "config counters engine packet parameters units wire"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
@@ -75,7 +76,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "describe",
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
-    ("schemes", "congestion external"),
+    // What another crate adds goes to the rooms that it is for.
+    ("schemes", "balance congestion external"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 
@@ -99,7 +101,7 @@ const CRATES: &[(&str, &str, &str)] = &[
         "python",
         "weftline-pint weftline-results weftline-sim",
         // Topologies: what a collector of digests knows of the network; queues: what a flow cache misses, without one.
-        "config congestion describe estimate measure parameters queue scenario telemetry topology units",
+        "config congestion describe estimate measure parameters queue scenario schemes telemetry topology units",
     ),
 ];
 

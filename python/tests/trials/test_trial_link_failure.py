@@ -5,7 +5,7 @@ from pathlib import Path
 import weftline
 from weftline.measures import comparison, losses
 from weftline.measures.metrics import METRICS, Flows
-from weftline.report import of_runs
+from weftline.report import run_page
 
 TRIAL = Path(__file__).parents[3] / "trials" / "link_failure.toml"
 TEMPLATE = Path(weftline.__file__).parent / "templates" / "link-failure" / "link-failure.toml"
@@ -39,7 +39,7 @@ def test_no_place_says_that_nothing_was_lost(tmp_path):
     assert "lost on dead links" in table
     assert "stranded" in table
 
-    page = of_runs.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
+    page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "o dropped packets" not in page
     assert "o lost packets" not in page
     assert f"{lost} lost on dead links" in page
@@ -63,6 +63,6 @@ def test_a_run_without_any_loss_says_so(tmp_path):
     }
     run = weftline.run(scenario, out=tmp_path / "run")
     assert dict(comparison.facts(run))["packets lost"] == "none"
-    page = of_runs.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
+    page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "o lost packets" in page
     assert "Look before you trust this" not in page

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import weftline
 from weftline import runs, scenarios
-from weftline.report import of_runs
+from weftline.report import run_page
 
 TRIAL = Path(__file__).parents[3] / "trials" / "spray_default.toml"
 
@@ -35,7 +35,7 @@ def test_spraying_over_go_back_n_is_warned_of_before_and_after_the_run(tmp_path)
     written = json.loads((run.out / "summary.json").read_text())
     assert written["warnings"] == warnings
 
-    page = of_runs.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
+    page = run_page.of_folders([str(run.out)], str(tmp_path / "page.html")).read_text()
     assert "of the data packets were sent again" in page
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from weftline import renamed
 from weftline.errors import InputError, nearest
 
 FORMAT = "weftline bench"
@@ -63,6 +64,10 @@ def read(path: Path) -> Stored:
     listed = document.get("workloads")
     if not isinstance(listed, list):
         raise InputError(f"{path}: workloads: expected a list, as in {_EXPECTED}")
+    listed = [
+        renamed.keys(entry, renamed.BENCH, str(path)) if isinstance(entry, dict) else entry
+        for entry in listed
+    ]
     for place, entry in enumerate(listed):
         _check(entry, f"{path}: workloads.{place}")
     return Stored(machine=document.get("machine"), workloads={entry["workload"]: entry for entry in listed})
@@ -98,7 +103,7 @@ def _check(entry: object, where: str) -> None:
     for key, kind in (("workload", str), ("fingerprint", str), ("threads", int)):
         if not isinstance(entry.get(key), kind):
             raise InputError(f"{where}.{key}: {_found(entry, key)}, expected a {kind.__name__}")
-    for of in ("median", "least", "most"):
+    for of in ("median", "min", "max"):
         if not isinstance(entry.get(of), dict):
             raise InputError(f"{where}.{of}: {_found(entry, of)}, expected an object")
         for key in ("packet_hops_per_cpu_second", "packet_hops_per_wall_second"):
@@ -122,9 +127,9 @@ def compare(now: Mapping, then: Mapping) -> Comparison:
     metric = f"packet_hops_per_{'cpu' if one_thread else 'wall'}_second"
     ratio = now["median"][metric] / then["median"][metric]
     verdict = "same"
-    if ratio > 1 + NOISE_FLOOR and now["least"][metric] > then["most"][metric]:
+    if ratio > 1 + NOISE_FLOOR and now["min"][metric] > then["max"][metric]:
         verdict = "faster"
-    elif ratio < 1 - NOISE_FLOOR and now["most"][metric] < then["least"][metric]:
+    elif ratio < 1 - NOISE_FLOOR and now["max"][metric] < then["min"][metric]:
         verdict = "slower"
     same_work = now["fingerprint"] == then["fingerprint"]
     return Comparison(metric=metric, ratio=ratio, verdict=verdict, same_work=same_work)

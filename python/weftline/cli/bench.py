@@ -188,7 +188,7 @@ def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] =
 
 
 def summary(name: str, description: str, runs: Sequence[Mapping]) -> dict:
-    """Return what the runs of one workload were, with the median, least and most of each measure.
+    """Return what the runs of one workload were, with the median, minimum and maximum of each measure.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def summary(name: str, description: str, runs: Sequence[Mapping]) -> dict:
     each = [_with_rates(run) for run in runs]
     result = {"workload": name, "description": description}
     result |= {key: runs[0][key] for key in same if key in runs[0]}
-    for of, choose in (("median", statistics.median), ("least", min), ("most", max)):
+    for of, choose in (("median", statistics.median), ("min", min), ("max", max)):
         result[of] = {key: _over(choose, [run.get(key) for run in each]) for key in MEASURES}
     return result | {"runs": [{key: run.get(key) for key in MEASURES} for run in each]}
 
@@ -260,7 +260,7 @@ def table(
     rates = [f"packet_hops_per_{clock.lower()}_second" for clock in clocks]
     counted = any(result["median"]["instructions_per_hop"] is not None for result in results)
     columns = ["workload", "packet-hops", "CPU s", *(f"packet-hops/{clock} s" for clock in clocks)]
-    columns += ["least to most", *["instructions/hop"] * counted, "peak memory"]
+    columns += ["min to max", *["instructions/hop"] * counted, "peak memory"]
     columns += [] if compared is None else ["ratio", "verdict"]
     rows = []
     for result in results:
@@ -268,7 +268,7 @@ def table(
         row = [result["workload"], quantities.count_text(result["packet_hops"])]
         row += [quantities.digits(median["cpu_seconds"])]
         row += [quantities.count_text(median[rate]) for rate in rates]
-        row += [" to ".join(quantities.count_text(result[of][rates[-1]]) for of in ("least", "most"))]
+        row += [" to ".join(quantities.count_text(result[of][rates[-1]]) for of in ("min", "max"))]
         row += [quantities.digits(median["instructions_per_hop"])] * counted
         row += [quantities.bytes_text(median["peak_memory_bytes"])]
         row += [] if compared is None else _verdict(compared.get(result["workload"]))

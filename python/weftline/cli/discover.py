@@ -63,6 +63,8 @@ def _explain(options: argparse.Namespace) -> int:
             print("\n" + wrapped(f"{'' if key == 'text' else key.capitalize() + ': '}{entry[key]}"))
     if serves := explain.transports(entry, entry["name"].removeprefix("tcp.")):
         print(f"\nTransports: {serves}")
+    if "package" in entry:
+        print(f"\nFrom: {entry['package']}")
     if entry.get("parameters"):
         rows = []
         for p in entry["parameters"]:

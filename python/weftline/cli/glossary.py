@@ -6,7 +6,12 @@ The engine explains what it defines itself (fct, slowdown, queue, ...); here is 
 
 from __future__ import annotations
 
-from weftline.measures import losses
+from weftline.measures import counted, losses
+
+
+def _key_of_summary(unit: str) -> str:
+    return f"key of summary.json, {unit}" if unit in ("bytes", "ns") else "key of summary.json"
+
 
 COLUMNS = {
     "flow_id": ("column of flows.parquet", "Number of the flow, in order of (start, workload, place in it)."),
@@ -44,25 +49,16 @@ SERIES = {
     "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
     "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
     "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
-    "drops_buffer": ("over time, by port", "Drops for want of room in an interval; measure.disciplines."),
-    "drops_early": ("over time, by port", "Drops in an interval that tell senders to slow down."),
-    "drops_filter": ("over time, by port", "Drops by Cebinae's filter in an interval."),
-    "drops_horizon": ("over time, by port", "Drops by AFQ in an interval: beyond its last round."),
-    "saturated_share": (
-        "over time, by port",
-        "Cebinae: share of the interval's windows that were saturated.",
-    ),
-    "top_flows": (
-        "over time, by port",
-        "Cebinae: flows made top in a saturated window, mean of the interval.",
-    ),
-    "tail_share": (
-        "over time, by port",
-        "Cebinae: share of the packets let pass that wait for the next round.",
-    ),
-    "cache_misses": ("over time, by port", "Cebinae: packets that the flow cache had no slot for."),
-    "rate_top_bps": ("over time, bit/s, by port", "Cebinae: what the top flows may send in the next round."),
-    "rate_bottom_bps": ("over time, bit/s, by port", "Cebinae: what all others may send in the next round."),
+    **{
+        metric["series"]: ("over time, by port", metric["series_text"])
+        for metric, _, _ in counted.metrics()
+        if metric["series"]
+    },
+    **{
+        gauge["key"]: (f"over time, {gauge['unit']}, by port", gauge["text"])
+        for group in counted.declarations()["groups"]
+        for gauge in group["gauges"]
+    },
     "paused": ("over time, 0 or 1, by port", "1 at each PAUSE that arrives, 0 at each RESUME."),
 }
 
@@ -76,9 +72,17 @@ SUMMARY = {
     "events": ("key of summary.json", "Events that the engine handled."),
     "bytes_on_wire": ("key of summary.json, bytes", "Transmitted on any link: every hop counts."),
     "telemetry_bytes": ("key of summary.json, bytes", "Of telemetry in packets, each packet once."),
-    "probes": ("key of summary.json", "Probe packets of load balancers such as HULA, with probe_bytes."),
-    "flowlets": ("key of summary.json", "Flowlets begun in all switches."),
-    "flowlets_moved": ("key of summary.json", "Flowlets that left by another port than the one before."),
+    **{
+        counter["key"]: (_key_of_summary(counter["unit"]), counter["text"])
+        for group in counted.declarations()["groups"]
+        for counter in group["counters"]
+        if not group["table"]
+    },
+    **{
+        group["table"]: ("key of summary.json", group["text"])
+        for group in counted.declarations()["groups"]
+        if group["table"]
+    },
     "packets_lost": (
         "key of summary.json",
         "Packets that links lost: on a link when it went down, or at random.",
@@ -92,15 +96,9 @@ SUMMARY = {
         "What became of the data packets, and how often they were sent again, in all and by group.",
     ),
     "packets_stranded": ("key of summary.json", "Packets that had nowhere to go: no link, or no route left."),
-    "packets_recirculated": (
-        "key of summary.json",
-        "Packets that passed a switch's pipeline twice to store a port's load.",
-    ),
     "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
     "wall_seconds": ("key of summary.json, s", "Time on the wall that the run took."),
     "peak_memory_bytes": ("key of summary.json, bytes", "Most memory that the process held."),
-    "drop_causes": ("key of summary.json", "Drops by why, of every port that has a buffer of its own."),
-    "cebinae": ("key of summary.json", "What Cebinae decided at its ports, over the whole run."),
     "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
     "links": ("key of summary.json", "Packets, bytes, drops, marks and pauses by kind of link."),
     "balance": ("key of summary.json", "Packet-hops of the busiest region over the mean of all."),
@@ -131,26 +129,16 @@ METRICS = {
         "Jain's index, (sum x)^2 / (n sum x^2), of the mean goodputs of the measured flows: 1 if all are "
         "equal, 1/n if one has all."
     ),
-    "jain_98_99": "The same as the authors of Cebinae count it: without the last second.",
+    "jain_without_last_second": "As the authors of Cebinae count: without the last second.",
     "jain_ideal": (
         "Jain's index of the mean goodputs over the max-min fair ones, by water filling over the links "
         "between the switches of a dumbbell or a parking lot."
     ),
     "first_share": "Share of the first flow's group in all goodput.",
-    "cebinae_saturated": "Recomputations of Cebinae that found their link saturated, over all.",
-    "cebinae_top": "Flows that Cebinae made top in a window that found the link saturated, mean.",
-    "cebinae_tail": "Packets that Cebinae's filter sent to the next round, over all that it let pass.",
-    "cebinae_filter_drops": "Packets that Cebinae's filter dropped: their group had used up both rounds.",
-    "cebinae_buffer_drops": "Packets that the full buffer of a port under Cebinae dropped.",
-    "cebinae_misses": "Packets of flows that found no slot in Cebinae's flow cache.",
-    "drops_buffer": "Packets that disciplines with a buffer of their own dropped for want of room.",
-    "drops_early": "Packets that CoDel, RED or DualPI2 dropped to tell their senders to slow down.",
-    "drops_filter": "Packets that Cebinae's filter dropped.",
-    "drops_horizon": "Packets that AFQ dropped: their turn would have come after its last round.",
     "fairness": "Mean of Jain's index over the last third of the time in which all measured flows run.",
     "goodput_total": "Sum of the mean goodputs of the measured flows.",
-    "goodput_98_99": "The same as the authors of Cebinae count it: without the last second, times 98/99.",
-    "throughput_98_99": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
+    "goodput_without_last_second": "As the authors of Cebinae count: without the last second, times 98/99.",
+    "throughput_without_last_second": "Bytes on a dumbbell's bottleneck over time, counted in the same way.",
     "queue_p50": "Median of the queue lengths of all sampled ports, idle ones included.",
     "queue_p95": "95th percentile of the same.",
     "queue_p99": "99th percentile of the same.",
@@ -161,14 +149,11 @@ METRICS = {
     "latency_tail_error": "Relative error of the 99th percentile of hop latency that PINT's digests tell.",
     "recirculated_share": "Bytes that passed a switch's pipeline twice, over all that switches sent.",
     "drop_rate": "Packets dropped over those that hosts sent or dropped themselves.",
-    "probe_bytes": "Bytes of the probes of load balancers on all links.",
-    "probe_share": "Bytes of the probes of load balancers, over all bytes on the wire.",
-    "probes_settled": "From the start until every switch has heard of every rack by a probe.",
-    "flowlets_moved_share": "Flowlets that left by another port than the one before, over all flowlets.",
+    **{metric["name"]: metric["text"] for metric, _, _ in counted.metrics()},
     "reordered_share": "Data packets that a later packet of their flow overtook on the way.",
     "paths_per_flow": "Different paths that the packets of a flow took, mean over flows.",
     "utilisation_mean": "Mean utilisation of the links that measure.utilisation asks for.",
-    "utilisation_most": "Mean utilisation of the busiest link that measure.utilisation asks for.",
+    "utilisation_max": "Mean utilisation of the busiest link that measure.utilisation asks for.",
     "imbalance": "Of the utilisations of the measured links: (most - least) / mean.",
     "failure_to_last_loss": "From the first failure of a link or switch to the last packet lost to one.",
     "recovery": "From the first failure until goodput stays above 90 % of what it was before.",

@@ -342,9 +342,9 @@ def _percent(text: str) -> float:
     return float(text)
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+def _whole(text: str, low: int, high: int) -> int:
+    if not (text.isdecimal() and text.isascii() and low <= int(text) <= high):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found {text!r}")
     return int(text)
 
 
@@ -389,7 +389,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _ending(run) -> int:
-    from weftline.endings import ending
+    from weftline.run_status import ending
 
     said = ending(run)
     if said is None:
@@ -455,8 +455,9 @@ def _list(options: argparse.Namespace) -> int:
         if len(shown) > 1:
             print(f"{kind}:")
         for entry in names.get(kind, []):
-            serves = explain.transports(entry, entry["name"])
-            print(f"  {entry['name']:<{width}}  {entry['help']}{f' [{serves}]' if serves else ''}")
+            notes = [explain.transports(entry, entry["name"]), entry.get("package")]
+            notes = "".join(f" [{note}]" for note in notes if note)
+            print(f"  {entry['name']:<{width}}  {entry['help']}{notes}")
     return DONE
 
 
@@ -467,11 +468,11 @@ def _reproduce(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from weftline.report import of_runs
+    from weftline.report import run_page
 
     page = _without_damaged(
         options.folders,
-        lambda: of_runs.of_folders(
+        lambda: run_page.of_folders(
             options.folders, options.out, title=options.title, question=options.question
         ),
     )
@@ -500,7 +501,7 @@ def _compare(options: argparse.Namespace) -> int:
 
     from weftline.errors import Conflict
     from weftline.measures import comparison
-    from weftline.report import of_runs
+    from weftline.report import run_page
 
     def compare():
         compared = comparison.comparison_of(options.folders, against=options.against)
@@ -515,7 +516,7 @@ def _compare(options: argparse.Namespace) -> int:
     for said in compared.warnings:
         print(f"{'error' if isinstance(said, Conflict) else 'warning'}: {said}", file=sys.stderr)
     if options.out:
-        page = of_runs.write(found, Path(options.out))
+        page = run_page.write(found, Path(options.out))
         print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)
     return DONE
 

@@ -40,7 +40,11 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="TIME",
         help="a five-tuple that rests for longer begins a new flow (1s)",
     )
-    imported.add_argument("--least", default="1B", metavar="SIZE", help="leave out smaller flows (1B)")
+    imported.add_argument(
+        "--min-size", default="1B", metavar="SIZE", help="leave out smaller flows (default: 1B)"
+    )
+    # The name that the option had in an earlier version.
+    imported.add_argument("--least", dest="old_min_size", metavar="SIZE", help=argparse.SUPPRESS)
     imported.add_argument(
         "--header",
         type=_bytes,
@@ -112,7 +116,7 @@ def _import(options: argparse.Namespace) -> int:
         table=options.map,
         host_count=options.hosts,
         idle_ns=int(quantities.parse_time_ns(options.idle)),
-        least=int(quantities.parse_bytes(options.least)),
+        min_size=int(quantities.parse_bytes(_min_size(options))),
         header_bytes=options.header,
         partial=options.partial,
     )
@@ -120,7 +124,7 @@ def _import(options: argparse.Namespace) -> int:
     for count, what in (
         (found.unmapped, "flows left out: --map does not name one of their ends"),
         (found.inside, "flows left out: they begin and end at one host"),
-        (found.small, "flows left out: they are smaller than --least"),
+        (found.small, "flows left out, which are smaller than --min-size"),
     ):
         if count:
             print(f"warning: {count:,} {what}", file=sys.stderr)
@@ -144,7 +148,16 @@ def _bytes(text: str) -> int:
     return _whole(text, 0, 1000)
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and text.isascii() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least} to {most}, found {text!r}")
+def _min_size(options: argparse.Namespace) -> str:
+    if options.old_min_size is None:
+        return options.min_size
+    from weftline.errors import warn
+
+    warn(["--least is now --min-size; the old name will be removed in the next version"])
+    return options.old_min_size
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    if not (text.isdecimal() and text.isascii() and low <= int(text) <= high):
+        raise argparse.ArgumentTypeError(f"expected a whole number from {low} to {high}, found {text!r}")
     return int(text)

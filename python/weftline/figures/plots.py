@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weftline.errors import InputError, warn
-from weftline.figures import of_flows, of_paths, over_time, specs
+from weftline.figures import flow_figures, path_figures, specs, time_figures
 from weftline.figures.specs import Figure
 from weftline.measures import comparison
 from weftline.measures.lines import Line, lines_of
@@ -53,17 +53,17 @@ class Plots:
         finished, title = self._finished(), "FCT slowdown by flow size"
         caption = comparison.ideal_text(finished)
         if bins == "decades":
-            return of_flows.slowdown_by_decade(title, finished, caption=caption)
+            return flow_figures.slowdown_by_decade(title, finished, caption=caption)
         if bins != "equal-count":
             raise InputError(f'bins: expected "equal-count" or "decades", found {bins!r}')
         return specs.slowdown(title, finished, caption=caption)
 
     def cdf(self, column: str = "slowdown") -> Figure:
         """Return the share of flows at or below a ``slowdown``, ``fct_ns`` or ``goodput_bps``."""
-        if column not in of_flows.AXES:
-            raise InputError(f"column: expected one of {', '.join(of_flows.AXES)}, found {column!r}")
+        if column not in flow_figures.AXES:
+            raise InputError(f"column: expected one of {', '.join(flow_figures.AXES)}, found {column!r}")
         title = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
-        return of_flows.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
+        return flow_figures.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
 
     def queues(self) -> Figure:
         """Return the share of samples whose queue is at most so long; needs ``measure.queue_histogram``."""
@@ -75,7 +75,7 @@ class Plots:
         """Return the queue of each port over time, of the first run; needs ``measure.queues``."""
         run = self.lines[0].runs[0]
         self._measured("queue_bytes", "measure.queues")
-        return over_time.queue_heat("Queues by port and time", run)
+        return time_figures.queue_heat("Queues by port and time", run)
 
     def over_time(self, metric: str = "goodput_bps") -> Figure:
         """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself."""
@@ -97,15 +97,15 @@ class Plots:
     def fairness(self) -> Figure:
         """Return Jain's index of the measured goodputs over time; needs ``measure.goodput`` of several."""
         self._measured("goodput_bps", "measure.goodput")
-        return over_time.fairness("Fairness over time", self.lines)
+        return time_figures.fairness("Fairness over time", self.lines)
 
     def paths_known(self) -> Figure:
         """Return the share of paths that PINT knows by packets; needs ``telemetry.record`` above 0."""
-        return of_paths.paths_known("Paths known by packets", self.lines)
+        return path_figures.paths_known("Paths known by packets", self.lines)
 
     def network(self, metric: str = "utilisation") -> Figure:
         """Return the first run's network, its links coloured by a series of ports."""
-        found = of_paths.network("The network", self.lines[0].runs[0], metric=metric)
+        found = path_figures.network("The network", self.lines[0].runs[0], metric=metric)
         if found is None:
             raise InputError("this network has too many links for a picture, or its file has gone")
         return found

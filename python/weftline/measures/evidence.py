@@ -255,7 +255,7 @@ def _counted(run: Run, name: str, flows: Flows) -> int:
     if name.startswith("small_p"):
         bins = [row for row in run.slowdown(scheme="decades")["bins"] if row["count"]]
         return min(bins, key=lambda row: row["size_bytes"])["count"] if bins else 0
-    return run.completion(least=flows.least, most=flows.most, group=flows.group)["count"]
+    return run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)["count"]
 
 
 def unfinished(runs: Sequence[Run], flows: Flows | None = None) -> int:
@@ -272,8 +272,8 @@ def _unfinished(run: Run, flows: Flows) -> int:
     rows = _open_flows(run.out, (run.out / "flows.parquet").stat().st_mtime_ns)
     if len(rows) != total - done:
         return total - done  # without a row for each there is no telling which of them would count
-    most = math.inf if flows.most is None else flows.most
-    return sum(flows.least <= size <= most and flows.group in (None, group) for size, group in rows)
+    most = math.inf if flows.max_size is None else flows.max_size
+    return sum(flows.min_size <= size <= most and flows.group in (None, group) for size, group in rows)
 
 
 @lru_cache(maxsize=64)

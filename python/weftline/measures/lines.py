@@ -135,12 +135,12 @@ class Line:
         return {p: Mean.of([r.get(p) for r in rows]) for p in PERCENTILES}
 
     def metric(self, name: str) -> Mean | None:
-        """Return a metric of `weftline.metrics` over the seeds."""
+        """Return a metric of `weftline.measures.metrics` over the seeds."""
         return Mean.of(self.values(name))
 
     def values(self, name: str) -> list[float | None]:
         """Return the same of each run."""
-        flows = Flows(least=self.sizes[0], most=self.sizes[1], group=self.group)
+        flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
         return [metric(name).value(run, flows) for run in self.runs]
 
     def metric_text(self, name: str) -> str:
@@ -150,7 +150,7 @@ class Line:
         mean = self.metric(name)
         if mean is None:
             return "–"
-        flows = Flows(least=self.sizes[0], most=self.sizes[1], group=self.group)
+        flows = Flows(min_size=self.sizes[0], max_size=self.sizes[1], group=self.group)
         left = evidence.unfinished(self.runs, flows) if evidence.of_finished_flows(name) else 0
         count = len(self.runs) if mean.count is None else mean.count
         return mean.text(metric(name).text) + evidence.beside(runs=count, asked=len(self.runs), left=left)

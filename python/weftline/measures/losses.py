@@ -6,11 +6,10 @@ name but the few that tables and pages show whenever they are not zero.
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from typing import TYPE_CHECKING
 
-from weftline import _native, quantities
+from weftline import quantities
+from weftline.measures import counted
 
 if TYPE_CHECKING:
     from weftline.measures.readings import Flows, Reader
@@ -24,10 +23,9 @@ SENT_AGAIN = ("retransmitted", "retransmitted_spurious", "timeouts")
 """Metrics of what senders did about it; shown with the others whenever they are not zero."""
 
 
-@cache
-def declared() -> tuple[dict[str, str], ...]:
+def declared() -> list[dict[str, str]]:
     """Return the counters of data packets, each with ``key``, ``unit``, ``title`` and ``text``."""
-    return tuple(json.loads(_native.counters()))
+    return counted.declarations()["losses"]
 
 
 def counter(key: str) -> Reader:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weftline import quantities
+from weftline import quantities, renamed
 from weftline.errors import InputError, nearest
-from weftline.measures import losses, recovery, sharing, spread
+from weftline.measures import counted, losses, recovery, sharing, spread
 from weftline.measures import readings as read
 from weftline.measures.readings import Flows, Reader
 
@@ -74,6 +74,21 @@ def _completed(title: str, what: str, key: str, text: Callable = quantities.digi
     return Metric(title=title, text=text, **read.completion(what, key), **more)
 
 
+def _declared(metric: dict, group: dict, counter: dict) -> Metric:
+    """A number of a scheme's counters: a share (its axis says of what), another ratio, or a counter."""
+    title, reader = metric["title"], counted.reader(metric, group, counter)
+    if metric["over"]:
+        return _share(title, reader, metric["axis"]) if metric["axis"] else _number(title, reader)
+    match counter["unit"]:
+        case "bytes":
+            axis = f"{title} (MB)"
+            return Metric(title=title, read=reader, text=quantities.bytes_text, axis=axis, scale=1e-6)
+        case "ns":
+            return _microseconds(title, reader)
+        case _:
+            return _count(title, reader)
+
+
 METRICS: dict[str, Metric] = {
     "slowdown_mean": _completed("slowdown, mean", "slowdown", "mean"),
     "slowdown_p50": _completed("slowdown, median", "slowdown", "p50"),
@@ -109,44 +124,24 @@ METRICS: dict[str, Metric] = {
     ),
     "convergence": _milliseconds("time until shares are fair", sharing.convergence_ns),
     "jain": _number("Jain's index of goodputs", sharing.index),
-    "jain_98_99": _number(
-        "Jain's index of goodputs, last second not counted",
+    "jain_without_last_second": _number(
+        "Jain's index of goodputs, without the last second",
         lambda run: sharing.index(run, ns3=True),
         axis="Jain's index of goodputs",
     ),
     "jain_ideal": _number("Jain's index of goodputs over the max-min fair ones", sharing.index_against_ideal),
     "goodput_total": _mbps("goodput, all flows", sharing.total_goodput, "goodput of all flows"),
-    "goodput_98_99": _mbps(
-        "goodput, all flows, last second not counted",
+    "goodput_without_last_second": _mbps(
+        "goodput, all flows, without the last second",
         lambda run: sharing.total_goodput(run, ns3=True),
         "goodput of all flows",
     ),
-    "throughput_98_99": _mbps(
-        "throughput of the bottleneck, last second not counted", sharing.bottleneck_throughput, "throughput"
+    "throughput_without_last_second": _mbps(
+        "throughput of the bottleneck, without the last second", sharing.bottleneck_throughput, "throughput"
     ),
     "first_share": _share(
         "share of the first group", read.first_share, "share of the first group in all goodput (%)"
     ),
-    "cebinae_saturated": _share(
-        "windows saturated",
-        read.cebinae("windows_saturated", "windows"),
-        "windows that found the link saturated (%)",
-    ),
-    "cebinae_top": _number(
-        "top flows in a saturated window, mean", read.cebinae("top_flows", "windows_saturated")
-    ),
-    "cebinae_tail": _share(
-        "packets sent to the tail queue",
-        read.cebinae("to_tail", "to_head", "to_tail"),
-        "packets sent to the tail queue (%)",
-    ),
-    "cebinae_filter_drops": _count("drops by Cebinae's filter", read.cebinae("dropped_by_filter")),
-    "cebinae_buffer_drops": _count("drops by Cebinae's full buffer", read.cebinae("dropped_by_buffer")),
-    "cebinae_misses": _count("packets that the flow cache missed", read.cebinae("missed_by_cache")),
-    "drops_buffer": _count("drops for want of room", read.drops_for("buffer")),
-    "drops_early": _count("early drops", read.drops_for("early")),
-    "drops_filter": _count("drops by a filter", read.drops_for("filter")),
-    "drops_horizon": _count("drops beyond the last round", read.drops_for("horizon")),
     "fairness": _number("final fairness (Jain)", sharing.final_fairness),
     "queue_p50": _kilobytes("queue, median", read.queue("p50")),
     "queue_p95": _kilobytes("queue p95", read.queue("p95")),
@@ -178,33 +173,11 @@ METRICS: dict[str, Metric] = {
     ),
     "drops": _count("drops", read.total("drops")),
     "ecn_marks": _count("ECN marks", read.total("ecn_marks")),
-    "probes": _count("probes", read.total("probes")),
-    "probe_bytes": Metric(
-        title="bytes of probes",
-        read=read.total("probe_bytes"),
-        text=quantities.bytes_text,
-        axis="bytes of probes (MB)",
-        scale=1e-6,
-    ),
-    "probe_share": _share(
-        "probes (share of bytes on wire)",
-        read.part("probe_bytes", "bytes_on_wire"),
-        "bytes of probes (% of all on the wire)",
-    ),
-    "probes_settled": _microseconds(
-        "time until every switch knows every rack", read.total("probes_settled_ns")
-    ),
-    "flowlets": _count("flowlets", read.total("flowlets")),
-    "flowlets_moved": _count("flowlets that moved", read.total("flowlets_moved")),
-    "flowlets_moved_share": _share(
-        "flowlets that moved (share)",
-        read.part("flowlets_moved", "flowlets"),
-        "flowlets that left the port of the one before (%)",
-    ),
+    **{metric["name"]: _declared(metric, group, part) for metric, group, part in counted.metrics()},
     "reordered_share": _share(
-        "packets reordered on the way (share)",
+        "packets reordered in flight (share)",
         read.received("reordered_share"),
-        "data packets overtaken on the way (%)",
+        "data packets overtaken in flight (%)",
     ),
     "paths_per_flow": _number("paths of a flow, mean", read.received("paths_per_flow")),
     "utilisation_mean": _share(
@@ -212,13 +185,13 @@ METRICS: dict[str, Metric] = {
         spread.mean_utilisation,
         "utilisation of the measured links (%)",
     ),
-    "utilisation_most": _share(
+    "utilisation_max": _share(
         "utilisation of the busiest measured link",
-        spread.most_utilisation,
+        spread.max_utilisation,
         "utilisation of the busiest measured link (%)",
     ),
     "imbalance": _share(
-        "imbalance of the measured links", spread.imbalance, "imbalance, (most - least) / mean (%)"
+        "imbalance of the measured links", spread.imbalance, "imbalance, (max - min) / mean (%)"
     ),
     "failure_to_last_loss": _microseconds(
         "from the first failure to the last loss", spread.failure_to_last_loss_ns
@@ -275,17 +248,33 @@ METRICS: dict[str, Metric] = {
 }
 
 HIGHEST = {
-    *("goodput", "goodput_total", "goodput_98_99", "throughput_98_99", "sent_share", "received_share"),
-    *("jain", "jain_98_99", "jain_ideal", "fairness", "deadlines_met", "audit_known", "audit_right", "speed"),
+    *(
+        "goodput",
+        "goodput_total",
+        "goodput_without_last_second",
+        "throughput_without_last_second",
+        "sent_share",
+        "received_share",
+    ),
+    *(
+        "jain",
+        "jain_without_last_second",
+        "jain_ideal",
+        "fairness",
+        "deadlines_met",
+        "audit_known",
+        "audit_right",
+        "speed",
+    ),
 }
-"""Metrics of which more is wanted: among schemes the highest is looked for, of all others the lowest."""
+"""Metrics of which a higher value is better; of all others a lower value is."""
 
 
 def metric(name: str) -> Metric:
     """Return the metric called `name`; `drops host -> leaf` are those at links from hosts to leaves.
 
     `share web` is the share of the group called web in all that was delivered while flows started; `flow web`
-    the mean goodput of a flow of it, counted as `goodput_98_99` is.
+    the mean goodput of a flow of it, counted as `goodput_without_last_second` is.
     """
     if re.fullmatch(r"drops \S+ -> \S+", name):
         link = name.removeprefix("drops ")
@@ -299,6 +288,7 @@ def metric(name: str) -> Metric:
         group = name.removeprefix("flow ")
         title = f"goodput of a flow of {group}, mean"
         return _mbps(title, read.group_mean(group), title)
+    name = renamed.name(name, renamed.METRICS)
     if name not in METRICS:
         raise InputError(
             f'unknown metric "{name}": {nearest(name, list(METRICS))}known: {", ".join(METRICS)}'

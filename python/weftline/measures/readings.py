@@ -1,6 +1,6 @@
 """How one number is read out of a run; each returns None where the run does not have it.
 
-What has an argument returns the reader for it. `weftline.metrics` names them all.
+What has an argument returns the reader for it. `weftline.measures.metrics` names them all.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Reader = Callable[["Run"], float | None]
 class Flows:
     """Which flows of a run a number is about: sizes in bytes, ends included, and one group or all."""
 
-    least: int = 0
-    most: int | None = None
+    min_size: int = 0
+    max_size: int | None = None
     group: str | None = None
 
 
@@ -94,32 +94,6 @@ def drop_rate(run: Run) -> float | None:
     return run.summary.get("drops", 0) / given if given else None
 
 
-def drops_for(cause: str) -> Reader:
-    """Packets that the disciplines of ports with a buffer of their own dropped for a reason."""
-
-    def read(run: Run) -> float | None:
-        ports = run.summary.get("drop_causes")
-        return sum(causes.get(cause, 0) for causes in ports.values()) if ports else None
-
-    return read
-
-
-def cebinae(part: str, *over: str) -> Reader:
-    """A total of all ports under Cebinae, or its ratio to the sum of others."""
-
-    def read(run: Run) -> float | None:
-        ports = list((run.summary.get("cebinae") or {}).values())
-        if not ports:
-            return None
-        total = sum(port[part] for port in ports)
-        if not over:
-            return total
-        whole = sum(port[key] for port in ports for key in over)
-        return total / whole if whole else None
-
-    return read
-
-
 def group_mean(group: str) -> Reader:
     return lambda run: sharing.group_means(run, ns3=True).get(group)
 
@@ -183,20 +157,10 @@ def completion(what: str, key: str) -> dict[str, Any]:
     """Read a number of the flows' completion; see `weftline.runs.Run.completion`."""
 
     def read(run: Run, flows: Flows = ALL) -> float | None:
-        found = run.completion(least=flows.least, most=flows.most, group=flows.group)
+        found = run.completion(min_size=flows.min_size, max_size=flows.max_size, group=flows.group)
         return (found[what] or {}).get(key) if key else found[what]
 
     return {"read": read, "of_flows": read, "completion": (what, key)}
-
-
-def part(key: str, of: str) -> Reader:
-    """One counter of a run over another."""
-
-    def read(run: Run) -> float | None:
-        part, whole = run.summary.get(key), run.summary.get(of)
-        return part / whole if part is not None and whole else None
-
-    return read
 
 
 def received(key: str) -> Reader:

@@ -55,18 +55,18 @@ def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> sta
 
 
 def of_metric(name: str, title: str = "") -> Subject:
-    """Return a metric of `weftline.metrics` as a subject."""
+    """Return a metric of `weftline.measures.metrics` as a subject."""
 
     def values(line: Line) -> Values:
         return dict(zip(map(seed_of, line.runs), line.values(name), strict=True))
 
     def reasons(line: Line) -> list[Reason]:
         known = sum(value is not None for value in line.values(name))
-        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
         return evidence.against(line.runs, name, flows=flows, known=known)
 
     def left(line: Line) -> int:
-        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
         return evidence.unfinished(line.runs, flows) if evidence.of_finished_flows(name) else 0
 
     return Subject(title or metric(name).title, metric(name).text, values, reasons, left)
@@ -110,7 +110,7 @@ def decade_of(size_bytes: float) -> int:
 
 def flows_of(decade: int, group: str | None = None) -> Flows:
     """Return the flows of one power of ten."""
-    return Flows(least=1 + 10 ** (decade - 1), most=10**decade, group=group)
+    return Flows(min_size=1 + 10 ** (decade - 1), max_size=10**decade, group=group)
 
 
 def fewest(lines: Sequence[Line], decade: int) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weftline import quantities
-from weftline.measures import ways
+from weftline.measures import flow_paths
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -136,11 +136,11 @@ def ideal(run: Run) -> list[float] | None:
 
     Of a dumbbell or a parking lot, whose links between switches are counted at their raw rates (as the
     authors of Cebinae count); a flow crosses those between its hosts' switches. Of Clos networks where the
-    run recorded by which way each flow went: see `weftline.measures.ways`. Else None.
+    run recorded by which way each flow went: see `weftline.measures.flow_paths`. Else None.
     """
     topology = run.scenario.get("topology", {})
-    if topology.get("kind") in ways.RATES:
-        found = ways.of_flows(run)
+    if topology.get("kind") in flow_paths.RATES:
+        found = flow_paths.of_flows(run)
         return max_min(*found) if found else None
     flows, link = run.shares(), topology.get("bottleneck_link", {})
     if topology.get("kind") not in ("dumbbell", "parking-lot") or "rate" not in link or not flows:

@@ -37,13 +37,13 @@ def mean_utilisation(run: Run) -> float | None:
     return math.fsum(means) / len(means) if means else None
 
 
-def most_utilisation(run: Run) -> float | None:
+def max_utilisation(run: Run) -> float | None:
     """Return the mean of the link with the largest."""
     return max(_means(run), default=None)
 
 
 def imbalance(run: Run) -> float | None:
-    """Return the mean over time of (most - least) / mean over the links, after CONGA's paper.
+    """Return the mean over time of (max - min) / mean over the links, after CONGA's paper.
 
     Times at which all links were idle do not count. None where fewer than two links were measured.
     """

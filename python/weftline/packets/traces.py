@@ -41,7 +41,7 @@ def read(
     table: str | os.PathLike | None = None,
     host_count: int | None = None,
     idle_ns: int = 10**9,
-    least: int = 1,
+    min_size: int = 1,
     header_bytes: int | None = None,
     partial: bool = False,
 ) -> Imported:
@@ -59,7 +59,7 @@ def read(
         Without `table`: how many hosts there are.
     idle_ns : int
         A five-tuple that rests for longer begins a new flow.
-    least : int
+    min_size : int
         Flows with fewer bytes are left out.
     header_bytes : int, optional
         Of flow records: bytes of headers in each packet (40 for TCP, 28 for UDP without it).
@@ -77,7 +77,7 @@ def read(
     found = flows.gather(seen, idle_ns=idle_ns)
     of = hosts.Table(table) if table is not None else hosts.InOrder(host_count)
     imported = Imported()
-    kept = [row for flow in found if (row := _row(flow, of, least, imported))]
+    kept = [row for flow in found if (row := _row(flow, of, min_size, imported))]
     if not kept:
         raise InputError(f"{', '.join(map(str, files))}: no flow is left{_why(imported)}")
     first = kept[0][3]
@@ -93,8 +93,8 @@ def _seen(file: str | os.PathLike, kind: str, *, header_bytes: int | None, parti
     return records.read(file, header_bytes=header_bytes)
 
 
-def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, least: int, imported: Imported):
-    if flow.size_bytes < least:
+def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, imported: Imported):
+    if flow.size_bytes < min_size:
         imported.small += 1
         return None
     src, dst = of.host(flow.src), of.host(flow.dst)
@@ -112,7 +112,7 @@ def _why(imported: Imported) -> str:
     said = [
         f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
         f"{imported.inside} begin and end at one host" if imported.inside else "",
-        f"{imported.small} are smaller than --least" if imported.small else "",
+        f"{imported.small} are smaller than --min-size" if imported.small else "",
     ]
     return (": " if any(said) else "") + ", ".join(part for part in said if part)
 

@@ -209,12 +209,12 @@ class View:
     def page(self, names: list[str]) -> str:
         """Return the report over some runs, as HTML."""
         from weftline.measures import lines
-        from weftline.report import of_runs
+        from weftline.report import run_page
 
         if not 1 <= len(names) <= MOST_COMPARED:
             raise InputError(f"expected 1 to {MOST_COMPARED} runs, found {len(names)}")
         found = lines.lines_of([Run.read(self.catalogue.folder(name)) for name in names])
-        return of_runs.html(found, command=f"weftline view {self.catalogue.path}")
+        return run_page.html(found, command=f"weftline view {self.catalogue.path}")
 
 
 def _handler(view: View) -> type[BaseHTTPRequestHandler]:

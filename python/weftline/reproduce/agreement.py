@@ -85,7 +85,7 @@ def _reasons(claim: dict, panels: Sequence[Panel]) -> list[evidence.Reason]:
         panel, lines = _lines(panels, figure, claim["line"])
         name = panel.figure.options.get("metric", "") if panel and claim["kind"] != "order" else ""
         for line in lines.values():
-            flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+            flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
             found += evidence.against(line.runs, name, flows=flows, remark="")
     return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 

@@ -1,14 +1,14 @@
 """Claims: sentences of a source, each as a bound on a number, checked against what was measured.
 
-    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { least, most }, of the slowdown
+    kind = "curve"    geometric mean, over the bins of flows within `sizes` = { min, max }, of the slowdown
                       `percentile` of `line` over that of `against`; of several, the least favourable counts
-    kind = "metric"   a metric of `line` (see `weftline.metrics`), over that of `against` if it is given
+    kind = "metric"   a metric of `line` (`weftline.measures.metrics`), over that of `against` if it is given
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
     kind = "cost"     on a figure of that kind; see `weftline.cost`
     kind = "agreement", "order"   place by place against published points; see `weftline.agreement`
 
-`below` and `above` are the bounds; `most` is one that may be reached. The published number is computed in
+`below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
 the same way from the published curves where there are any, else it is what the claim says.
 
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile: each
@@ -120,7 +120,7 @@ def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
     name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
     found = []
     for line in used:
-        flows = Flows(least=line.sizes[0], most=line.sizes[1], group=line.group)
+        flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
         found += evidence.against(line.runs, name, flows=flows, remark="")
     return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
@@ -220,20 +220,20 @@ def _spread(claim: dict, used: Sequence[Line]) -> float | None:
 
 def _least_favourable(claim: dict, curves: dict[str, Curve], others: Sequence[str]) -> float | None:
     sizes = claim.get("sizes", {})
-    least = quantities.parse_bytes(sizes["least"]) if "least" in sizes else 0
-    most = quantities.parse_bytes(sizes["most"]) if "most" in sizes else math.inf
+    low = quantities.parse_bytes(sizes["min"]) if "min" in sizes else 0
+    high = quantities.parse_bytes(sizes["max"]) if "max" in sizes else math.inf
     ratios = []
     for other in others:
         logs = [
             math.log(value / _value_at(curves[other], share))
             for share, size, value in curves[claim["line"]]
-            if least <= size <= most
+            if low <= size <= high
         ]
         if logs:
             ratios.append(math.exp(math.fsum(logs) / len(logs)))
     if not ratios:
         return None
-    return max(ratios) if "below" in claim or "most" in claim else min(ratios)
+    return max(ratios) if "below" in claim or "at_most" in claim else min(ratios)
 
 
 def _value_at(curve: Curve, share: float) -> float:
@@ -265,13 +265,13 @@ def _trend(claim: dict, lines: Sequence[Line]) -> tuple[Mean | None, Callable]:
 
 def _within(claim: dict, value: float) -> bool:
     below, above = claim.get("below", math.inf), claim.get("above", -math.inf)
-    return above < value < below and value <= claim.get("most", math.inf)
+    return above < value < below and value <= claim.get("at_most", math.inf)
 
 
 def _on_one_side(claim: dict, interval: tuple[float, float]) -> bool:
     """Whether no bound lies within an interval."""
     bounds = [claim[key] for key in ("below", "above") if key in claim]
-    reached = claim.get("most", math.inf)
+    reached = claim.get("at_most", math.inf)
     low, high = interval
     return not any(low <= bound <= high for bound in bounds) and not low <= reached < high
 
@@ -282,8 +282,8 @@ def _bound(claim: dict, write: Callable[[float | None], str]) -> str:
         parts.append(f"> {write(claim['above'])}")
     if "below" in claim:
         parts.append(f"< {write(claim['below'])}")
-    if "most" in claim:
-        parts.append(f"≤ {write(claim['most'])}")
+    if "at_most" in claim:
+        parts.append(f"≤ {write(claim['at_most'])}")
     if not parts:
-        raise InputError(f'claim "{claim["text"]}": expected "below", "above" or "most"')
+        raise InputError(f'claim "{claim["text"]}": expected "below", "above" or "at_most"')
     return ", ".join(parts)

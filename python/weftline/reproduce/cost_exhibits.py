@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from weftline import _native, quantities
 from weftline.cli import bench
 from weftline.figures import specs
-from weftline.report import of_runs
+from weftline.report import run_page
 from weftline.report.page import Section
 from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
@@ -23,7 +23,7 @@ def table(panel: Panel) -> Table:
     axis = options.get("axis", panel.figure.along)
     threads = any(found["threads"] > 1 for found in panel.measured.values())
     counted = any(found["median"]["instructions_per_hop"] is not None for found in panel.measured.values())
-    columns = ["", axis, "packet-hops", "CPU ns/hop", "least to most"]
+    columns = ["", axis, "packet-hops", "CPU ns/hop", "min to max"]
     columns += [
         *["wall ns/hop", "speed-up"] * threads,
         *["instructions/hop"] * counted,
@@ -43,7 +43,7 @@ def table(panel: Panel) -> Table:
 
 def _row(panel: Panel, label: str, place: str, found: Mapping, threads: bool, counted: bool) -> list[str]:
     hops, median = found["packet_hops"], found["median"]
-    ends = [1e9 * found[of]["cpu_seconds"] / hops for of in ("least", "most")]
+    ends = [1e9 * found[of]["cpu_seconds"] / hops for of in ("min", "max")]
     row = [label, place, quantities.count_text(hops), quantities.digits(METRICS["cpu_time"].read(found))]
     row.append(" to ".join(quantities.digits(end) for end in ends))
     if threads:
@@ -139,7 +139,7 @@ def findings(
         points=points,
         failed={f"{point.line}, {point.place}": why for point, why in failed.items()},
         about=[
-            ("command", of_runs.command_line()),
+            ("command", run_page.command_line()),
             ("weftline", _native.version()),
             ("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['kernel']}"),
         ],

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weftline import quantities
-from weftline.figures import of_goodput, specs
+from weftline.figures import goodput_figures, specs
 from weftline.figures.specs import Published
 from weftline.measures import comparison
 from weftline.measures.lines import PERCENTILES, Line, at_share
 from weftline.measures.metrics import metric
-from weftline.report import of_runs
+from weftline.report import run_page
 from weftline.report.page import Section
 from weftline.reproduce import matrix, trends
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
@@ -49,7 +49,7 @@ def sections(panels: Sequence[Panel]) -> list[Section]:
     """Return the page's sections for the panels of one figure."""
     definition = panels[0].figure
     if definition.kind == "comparison":
-        return [section for p in panels for section in of_runs.comparison_sections(p.lines)]
+        return [section for p in panels for section in run_page.comparison_sections(p.lines)]
     drawn = []
     for p in panels:
         # Long flows that no run lets finish have no slowdown, but all else that can be measured.
@@ -80,9 +80,9 @@ def tables(panels: Sequence[Panel]) -> list[Table]:
         elif definition.kind == "trend":
             found.append(trends.table(p, title))
         elif definition.kind == "cdf":
-            found.append(of_goodput.cdf_table(p, title))
+            found.append(goodput_figures.cdf_table(p, title))
         elif definition.kind == "groups":
-            found.append(of_goodput.groups_table(p, title))
+            found.append(goodput_figures.groups_table(p, title))
         elif definition.kind == "matrix":
             found.append(matrix.table(p, title))
     return found
@@ -143,8 +143,8 @@ _DRAW = {
     "bars": _draw_bars,
     "over-time": _draw_over_time,
     "trend": trends.draw,
-    "cdf": of_goodput.draw_cdf,
-    "groups": of_goodput.draw_groups,
+    "cdf": goodput_figures.draw_cdf,
+    "groups": goodput_figures.draw_groups,
     "matrix": matrix.draw,
 }
 

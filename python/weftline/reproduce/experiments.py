@@ -15,7 +15,7 @@
                             and the options of its kind;
                             kinds "cost", "trend" and "trials" have along = the axis of x, whose variants are
                             named by numbers; what else they take is in `trends` and `trials`; of kind
-                            "matrix" it is the axis of the columns; "cdf", "groups": see `flow_figures`
+                            "matrix" it is the axis of the columns; "cdf", "groups": see `goodput_figures`
     [[claim]]               a sentence of the source as a bound on a number of a figure; see `claims` and
                             `agreement`
     repeats                 of an experiment whose figures are all of kind "cost": runs of each point
@@ -34,7 +34,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weftline import scenarios
+from weftline import renamed, scenarios
 from weftline.errors import InputError, nearest
 from weftline.measures import metrics
 from weftline.reproduce import trends
@@ -51,7 +51,7 @@ _KEYS = {
     "variant": "name set full size threads with",
     "figure": "name title kind panels lines along only set published caption percentiles metric metrics axis"
     " scale combine entities group log sizes over against seeds",
-    "claim": "text kind figure panel line against at against_at percentile sizes metric below above most"
+    "claim": "text kind figure panel line against at against_at percentile sizes metric below above at_most"
     " published within outside groups apart seconds",
 }
 
@@ -176,9 +176,13 @@ class Experiment:
         """
         path = self.folder / "published.json"
         try:
-            return json.loads(path.read_text("utf-8"))[key]
+            entries = json.loads(path.read_text("utf-8"))[key]
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{path}: no published values {key!r}: {error}") from None
+        return [
+            renamed.section(entry, f"{path}: {key}: ") if isinstance(entry, dict) else entry
+            for entry in entries
+        ]
 
 
 def directories() -> list[Path]:
@@ -229,6 +233,10 @@ def load(name: str) -> Experiment:
 
 
 def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
+    data = dict(data)
+    for kind in ("figure", "claim"):
+        data[kind] = [renamed.section(entry, f"{path}: {kind}: ") for entry in data.get(kind, [])]
+    data["claim"] = [renamed.keys(claim, renamed.CLAIM, f"{path}: claim") for claim in data["claim"]]
     for kind in ("axis", "figure", "claim"):
         for entry in data.get(kind, []):
             _check_keys(entry, kind, path)
@@ -254,7 +262,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
             )
             for entry in data["figure"]
         ],
-        claims=list(data.get("claim", [])),
+        claims=data["claim"],
         repeats=data.get("repeats", 3),
     )
 

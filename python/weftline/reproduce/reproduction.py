@@ -17,17 +17,17 @@ from typing import Any
 from weftline import runs, scenarios
 from weftline.errors import InputError, RunFailed
 from weftline.measures.lines import Line
-from weftline.report import of_runs, page, words
+from weftline.report import answer_text, page, run_page
 from weftline.reproduce import (
     agreement,
+    all_experiments,
     claims,
+    cost_command,
     exhibits,
     experiments,
     findings,
-    of_all,
-    of_cost,
-    of_trials,
     trends,
+    trials_command,
 )
 from weftline.reproduce.choices import (
     Size,
@@ -46,8 +46,8 @@ from weftline.terminal import ProgressLine
 def command(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit status."""
     if options.all:
-        return of_all.command(options)
-    of_all.refuse_its_options(options)
+        return all_experiments.command(options)
+    all_experiments.refuse_its_options(options)
     experiment = experiments.load(options.experiment)
     only = chosen_variants(experiment, options.only or [])
     if options.rows:
@@ -77,9 +77,9 @@ def carry_out(
     Of `options` it heeds `jobs`, `threads`, `on`, `quiet` and `json`.
     """
     if experiment.measures_cost:
-        return of_cost.carry_out(experiment, size, out, only, options)
+        return cost_command.carry_out(experiment, size, out, only, options)
     if experiment.tries:
-        return of_trials.carry_out(experiment, size, out, only, options)
+        return trials_command.carry_out(experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     if not plan:
         raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
@@ -243,8 +243,8 @@ def findings_of(
     sections = [section for found in panels for section in exhibits.sections(found)]
     lead = None
     if len(compared) == 1:
-        lead = page.Lead(question=words.question(compared[0]), answer=words.answer(compared[0]))
-        sections.append(of_runs.rerun_section(compared[0]))
+        lead = page.Lead(question=answer_text.question(compared[0]), answer=answer_text.answer(compared[0]))
+        sections.append(run_page.rerun_section(compared[0]))
     return findings.Findings(
         experiment=experiment,
         size=size,
@@ -253,6 +253,6 @@ def findings_of(
         sections=sections,
         points=points,
         failed=failed,
-        about=of_runs.about(list(named.values())),
+        about=run_page.about(list(named.values())),
         lead=lead,
     )

@@ -1,8 +1,8 @@
 """Figures of kind "trend": a metric against the numbers of an axis, one line for each variant of `lines`.
 
     along = axis        its variants are named by numbers: "20", "0.5", "1/16"
-    metric              a metric of `weftline.metrics`
-    sizes               { least, most }: the flows that count, where the metric is one of flows
+    metric              a metric of `weftline.measures.metrics`
+    sizes               { min, max }: the flows that count, where the metric is one of flows
     axis                title of the axis of x, with its unit
     over = variant      each line is drawn as its ratio to itself there, seed by seed
     against = line      each other line is drawn as its ratio to that one at the same place, seed by seed
@@ -38,10 +38,10 @@ def number(variant: str) -> float | None:
 
 
 def sizes(options: dict) -> tuple[int, int | None]:
-    """Return the least and the most size in bytes of the flows that count."""
+    """Return the minimum and the maximum size in bytes of the flows that count."""
     wanted = options.get("sizes", {})
-    least = int(quantities.parse_bytes(wanted["least"])) if "least" in wanted else 0
-    return least, int(quantities.parse_bytes(wanted["most"])) if "most" in wanted else None
+    smallest = int(quantities.parse_bytes(wanted["min"])) if "min" in wanted else 0
+    return smallest, int(quantities.parse_bytes(wanted["max"])) if "max" in wanted else None
 
 
 def check(figure: FigureDefinition, places: Sequence[str], path: object) -> None:
@@ -158,9 +158,9 @@ def table(p: Panel, title: str) -> Table:
 
 def _counted(lines: Sequence[Line]) -> str:
     counts = [
-        run.completion(least=line.sizes[0], most=line.sizes[1], group=line.group)["count"]
+        run.completion(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)["count"]
         for line in lines
         for run in line.runs
     ]
-    least, most = min(counts, default=0), max(counts, default=0)
-    return f"{least}" if least == most else f"{least} to {most}"
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weftline import _native
 from weftline.figures import specs
-from weftline.report import of_runs
+from weftline.report import run_page
 from weftline.report.page import Section
 from weftline.reproduce import claims
 from weftline.reproduce.choices import Size
@@ -124,5 +124,5 @@ def findings(
         sections=[Section(title=f.title, figures=drawn) for f, drawn in by_figure if drawn],
         points=points,
         failed=failed,
-        about=[("command", of_runs.command_line()), ("weftline", _native.version())],
+        about=[("command", run_page.command_line()), ("weftline", _native.version())],
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from weftline import scenarios
 from weftline.errors import InputError, nearest
-from weftline.located import Where, check_keys
+from weftline.toml_lines import Where, check_keys
 
 MOST_VALUES = 200_000
 _AXIS_KEYS = "name key keys values range variants"

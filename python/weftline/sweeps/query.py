@@ -26,7 +26,7 @@ from weftline import integrity
 from weftline.errors import DamagedError, InputError
 from weftline.quantities import digits
 from weftline.runs import Run
-from weftline.sweeps import own_files
+from weftline.sweeps import store_files
 from weftline.sweeps.index import INDEXED, Entry, entry_of
 from weftline.sweeps.store import Store
 from weftline.terminal import Table, wrapped
@@ -118,7 +118,7 @@ def _make_runs(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) 
 def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     file = path / "points.csv"
     try:
-        own_files.check(path, file.name)
+        store_files.check(path, file.name)
         whole = file.exists()
     except DamagedError as error:
         integrity.warn(f"{error}. The table points has no metrics now; `weftline sweep` makes the file anew")

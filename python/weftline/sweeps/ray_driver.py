@@ -117,9 +117,13 @@ def receive(parent: Connection, inbox: queue.Queue) -> None:
 
 def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, *, threads: int) -> None:
     """Take groups and give answers until the other end is closed."""
+    from weftline import own_schemes
     from weftline.sweeps.ray_worker import run_group
 
-    task = ray.remote(run_group).options(num_cpus=threads, max_retries=RETRIES, scheduling_strategy="SPREAD")
+    task = ray.remote(run_group)
+    asked = {"num_cpus": threads, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
+    if engine := os.environ.get(own_schemes.VARIABLE):
+        asked["runtime_env"] = {"env_vars": {own_schemes.VARIABLE: engine}}
     files: dict[str, Any] = {}
     running: dict[Any, int] = {}
     while True:
@@ -135,8 +139,8 @@ def serve(ray: Any, send: Callable[[tuple], None], inbox: queue.Queue, *, thread
                 named = [*(spec["files"] for spec in specs), *(spec["controllers"] for spec in specs)]
                 needed = {digest for digests in named for digest in digests.values()}
                 held = {digest: files[digest] for digest in needed}
-                within = task.options(memory=min(memory, _largest(ray))) if memory else task
-                running[within.remote(specs, held, ray.get)] = number
+                within = {"memory": min(memory, _largest(ray))} if memory else {}
+                running[task.options(**asked, **within).remote(specs, held, ray.get)] = number
         done, _ = ray.wait(list(running), num_returns=1, timeout=0.1) if running else ([], [])
         for reference in done:
             number = running.pop(reference)

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, own_schemes, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor
@@ -294,6 +294,13 @@ class _Work:
         if answer["version"] != _native.version():
             theirs, ours = answer["version"], _native.version()
             self.outcome.stopped = f"the workers have weftline {theirs}, this is {ours}: install one version"
+            return
+        if answer["schemes"] != own_schemes.identity():
+            theirs, ours = answer["schemes"] or "none", own_schemes.identity() or "none"
+            self.outcome.stopped = (
+                f"the schemes of another crate are {theirs} on the workers, and {ours} here: install the "
+                "same wheel on every node"
+            )
             return
         points = {point.key: point for point in self._groups.pop(number)}
         for result in answer["results"]:

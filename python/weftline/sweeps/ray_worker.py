@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, runs, scenarios
+from weftline import _native, own_schemes, runs, scenarios
 from weftline.controllers import Law
 from weftline.errors import InputError, RunFailed
 
@@ -31,11 +31,12 @@ def run_group(
     Returns
     -------
     dict
-        ``version`` of weftline, and ``results``: of each point ``key``, ``seconds``, ``hops``, and either
-        ``files``, the bytes of its folder by name, or ``error``.
+        ``version`` of weftline; ``schemes`` of another crate on this node; and ``results``: of each point
+        ``key``, ``seconds``, ``hops``, and either ``files``, the bytes of its folder by name, or ``error``.
     """
     known = {digest: (fetch(data) if fetch else data) for digest, data in files.items()}
-    return {"version": _native.version(), "results": [_one(spec, known) for spec in specs]}
+    results = [_one(spec, known) for spec in specs]
+    return {"version": _native.version(), "schemes": own_schemes.identity(), "results": results}
 
 
 def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:

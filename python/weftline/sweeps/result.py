@@ -180,8 +180,8 @@ class SweepResult:
         return self._values[key]
 
     def _value(self, name: str, run: Run) -> float | None:
-        least, most = self.report.size_range
-        flows = Flows(least=least, most=most, group=self.report.group)
+        min_size, max_size = self.report.size_range
+        flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
         if self.report.warmup or self.report.drain:
             window = steady.Window.of(run, self.report.warmup, self.report.drain)
             found = steady.windowed(run, name, flows, window)
@@ -191,14 +191,17 @@ class SweepResult:
 
     def flows_counted(self, cell: Cell) -> int:
         """Return the fewest finished flows that count in a run of a combination."""
-        least, most = self.report.size_range
+        min_size, max_size = self.report.size_range
         group, window = self.report.group, bool(self.report.warmup or self.report.drain)
         counts = [
             steady.flows_in(
-                run, Flows(least=least, most=most, group=group), self.report.warmup, self.report.drain
+                run,
+                Flows(min_size=min_size, max_size=max_size, group=group),
+                self.report.warmup,
+                self.report.drain,
             )
             if window
-            else run.completion(least=least, most=most, group=group)["count"]
+            else run.completion(min_size=min_size, max_size=max_size, group=group)["count"]
             for run in cell.runs.values()
         ]
         return min(counts, default=0)
@@ -249,8 +252,8 @@ class SweepResult:
     def unfinished(self, cell: Cell) -> int:
         """Return how many flows that would count did not finish, in all runs of a combination."""
         if cell.choice not in self._unfinished:
-            least, most = self.report.size_range
-            flows = Flows(least=least, most=most, group=self.report.group)
+            min_size, max_size = self.report.size_range
+            flows = Flows(min_size=min_size, max_size=max_size, group=self.report.group)
             warmup, drain = self.report.warmup, self.report.drain
             self._unfinished[cell.choice] = sum(
                 steady.unfinished_in(run, flows, warmup, drain)
@@ -277,12 +280,12 @@ class SweepResult:
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
         """Return what speaks against a verdict on a metric of a combination."""
-        least, most = self.report.size_range
+        min_size, max_size = self.report.size_range
         return evidence.against(
             list(cell.runs.values()),
             name,
             asked=self.asked,
-            flows=Flows(least=least, most=most, group=self.report.group),
+            flows=Flows(min_size=min_size, max_size=max_size, group=self.report.group),
             counted=self.flows_counted(cell) if metric(name).completion and evidence.needed(name) else None,
             left=self.unfinished(cell) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
@@ -331,7 +334,7 @@ class SweepResult:
         """One dict a run: each axis, ``seed``, ``run`` (its key), ``status`` and each metric.
 
         ``pandas.DataFrame(result.rows)`` and ``polars.DataFrame(result.rows)`` take it as it is. Units are
-        those of `weftline.metrics`: ns, bytes, bit/s, shares.
+        those of `weftline.measures.metrics`: ns, bytes, bit/s, shares.
         """
         return [
             {
@@ -400,11 +403,11 @@ class SweepResult:
 
         The first metric that is reported, over the axis `along` of the report, if nothing is said.
         """
-        from weftline.report import of_sweep
+        from weftline.report import sweep_page
 
         numbered = [axis.name for axis in self.axes if axis.numbers]
         axis = along or (self.report.along if self.report.along in numbered else "") or (numbered or [""])[0]
-        return of_sweep.curve(self, metric_name or self.metrics[0], axis)
+        return sweep_page.curve(self, metric_name or self.metrics[0], axis)
 
     def __repr__(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)

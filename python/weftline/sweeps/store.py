@@ -6,7 +6,7 @@
     index.jsonl         a line for each finished run, see `index`
     parts/              runs under way: KEY.lock, held by who runs the point, and their folders
     damaged/            runs and files that were not as written, numbered; nothing is ever deleted there
-    digests.json        of the files of the store itself, see `own_files`
+    digests.json        of the files of the store itself, see `store_files`
 
 KEY is the hash of the resolved scenario, of the files and the code in Python that it names, and of weftline's
 version: what was run is never run again, and two sweeps that share a point share its results. A run's folder
@@ -38,7 +38,7 @@ from pathlib import Path
 
 from weftline import _native, integrity, runs, scenarios
 from weftline.errors import InputError
-from weftline.sweeps import own_files
+from weftline.sweeps import store_files
 from weftline.sweeps.index import Entry, Index, entry_of
 from weftline.sweeps.states import examined, state_of
 
@@ -168,10 +168,10 @@ class Store:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
-        found.remarks = own_files.repair(found)
+        found.remarks = store_files.repair(found)
         if not found._check_format():
-            if not (found.path / own_files.DIGESTS).exists():
-                own_files.begin(found.path)
+            if not (found.path / store_files.DIGESTS).exists():
+                store_files.begin(found.path)
             about = {"format": FORMAT, "begun_by": f"weftline {_native.version()}"}
             write_whole(found.path / "store.json", integrity.sealed(about))
         return found
@@ -285,12 +285,12 @@ class Store:
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files of the store itself, given by name, and their digests."""
-        while (claim := self.claim(own_files.WRITING)) is None:
+        while (claim := self.claim(store_files.WRITING)) is None:
             time.sleep(0.01)
         try:
             for name, text in files.items():
                 write_whole(self.path / name, text)
-            if (self.path / own_files.DIGESTS).exists():
+            if (self.path / store_files.DIGESTS).exists():
                 for name in files:
                     _native.cover_file(str(self.path / name))
         finally:

@@ -12,7 +12,7 @@
                               keys = ["path", "path"], values = [[a, b], ...]       several keys at once
                               variants = [{ name, set = { path = value } }, ...]    anything, by name
     [report]                metrics, rows = axis, along = axis, against = variant of rows, group,
-                            sizes = { least, most }, interval = "t" or "bootstrap", warmup, drain, answer
+                            sizes = { min, max }, interval = "t" or "bootstrap", warmup, drain, answer
 
 Every combination of axes is run with every seed. The seeds are the same everywhere, so that schemes meet the
 same flows.
@@ -29,20 +29,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weftline import quantities, scenarios
+from weftline import quantities, renamed, scenarios
 from weftline.errors import InputError, nearest
-from weftline.located import Where, check_keys
 from weftline.measures import metrics, stats
 from weftline.reproduce.choices import parse_numbers
 from weftline.sweeps.axes import Axis, read_zipped
 from weftline.sweeps.axes import read as axes_of
+from weftline.toml_lines import Where, check_keys
 
 MOST_POINTS = 200_000
 MOST_SEEDS = 10_000
 _KEYS = {
     "sweep": "name question scenario seeds zip set controllers axis report",
     "report": "metrics rows along against group sizes interval warmup drain answer",
-    "sizes": "least most",
+    "sizes": "min max",
 }
 _ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*(\S+)\s*")
 
@@ -73,18 +73,18 @@ class Report:
 
     @property
     def size_range(self) -> tuple[int, int | None]:
-        """Least and most size in bytes of the flows that count."""
-        least, most = (self.sizes.get(key) for key in ("least", "most"))
+        """Minimum and maximum size in bytes of the flows that count."""
+        low, high = (self.sizes.get(key) for key in ("min", "max"))
         return (
-            int(quantities.parse_bytes(least)) if least else 0,
-            int(quantities.parse_bytes(most)) if most else None,
+            int(quantities.parse_bytes(low)) if low else 0,
+            int(quantities.parse_bytes(high)) if high else None,
         )
 
     @property
     def bound(self) -> tuple[str, str, float] | None:
         """The answer's metric, ``"<"`` or ``">"``, and the number, in the metric's unit."""
         match = _ANSWER.fullmatch(self.answer)
-        return (match[1], match[2], _number_of(match[3])) if match else None
+        return (renamed.METRICS.get(match[1], match[1]), match[2], _number_of(match[3])) if match else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +241,7 @@ def _scenario(data: Mapping, base_dir: Path, where: Where) -> scenarios.Scenario
 def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
     if not isinstance(table, Mapping):
         raise InputError(f"{where('report')}: report: expected a table, found {table!r}")
+    table = renamed.section(table, f"{where('report')}: report.")
     check_keys(table, "report", _KEYS["report"], where, "report")
 
     def wrong(key: str, expected: str) -> InputError:
@@ -282,12 +283,10 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
 def _check_sizes(sizes: object, where: Where) -> None:
     here = where("sizes", "report")
     if not isinstance(sizes, Mapping):
-        raise InputError(
-            f'{here}: report.sizes: expected {{ least = "10KB", most = "1MB" }}, found {sizes!r}'
-        )
+        raise InputError(f'{here}: report.sizes: expected {{ min = "10KB", max = "1MB" }}, found {sizes!r}')
     for key, value in sizes.items():
         if key not in _KEYS["sizes"].split():
-            raise InputError(f'{here}: report.sizes: unknown key "{key}": expected least and most')
+            raise InputError(f'{here}: report.sizes: unknown key "{key}": expected min and max')
         try:
             quantities.parse_bytes(value)
         except InputError as error:

@@ -198,8 +198,8 @@ def notes(result: SweepResult) -> list[str]:
         else _window_text(report.warmup, report.drain)
     )
     parts = [f"of group {report.group}"] if report.group else []
-    parts += [f"of at least {report.sizes['least']}"] if "least" in report.sizes else []
-    parts += [f"of at most {report.sizes['most']}"] if "most" in report.sizes else []
+    parts += [f"of at least {report.sizes['min']}"] if "min" in report.sizes else []
+    parts += [f"of at most {report.sizes['max']}"] if "max" in report.sizes else []
     which = f" (only those {' '.join(parts)})" if parts else ""
     found.append(f"{counted}{which}; percentiles are of each run, then averaged.")
     return found

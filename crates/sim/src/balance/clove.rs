@@ -21,19 +21,199 @@
 //! they are found anew when routes change, not at an interval.
 //! Parameters: gap 200 us and relay interval 40 us (a public ns-3 version has them so), a third, 16 paths.
 
+mod paths;
+
+use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
-use super::flowlets::FlowletTable;
-use super::{Ecmp, HEADERS, LoadBalancer, Ports, salted};
-use crate::config::{CloveConfig, CloveFeedback};
+use super::flowlets::{FlowletParameters, FlowletTable};
+use super::{
+    BalancerParameters, Departure, Events, HEADERS, HostPort, LoadBalancer, NetworkView, Place, Ports,
+    Reorders, Tag, Wiring, keys, salted,
+};
 use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::{Packet, PacketKind, flag};
-use crate::units::Time;
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
+use rustc_hash::FxHashMap;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloveParameters {
+    /// What hosts tell each other of the paths.
+    pub feedback: CloveFeedback,
+    pub flowlets: FlowletParameters,
+    /// Paths that a host knows to another, at most.
+    pub paths: u8,
+    /// A path is told of once in this time at most.
+    pub relay_interval: Time,
+    /// ECN: a path that was told of as congested counts as such for so long.
+    pub congested_for: Time,
+    /// ECN: share of its weight that a congested path gives away, in 1/1024.
+    pub cut: u32,
+    /// ECN: transports hear of marks only while all paths are congested.
+    pub hide_marks: bool,
+    /// INT: over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// INT: what was not heard of for longer counts as idle.
+    pub ageing: Time,
+    /// Bytes that a packet is longer by.
+    pub header: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloveFeedback {
+    /// Nothing: every flowlet takes a random path (Edge-Flowlet).
+    None,
+    /// Marks of switches (CLOVE-ECN).
+    Ecn,
+    /// The busiest link of each path (CLOVE-INT).
+    Int,
+}
+
+const FEEDBACKS: &[(&str, &str)] = &[
+    ("ecn", "the marks that packets came with: CLOVE-ECN"),
+    ("int", "the utilisation of the busiest link, which switches write into packets: CLOVE-INT"),
+    ("none", "nothing; flowlets take random paths: Edge-Flowlet"),
+];
+
+impl BalancerParameters for CloveParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "clove",
+        title: "sending hosts choose the path of every flowlet, by marks or utilisation that receivers tell back",
+        source: "Katta et al., \"Clove: congestion-aware load balancing at the virtual edge\", CoNEXT 2017 \
+                 (abstract and slides; values recalled)",
+        validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
+                     (tests/edges.rs).",
+        ..SchemeDoc::NONE
+    };
+    type State = Clove;
+
+    fn read(p: &mut Parameters) -> CloveParameters {
+        let help = "clove: what hosts tell each other of paths";
+        let feedback = match p.choice("feedback", "ecn", FEEDBACKS, help) {
+            "int" => CloveFeedback::Int,
+            "none" => CloveFeedback::None,
+            _ => CloveFeedback::Ecn,
+        };
+        let flowlets = FlowletParameters::read(p, Time::from_us(200), 1 << 12);
+        let help = "clove: paths that a host knows to another, at most (ours)";
+        let paths = p.integer("paths", 16, (1, i64::from(MOST_PATHS)), help) as u8;
+        let help = "clove: a path is told of once in this time at most (published: half a round trip; a public ns-3 version: 40us)";
+        let relay_interval = p.time("relay_interval", Time::from_us(40), help);
+        let help = "clove, ecn: a path counts as congested for so long after it was told of as such (ours: two relay intervals)";
+        let congested_for = p.time("congested_for", Time::from_us(80), help);
+        let help =
+            "clove, ecn: share of its weight that a congested path gives to the others (recalled: a third)";
+        let cut = (p.number("cut", 1.0 / 3.0, (0.001, 1.0), help) * 1024.0).round() as u32;
+        let help = "clove, ecn: transports hear of marks only while all paths are congested (recalled; false is ours, as senders here \
+                    may be steered by marks)";
+        let hide_marks = p.flag("hide_marks", false, help);
+        let time_constant = keys::time_constant(p);
+        let ageing = keys::ageing(p);
+        let header = keys::header(p, Bytes(0));
+        CloveParameters {
+            feedback,
+            flowlets,
+            paths,
+            relay_interval,
+            congested_for,
+            cut,
+            hide_marks,
+            time_constant,
+            ageing,
+            header,
+        }
+    }
+
+    fn start(&self, at: &Place) -> Clove {
+        let above = Ecmp::new(hash_salt(at.seed), at.node);
+        match self.feedback {
+            CloveFeedback::Int => Clove::Raises(Box::new(CloveSwitch::new(self, above))),
+            CloveFeedback::None | CloveFeedback::Ecn => Clove::Hashes(above),
+        }
+    }
+    fn at_host(&self, seed: u64, host: u32) -> Option<Clove> {
+        Some(Clove::Host(Box::new(CloveHost::new(*self, seed, host))))
+    }
+    fn order(&self) -> Reorders {
+        Reorders::AfterPauses(self.flowlets.gap)
+    }
+    fn goes_by_flow(&self) -> bool {
+        true
+    }
+
+    /// Hosts choose among the paths behind one link.
+    fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
+        let Some((host, links)) = network.host_with_several_links() else { return Vec::new() };
+        let message = format!(
+            "\"clove\" is for hosts with one link, and {} has {links}: what it hears of a path does not say by which link",
+            network.name(host),
+        );
+        Vec::from([("kind", message)])
+    }
+
+    /// Path that is told of, 255 for none; hash of the flow (4 bytes), path or 255, utilisation so far, what was met where it
+    /// tells of, 0.
+    fn tag(&self, word: u64, _between_switches: bool) -> Option<Tag> {
+        let header = CloveHeader::unpack(word);
+        let (path, met) = header.feedback.unwrap_or((255, 0));
+        let [a, b, c, d] = header.inner.to_be_bytes();
+        Some(Tag { kind: 3, first: path, rest: [a, b, c, d, header.tag, header.utilisation, met, 0] })
+    }
+}
+
+/// At a switch that only hashes, at one that takes part in CLOVE-INT, or at a host.
+pub enum Clove {
+    Hashes(Ecmp),
+    Raises(Box<CloveSwitch>),
+    Host(Box<CloveHost>),
+}
+
+impl LoadBalancer for Clove {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        match self {
+            Clove::Hashes(above) => above.choose(packet, candidates, ports),
+            Clove::Raises(switch) => switch.above.choose(packet, candidates, ports),
+            // A host has one link.
+            Clove::Host(_) => 0,
+        }
+    }
+    fn events(&self) -> Events {
+        match self {
+            Clove::Raises(_) => Events::DEPARTURES.and(Events::WORDS),
+            Clove::Hashes(_) | Clove::Host(_) => Events::NONE,
+        }
+    }
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        if let Clove::Raises(switch) = self {
+            switch.on_departure(departure, word);
+        }
+    }
+    fn on_send(&mut self, packet: &mut Packet, at: &HostPort<impl Wiring>) -> u64 {
+        let Clove::Host(host) = self else { return 0 };
+        let peer = host.peer(packet.dst, at);
+        host.sends(peer, packet, at.now)
+    }
+    fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<impl Wiring>) {
+        if let Clove::Host(host) = self {
+            let peer = host.peer(packet.src, at);
+            host.receives(peer, packet, word, at.now);
+        }
+    }
+    /// Headers on every link of the paths that they were sent by.
+    fn count(&mut self, _now: Time, counters: &mut CounterSet) {
+        if let Clove::Host(host) = self {
+            host.flowlets.count(counters);
+            counters.add(&HEADERS, [host.header_bytes]);
+        }
+    }
+}
 
 /// The tag of a packet that had no choice.
 const NO_PATH: u8 = 127;
 /// Paths that a tag can name.
-pub const MOST_PATHS: u8 = 64;
+const MOST_PATHS: u8 = 64;
 /// All weights of a host together, shared equally at first.
 const WHOLE: u64 = 1 << 20;
 /// What no cut takes away.
@@ -42,26 +222,26 @@ const NEVER: u64 = u64::MAX;
 
 /// What a packet carries from host to host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CloveHeader {
+struct CloveHeader {
     /// The flow's own hash.
-    pub inner: u32,
+    inner: u32,
     /// By which path of its sender it goes.
-    pub tag: u8,
+    tag: u8,
     /// The busiest link so far, in 1/256.
-    pub utilisation: u8,
+    utilisation: u8,
     /// For the host that it goes to: one of that host's own paths, and what was met on it.
-    pub feedback: Option<(u8, u8)>,
+    feedback: Option<(u8, u8)>,
 }
 
 impl CloveHeader {
-    pub fn pack(self) -> u64 {
+    fn pack(self) -> u64 {
         let (tag, value) = self.feedback.unwrap_or_default();
         let feedback =
             u64::from(self.feedback.is_some()) << 31 | u64::from(tag & 127) << 24 | u64::from(value) << 16;
         u64::from(self.inner) << 32 | feedback | u64::from(self.tag) << 8 | u64::from(self.utilisation)
     }
 
-    pub fn unpack(word: u64) -> CloveHeader {
+    fn unpack(word: u64) -> CloveHeader {
         let feedback = ((word >> 24 & 127) as u8, (word >> 16) as u8);
         CloveHeader {
             inner: (word >> 32) as u32,
@@ -107,38 +287,73 @@ struct Peer {
 }
 
 /// The virtual switch of one host.
-pub struct Clove {
-    config: CloveConfig,
+pub struct CloveHost {
+    config: CloveParameters,
     random: RandomStream,
     flowlets: FlowletTable,
     peers: Vec<Peer>,
     header_bytes: u64,
+    /// By host, its number among `peers`.
+    numbers: FxHashMap<u32, u32>,
+    host: u32,
+    /// Of the switches' hash.
+    salt: u64,
+    /// The routes that the paths were found on.
+    routed: u32,
 }
 
-impl Clove {
-    pub fn new(config: CloveConfig, seed: u64, host: u32) -> Clove {
-        Clove {
+impl CloveHost {
+    fn new(config: CloveParameters, seed: u64, host: u32) -> CloveHost {
+        CloveHost {
             random: RandomStream::new(seed, &format!("host{host}.clove")),
-            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            flowlets: config.flowlets.table(),
             peers: Vec::new(),
             header_bytes: 0,
+            numbers: FxHashMap::default(),
+            host,
+            salt: hash_salt(seed),
+            routed: 0,
             config,
         }
     }
 
-    /// Paths to look for, at most.
-    pub fn most_paths(&self) -> usize {
-        usize::from(self.config.paths)
+    /// The number of another host; its paths are found when it is met first, and anew when routes have changed.
+    #[inline]
+    fn peer(&mut self, host: u32, at: &HostPort<impl Wiring>) -> usize {
+        if self.routed != at.wiring.version() {
+            self.rediscover(at);
+        }
+        match self.numbers.get(&host) {
+            Some(&peer) => peer as usize,
+            None => self.meet(host, at),
+        }
     }
 
-    /// A host that nothing is known of yet; its number here.
-    pub fn add_peer(&mut self) -> usize {
+    #[inline(never)]
+    fn meet(&mut self, host: u32, at: &HostPort<impl Wiring>) -> usize {
+        let peer = self.peers.len();
         self.peers.push(Peer::default());
-        self.peers.len() - 1
+        self.numbers.insert(host, peer as u32);
+        self.discover(peer, host, at);
+        peer
+    }
+
+    #[inline(never)]
+    fn rediscover(&mut self, at: &HostPort<impl Wiring>) {
+        self.routed = at.wiring.version();
+        let mut all: Vec<(u32, u32)> = self.numbers.iter().map(|(&host, &peer)| (peer, host)).collect();
+        all.sort_unstable();
+        all.into_iter().for_each(|(peer, host)| self.discover(peer as usize, host, at));
+    }
+
+    fn discover(&mut self, peer: usize, to: u32, at: &HostPort<impl Wiring>) {
+        let most = usize::from(self.config.paths);
+        let (hashes, links) = paths::discover(at, self.salt, (self.host, to), most);
+        self.set_paths(peer, &hashes, links);
     }
 
     /// The paths to a host, each by a hash that leads over it, of so many links. What was told of others is forgotten.
-    pub fn set_paths(&mut self, peer: usize, hashes: &[u32], links: u32) {
+    fn set_paths(&mut self, peer: usize, hashes: &[u32], links: u32) {
         let weight = WHOLE / hashes.len().max(1) as u64;
         let path =
             |&hash: &u32| Path { hash, weight, credit: 0, congested: NEVER, utilisation: 0, told: NEVER };
@@ -147,7 +362,7 @@ impl Clove {
     }
 
     /// A packet leaves for a host: what it takes along.
-    pub fn leaves(&mut self, peer: usize, packet: &mut Packet, now: Time) -> u64 {
+    fn sends(&mut self, peer: usize, packet: &mut Packet, now: Time) -> u64 {
         let inner = packet.hash;
         let mut tag = NO_PATH;
         if self.peers[peer].paths.len() > 1 {
@@ -166,7 +381,7 @@ impl Clove {
     }
 
     /// A packet of a host has come, with what it took along.
-    pub fn comes(&mut self, peer: usize, packet: &mut Packet, word: u64, now: Time) {
+    fn receives(&mut self, peer: usize, packet: &mut Packet, word: u64, now: Time) {
         let header = CloveHeader::unpack(word);
         packet.hash = header.inner;
         packet.size -= self.config.header;
@@ -183,12 +398,6 @@ impl Clove {
                 _ => {}
             }
         }
-    }
-
-    /// Adds what it has counted until now: headers on every link of the paths that they were sent by.
-    pub fn count(&mut self, _now: Time, counters: &mut CounterSet) {
-        self.flowlets.count(counters);
-        counters.add(&HEADERS, [self.header_bytes]);
     }
 
     /// The path of a packet with this hash.
@@ -323,28 +532,22 @@ pub struct CloveSwitch {
 }
 
 impl CloveSwitch {
-    pub fn new(config: &CloveConfig, seed: u64, node: u32) -> CloveSwitch {
+    fn new(config: &CloveParameters, above: Ecmp) -> CloveSwitch {
         let law = EstimatorLaw::exact(config.time_constant.0);
-        CloveSwitch { above: Ecmp::new(hash_salt(seed), node), law, links: Vec::new() }
+        CloveSwitch { above, law, links: Vec::new() }
     }
 
-    /// A packet leaves by a port of a rate in bits per second.
-    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, (now, rate): (Time, u64)) {
-        if port as usize >= self.links.len() {
-            self.links.resize(port as usize + 1, LinkEstimator::default());
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        let (port, now) = (departure.port as usize, departure.now.0);
+        if port >= self.links.len() {
+            self.links.resize(port + 1, LinkEstimator::default());
         }
-        let link = &mut self.links[port as usize];
-        link.add(&self.law, bytes, now.0);
-        let utilisation = link.utilisation(&self.law, now.0, rate);
-        if utilisation > *header as u8 {
-            *header = *header & !255 | u64::from(utilisation);
+        let link = &mut self.links[port];
+        link.add(&self.law, departure.bytes, now);
+        let utilisation = link.utilisation(&self.law, now, departure.rate.0);
+        if utilisation > *word as u8 {
+            *word = *word & !255 | u64::from(utilisation);
         }
-    }
-}
-
-impl LoadBalancer for CloveSwitch {
-    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
-        self.above.choose(packet, candidates, ports)
     }
 }
 

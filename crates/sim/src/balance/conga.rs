@@ -18,21 +18,114 @@
 
 use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::FlowletTable;
-use super::{Ecmp, HEADERS, LoadBalancer, Place, Ports, salted};
-use crate::config::CongaConfig;
+use super::flowlets::{FlowletParameters, FlowletTable};
+use super::{
+    AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, HEADERS, LoadBalancer,
+    NetworkView, Place, Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
+};
 use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
-use crate::units::Time;
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
 use std::sync::Arc;
 
 /// Uplinks that a tag can name.
-pub const TAGS: usize = 16;
+const TAGS: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CongaParameters {
+    pub flowlets: FlowletParameters,
+    /// Over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// Share of it that is forgotten at a time, in 1/1024.
+    pub alpha: u32,
+    /// In which congestion is told.
+    pub bits: u8,
+    /// What was not heard of for longer counts as idle.
+    pub ageing: Time,
+    /// Bytes that a packet is longer by between leaves.
+    pub header: u16,
+    /// The network may have three tiers (CONGA').
+    pub three_tier: bool,
+}
+
+impl BalancerParameters for CongaParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "conga",
+        title: "every flowlet takes the uplink that the leaf at the other end says is the least congested",
+        source: "Alizadeh et al., \"CONGA: distributed congestion-aware load balancing for datacenters\", \
+                 SIGCOMM 2014, §3",
+        validation: AGAINST_A_FAILED_LINK,
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Conga>;
+
+    fn read(p: &mut Parameters) -> CongaParameters {
+        let flowlets = FlowletParameters::read(p, Time::from_us(500), 1 << 16);
+        let time_constant = keys::time_constant(p);
+        let help =
+            "conga: share of a link's load that is forgotten at a time, every alpha tau (recalled: 0.2)";
+        let alpha = (p.number("alpha", 0.2, (0.001, 1.0), help) * 1024.0).round() as u32;
+        let help = "conga: bits in which congestion is told (published: 3)";
+        let bits = p.integer("bits", 3, (1, 8), help) as u8;
+        let ageing = keys::ageing(p);
+        let header = keys::header(p, Bytes(2));
+        let help = "conga: on three tiers leaves choose by what they hear of their uplinks, and switches above hash (CONGA')";
+        let three_tier = p.flag("three_tier", false, help);
+        CongaParameters { flowlets, time_constant, alpha, bits, ageing, header, three_tier }
+    }
+    fn start(&self, at: &Place) -> Box<Conga> {
+        Box::new(Conga::new(*self, at))
+    }
+    fn order(&self) -> Reorders {
+        Reorders::AfterPauses(self.flowlets.gap)
+    }
+    fn goes_by_flow(&self) -> bool {
+        true
+    }
+    fn knows_fabric(&self) -> bool {
+        true
+    }
+
+    /// Leaves choose for the whole way: what is between them must be one tier, or CONGA' is asked for.
+    fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
+        let upper = network.switches().find(|&switch| network.tier(switch) > 2);
+        let message = match (network.reach_everywhere(), upper) {
+            (Err(why), _) => {
+                format!("\"conga\" needs leaves that are joined by switches above them (leaf-spine): {why}")
+            }
+            (Ok(()), Some(upper)) if !self.three_tier => format!(
+                "\"conga\" is for leaves and spines, and {} stands in a third tier: set three_tier = true for the variant whose \
+                 leaves choose and whose upper switches hash, or kind = \"hula\"",
+                network.name(upper)
+            ),
+            (Ok(()), _) => match network.most_uplinks().filter(|&(count, _)| count > TAGS) {
+                Some((count, leaf)) => format!(
+                    "{} has {count} uplinks; the tag of 4 bits in conga's header names {TAGS}",
+                    network.name(leaf)
+                ),
+                None => return Vec::new(),
+            },
+        };
+        Vec::from([("kind", message)])
+    }
+
+    /// Uplink that is told of, 255 for none; leaf that wrote it (4 bytes), uplink, congestion so far, congestion of what is told
+    /// of, 0.
+    fn tag(&self, word: u64, between_switches: bool) -> Option<Tag> {
+        let header = CongaHeader::unpack(word);
+        let (uplink, congestion) = header.feedback.unwrap_or((255, 0));
+        let [a, b, c, d] = header.leaf.to_be_bytes();
+        let rest = [a, b, c, d, header.tag, header.congestion, congestion, 0];
+        between_switches.then_some(Tag { kind: 2, first: uplink, rest })
+    }
+}
 
 /// What a packet carries between leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CongaHeader {
+struct CongaHeader {
     /// By which uplink of its first leaf it goes.
     pub tag: u8,
     /// The busiest link so far.
@@ -44,14 +137,14 @@ pub struct CongaHeader {
 }
 
 impl CongaHeader {
-    pub fn pack(self) -> u64 {
+    fn pack(self) -> u64 {
         let (tag, metric) = self.feedback.unwrap_or_default();
         let feedback =
             u64::from(tag) << 16 | u64::from(metric) << 8 | u64::from(self.feedback.is_some()) << 24;
         u64::from(self.leaf) << 32 | feedback | u64::from(self.tag) << 28 | u64::from(self.congestion)
     }
 
-    pub fn unpack(word: u64) -> CongaHeader {
+    fn unpack(word: u64) -> CongaHeader {
         let feedback = ((word >> 16 & 15) as u8, (word >> 8) as u8);
         CongaHeader {
             tag: (word >> 28 & 15) as u8,
@@ -63,7 +156,7 @@ impl CongaHeader {
 }
 
 pub struct Conga {
-    config: CongaConfig,
+    config: CongaParameters,
     law: DreLaw,
     fabric: Arc<Fabric>,
     /// Its own number, if it is a leaf.
@@ -104,7 +197,8 @@ impl Metric {
 }
 
 impl Conga {
-    pub fn new(config: CongaConfig, seed: u64, at: &Place) -> Conga {
+    fn new(config: CongaParameters, at: &Place) -> Conga {
+        let seed = at.seed;
         let leaves = if at.tor.is_some() { at.fabric.host_on.len() } else { 0 };
         let mut uplinks = 0u8;
         let tags = at.neighbours.iter().map(|neighbour| match neighbour.side {
@@ -121,7 +215,7 @@ impl Conga {
             salt: hash_salt(seed) ^ (u64::from(at.node) + 1),
             random: RandomStream::new(seed, &format!("switch.{}.conga", at.name)),
             above: Ecmp::new(hash_salt(seed), at.node),
-            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            flowlets: config.flowlets.table(),
             tags: tags.collect(),
             neighbours: at.neighbours.to_vec(),
             links: vec![Dre::default(); at.neighbours.len()],
@@ -133,47 +227,6 @@ impl Conga {
             header_bytes: 0,
             config,
         }
-    }
-
-    /// A packet goes through the switch: the header that it takes along from here, if this is its first leaf; what it took
-    /// along is read, if this is its last. By how much it grows, or shrinks.
-    pub fn passes(&mut self, packet: &Packet, ways: (u32, u32), header: &mut u64, now: Time) -> i32 {
-        let side = |port: u32| self.neighbours[port as usize].side;
-        let Some(own) = self.own else { return 0 };
-        let size = i32::from(self.config.header);
-        match (side(ways.0), side(ways.1)) {
-            (Side::Host, Side::Up) => {
-                let feedback = self.feed_back(self.fabric.tor_of[packet.dst as usize], now.0);
-                let tag = self.tags[ways.1 as usize];
-                *header = CongaHeader { tag, congestion: 0, feedback, leaf: own }.pack();
-                size
-            }
-            (Side::Up, Side::Host) => {
-                self.take_in(CongaHeader::unpack(*header), now.0);
-                -size
-            }
-            _ => 0,
-        }
-    }
-
-    /// A packet leaves by a port; by a link between switches it takes the link's congestion along.
-    #[inline]
-    pub fn departs(&mut self, port: u32, bytes: u32, header: &mut u64, (now, rate): (Time, u64)) {
-        if self.neighbours[port as usize].side == Side::Host {
-            return;
-        }
-        let link = &mut self.links[port as usize];
-        link.add(&self.law, bytes, now.0);
-        link.set_rate(&self.law, rate);
-        let metric = link.metric(&self.law, now.0);
-        self.header_bytes += u64::from(self.config.header);
-        if metric > *header as u8 {
-            *header = *header & !255 | u64::from(metric);
-        }
-    }
-
-    pub fn neighbours(&self) -> &[Neighbour] {
-        &self.neighbours
     }
 
     fn place(leaf: u32, tag: u8) -> usize {
@@ -240,6 +293,47 @@ impl LoadBalancer for Conga {
         at
     }
 
+    fn events(&self) -> Events {
+        Events::FORWARDS.and(Events::FABRIC_DEPARTURES).and(Events::WORDS)
+    }
+
+    /// At its first leaf a packet gets the header that it takes along; what it took along is read at its last.
+    fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
+        let side = |port: u32| self.neighbours[port as usize].side;
+        let Some(own) = self.own else { return 0 };
+        let (size, now) = (i32::from(self.config.header), forward.now.0);
+        match (side(forward.from), side(forward.to)) {
+            (Side::Host, Side::Up) => {
+                let feedback = self.feed_back(self.fabric.tor_of[forward.packet.dst as usize], now);
+                let tag = self.tags[forward.to as usize];
+                *word = CongaHeader { tag, congestion: 0, feedback, leaf: own }.pack();
+                size
+            }
+            (Side::Up, Side::Host) => {
+                self.take_in(CongaHeader::unpack(*word), now);
+                -size
+            }
+            _ => 0,
+        }
+    }
+
+    /// By a link between switches a packet takes the link's congestion along.
+    #[inline]
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        let (port, now) = (departure.port as usize, departure.now.0);
+        if self.neighbours[port].side == Side::Host {
+            return;
+        }
+        let link = &mut self.links[port];
+        link.add(&self.law, departure.bytes, now);
+        link.set_rate(&self.law, departure.rate.0);
+        let metric = link.metric(&self.law, now);
+        self.header_bytes += u64::from(self.config.header);
+        if metric > *word as u8 {
+            *word = *word & !255 | u64::from(metric);
+        }
+    }
+
     fn count(&mut self, _now: Time, counters: &mut CounterSet) {
         self.flowlets.count(counters);
         counters.add(&HEADERS, [self.header_bytes]);
@@ -248,15 +342,14 @@ impl LoadBalancer for Conga {
 
 #[cfg(test)]
 mod tests {
-    use super::super::situation::Still;
+    use super::super::situation::{Still, place};
     use super::*;
-    use crate::config::FlowletConfig;
     use crate::units::Rate;
 
     /// Leaf number `own` of three, host h on leaf h: port 0 to its host, ports 1 to 3 up to three spines.
     fn leaf(own: u32) -> Conga {
-        let config = CongaConfig {
-            flowlets: FlowletConfig { gap: Time::from_us(500), slots: 1 << 16 },
+        let config = CongaParameters {
+            flowlets: FlowletParameters { gap: Time::from_us(500), slots: 1 << 16 },
             time_constant: Time::from_us(160),
             alpha: 205,
             bits: 3,
@@ -267,15 +360,8 @@ mod tests {
         let fabric = Arc::new(Fabric { tor_of: vec![0, 1, 2], host_on: vec![0, 1, 2] });
         let neighbour = |side| Neighbour { node: 9, port: 0, side };
         let neighbours = [Side::Host, Side::Up, Side::Up, Side::Up].map(neighbour);
-        let at = Place {
-            node: own,
-            name: "leaf",
-            tier: 1,
-            tor: Some(own),
-            neighbours: &neighbours,
-            fabric: &fabric,
-        };
-        Conga::new(config, 1, &at)
+        let at = Place { node: own, tor: Some(own), neighbours: &neighbours, ..place(&fabric) };
+        Conga::new(config, &at)
     }
 
     fn packet(src: u32, dst: u32) -> Packet {
@@ -285,12 +371,14 @@ mod tests {
     /// A packet leaves a leaf by a port for the fabric, in which the busiest link stands at `congestion`.
     fn send(leaf: &mut Conga, packet: &Packet, port: u32, congestion: u8, us: u64) -> CongaHeader {
         let mut header = 0;
-        assert_eq!(leaf.passes(packet, (0, port), &mut header, Time::from_us(us)), 2);
+        let forward = Forward { packet, from: 0, to: port, now: Time::from_us(us) };
+        assert_eq!(leaf.on_forward(&forward, &mut header), 2);
         CongaHeader { congestion, ..CongaHeader::unpack(header) }
     }
 
     fn receive(leaf: &mut Conga, packet: &Packet, header: CongaHeader, us: u64) {
-        assert_eq!(leaf.passes(packet, (1, 0), &mut header.pack(), Time::from_us(us)), -2);
+        let forward = Forward { packet, from: 1, to: 0, now: Time::from_us(us) };
+        assert_eq!(leaf.on_forward(&forward, &mut header.pack()), -2);
     }
 
     fn chosen(leaf: &mut Conga, dst: u32, flow: u32, us: u64) -> u32 {
@@ -359,10 +447,11 @@ mod tests {
     fn its_own_busy_link_counts_as_much_and_raises_what_a_packet_carries() {
         let mut a = leaf(0);
         // Port 2 at full rate for two milliseconds: 1250 B every 100 ns at 100 Gb/s.
-        let rate = Rate::from_gbps(100).0;
+        let rate = Rate::from_gbps(100);
         let mut header = CongaHeader { tag: 1, congestion: 3, feedback: Some((2, 2)), leaf: 0 }.pack();
         for step in 0..20_000 {
-            a.departs(2, 1250, &mut header, (Time::from_ns(step * 100), rate));
+            let now = Time::from_ns(step * 100);
+            a.on_departure(&Departure { port: 2, bytes: 1250, rate, now }, &mut header);
         }
         let carried = CongaHeader::unpack(header);
         assert!(carried.congestion >= 6 && (carried.tag, carried.feedback) == (1, Some((2, 2))));
@@ -377,5 +466,13 @@ mod tests {
         for flowlet in 1..20 {
             assert_eq!(chosen(&mut a, 1, 7, flowlet * 501), first);
         }
+    }
+
+    #[test]
+    fn on_the_wire_a_header_says_what_it_tells_of() {
+        let header = CongaHeader { tag: 3, congestion: 6, feedback: Some((2, 5)), leaf: 7 };
+        let tag = leaf(0).config.tag(header.pack(), true).unwrap();
+        assert_eq!((tag.kind, tag.first, tag.rest), (2, 2, [0, 0, 0, 7, 3, 6, 5, 0]));
+        assert_eq!(leaf(0).config.tag(header.pack(), false), None);
     }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use super::SubflowMark;
+use super::subflows::SubflowMark;
 use crate::wire::mptcp::{Join, MptcpOption, Version, find, token};
 
 /// A TCP connection by its ends, whoever sends: a number of its addresses and ports that no other has.

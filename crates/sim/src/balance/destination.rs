@@ -6,8 +6,35 @@
 //! Source: Zahavi et al., "Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns",
 //! Concurrency and Computation: Practice and Experience 22(2), 2010.
 
-use super::{LoadBalancer, Ports};
+use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use crate::doc::SchemeDoc;
 use crate::packet::Packet;
+use crate::parameters::Parameters;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct DestinationParameters;
+
+impl BalancerParameters for DestinationParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "destination",
+        title: "the destination's number chooses the port, one digit a tier (D-mod-k): shift permutations do not collide",
+        source: "Zahavi et al., \"Optimized InfiniBand fat-tree routing for shift all-to-all communication \
+                 patterns\", 2010",
+        validation: "Digits of the destination by hand, a tier at a time (balance/destination.rs).",
+        ..SchemeDoc::NONE
+    };
+    type State = Destination;
+
+    fn read(_p: &mut Parameters) -> DestinationParameters {
+        DestinationParameters
+    }
+    fn start(&self, at: &Place) -> Destination {
+        Destination::new(at.tier)
+    }
+    fn order(&self) -> Reorders {
+        Reorders::Never
+    }
+}
 
 pub struct Destination {
     /// 0 at the switches next to the hosts.

@@ -8,13 +8,47 @@
 //! counts what is left of the packet on its way out; paths of unlike capacity are not decomposed into components.
 //! Parameters: d = 2, m = 1.
 
-use super::{LoadBalancer, Ports};
-use crate::config::DrillConfig;
+use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::packet::Packet;
+use crate::parameters::Parameters;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct DrillParameters {
+    /// Queues drawn for every packet (d), and those remembered (m).
+    pub samples: u32,
+    pub memory: u32,
+}
+
+impl BalancerParameters for DrillParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "drill",
+        title: "every packet takes the shortest of a few queues: some drawn, some remembered",
+        source: "Ghorbani et al., \"DRILL: micro load balancing for low-latency data center networks\", \
+                 SIGCOMM 2017, §3",
+        validation: "The shorter of two queues always wins, remembered queues are looked at again, draws find a \
+                     short queue with their chance (balance/drill.rs).",
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Drill>;
+
+    fn read(p: &mut Parameters) -> DrillParameters {
+        let help = "queues drawn at random for every packet (published: d = 2)";
+        let samples = p.integer("samples", 2, (1, 64), help) as u32;
+        let help = "queues remembered as the shortest (published: m = 1)";
+        DrillParameters { samples, memory: p.integer("memory", 1, (0, 64), help) as u32 }
+    }
+    fn start(&self, at: &Place) -> Box<Drill> {
+        Box::new(Drill::new(self.clone(), at.seed, at.name))
+    }
+    fn order(&self) -> Reorders {
+        Reorders::Packets
+    }
+}
 
 pub struct Drill {
-    config: DrillConfig,
+    config: DrillParameters,
     random: RandomStream,
     /// What was shortest, by set of candidates: those on the way up, and after failures a few more.
     memories: Vec<Memory>,
@@ -30,7 +64,7 @@ struct Memory {
 }
 
 impl Drill {
-    pub fn new(config: DrillConfig, seed: u64, switch: &str) -> Drill {
+    pub fn new(config: DrillParameters, seed: u64, switch: &str) -> Drill {
         let random = RandomStream::new(seed, &format!("switch.{switch}.drill"));
         Drill { config, random, memories: Vec::new(), looked_at: Vec::new() }
     }
@@ -78,7 +112,7 @@ mod tests {
     use super::*;
 
     fn drill(samples: u32, memory: u32) -> Drill {
-        Drill::new(DrillConfig { samples, memory }, 1, "s")
+        Drill::new(DrillParameters { samples, memory }, 1, "s")
     }
 
     #[test]

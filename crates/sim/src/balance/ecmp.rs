@@ -3,10 +3,62 @@
 //! Two forms: ours, a 64-bit mix of the flow's hash with the switch's salt; and the HPCC authors', MurmurHash3 over
 //! the addresses and ports with the switch's node id as seed (Appleby, 2011; x86, 32 bits).
 
-use super::{LoadBalancer, Ports};
+use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use crate::doc::SchemeDoc;
 use crate::engine::murmur;
-use crate::engine::random::mix64;
+use crate::engine::random::{hash_salt, mix64};
 use crate::packet::{Packet, PacketKind};
+use crate::parameters::Parameters;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct EcmpParameters {
+    pub salt: u64,
+}
+
+impl BalancerParameters for EcmpParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "ecmp",
+        title: "a hash of the flow, salted per switch, chooses among the shortest paths",
+        source: "RFC 2992 (2000), equal-cost multipath by hash; hash and salt of the HPCC authors' simulator \
+                 in compat mode",
+        validation: "Completion times equal those of the HPCC authors' simulator on a 32-host pod, whose paths \
+                     its hash chooses (tests/reference.rs); the hash gives its published values.",
+        ..SchemeDoc::NONE
+    };
+    type State = EitherEcmp;
+
+    fn read(p: &mut Parameters) -> EcmpParameters {
+        let help = "another salt, another placing of the flows on the paths";
+        EcmpParameters { salt: p.integer("salt", 0, (0, i64::MAX), help) as u64 }
+    }
+
+    fn start(&self, at: &Place) -> EitherEcmp {
+        match at.murmur {
+            true => EitherEcmp::Murmur(MurmurEcmp::new(at.node)),
+            false => EitherEcmp::Mixed(Ecmp::new(self.salt ^ hash_salt(at.seed), at.node)),
+        }
+    }
+
+    fn order(&self) -> Reorders {
+        Reorders::Never
+    }
+}
+
+/// By one of the two hashes.
+pub enum EitherEcmp {
+    Mixed(Ecmp),
+    Murmur(MurmurEcmp),
+}
+
+impl LoadBalancer for EitherEcmp {
+    #[inline]
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        match self {
+            EitherEcmp::Mixed(ecmp) => ecmp.choose(packet, candidates, ports),
+            EitherEcmp::Murmur(ecmp) => ecmp.choose(packet, candidates, ports),
+        }
+    }
+}
 
 pub struct Ecmp {
     salt: u64,

@@ -45,7 +45,8 @@ impl EstimatorLaw {
     }
 
     /// Over which it averages, in picoseconds.
-    pub fn tau(&self) -> u64 {
+    #[cfg(test)]
+    fn tau(&self) -> u64 {
         self.tau
     }
 }
@@ -90,7 +91,8 @@ impl LinkEstimator {
     }
 
     /// Bytes that count at a time.
-    pub fn bytes(&self, law: &EstimatorLaw, now: u64) -> u64 {
+    #[cfg(test)]
+    fn bytes(&self, law: &EstimatorLaw, now: u64) -> u64 {
         self.left(law, now) >> FRACTION_BITS
     }
 

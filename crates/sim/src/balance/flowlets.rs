@@ -8,7 +8,39 @@
 //! Source: Sinha, Kandula, Katabi, "Harnessing TCP's burstiness with flowlet switching", HotNets 2004; tables as in Katta
 //! et al., "HULA", SOSR 2016, and Alizadeh et al., "CONGA", SIGCOMM 2014.
 
+use super::keys;
 use crate::counters::{Counter, CounterGroup, CounterSet, Metric};
+use crate::parameters::Parameters;
+use crate::units::Time;
+
+/// A table of flowlets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlowletParameters {
+    /// A longer pause between two packets ends a flowlet.
+    pub gap: Time,
+    pub slots: u32,
+}
+
+/// More slots would be a slip of the keyboard.
+const MOST_SLOTS: i64 = 1 << 24;
+
+impl FlowletParameters {
+    /// With this gap and so many slots where nothing is said.
+    pub fn read(p: &mut Parameters, gap: Time, slots: i64) -> FlowletParameters {
+        let gap = p.time("gap", gap, keys::GAP);
+        if gap == Time::ZERO {
+            let message =
+                "0s would make a flowlet of every packet: expected more than 0, or kind = \"spray\"";
+            p.complain("gap", message.to_string());
+        }
+        let help = "slots of a flowlet table, of a switch (65536) or of a host (clove: 4096); flows whose hashes meet in one share it";
+        FlowletParameters { gap, slots: p.integer("flowlets", slots, (1, MOST_SLOTS), help) as u32 }
+    }
+
+    pub fn table(&self) -> FlowletTable {
+        FlowletTable::new(self.slots as usize, self.gap.0)
+    }
+}
 
 /// What tables of flowlets count.
 pub static FLOWLETS: CounterGroup = CounterGroup {

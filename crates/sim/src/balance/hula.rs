@@ -19,16 +19,150 @@
 use super::best_hops::{BestHops, HopRules};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::FlowletTable;
-use super::steering::{Passing, Steering};
+use super::flowlets::{FlowletParameters, FlowletTable};
+use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
-use super::{HEADERS, LoadBalancer, Place, Ports, salted};
-use crate::config::HulaConfig;
+use super::{
+    AGAINST_A_FAILED_LINK, Arrival, BalancerParameters, Departure, Events, HEADERS, LoadBalancer,
+    NetworkView, Place, Ports, Reorders, SwitchContext, Tag, keys, salted,
+};
 use crate::counters::{Counter, CounterGroup, CounterSet, Fold, Metric};
+use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
-use crate::units::Time;
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
 use std::sync::Arc;
+
+/// What MP-HULA has too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HulaParameters {
+    /// From one round of probes of a ToR to the next, and bytes of a probe.
+    pub interval: Time,
+    pub probe_size: u16,
+    /// Class in which probes queue; 0: before all traffic, and never refused for want of room.
+    pub probe_class: u8,
+    /// Over which the load of a link is averaged.
+    pub time_constant: Time,
+    /// What was not heard of for longer counts as failed.
+    pub failure_time: Time,
+    /// Flowlets leave a port that has failed at once, not at their next gap.
+    pub release: bool,
+    pub flowlets: FlowletParameters,
+    /// A probe of the best hop replaces its value, be it better or worse.
+    pub refresh_on_best: bool,
+    /// What is no news is passed on once an interval.
+    pub suppress: bool,
+    /// By how much, in 1/256, a hop must be better to pass the one ranked above it.
+    pub hysteresis: u8,
+    /// The estimator shifts instead of dividing.
+    pub hardware: bool,
+    /// ToRs begin at random moments of the first interval.
+    pub staggered: bool,
+}
+
+impl BalancerParameters for HulaParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "hula",
+        title: "every flowlet takes the hop that probes say leads over the least busy path",
+        source: "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
+        validation: AGAINST_A_FAILED_LINK,
+        ..SchemeDoc::NONE
+    };
+    type State = Box<Hula>;
+
+    fn read(p: &mut Parameters) -> HulaParameters {
+        let help = "hula, mp-hula: from one round of probes of a ToR to the next (HULA's simulation: 200us; recalled)";
+        let mut interval = p.time("probe_interval", Time::from_us(200), help);
+        if interval == Time::ZERO {
+            p.complain(
+                "probe_interval",
+                "0s leaves no time for anything else: expected more than 0".to_string(),
+            );
+            interval = Time::from_us(200);
+        }
+        let help = "bytes of a probe on the wire: the least frame that Ethernet has";
+        let probe_size = p.bytes("probe_size", Bytes(64), help);
+        if !(1..=1500).contains(&probe_size.0) {
+            p.complain("probe_size", format!("{probe_size} is not between 1B and 1500B"));
+        }
+        let given = p.time_or_auto("time_constant", keys::TIME_CONSTANT);
+        let time_constant = given.unwrap_or(Time(interval.0.saturating_mul(2)));
+        keys::check_time_constant(p, time_constant);
+        let help = "a hop, or a port, that no probe names for longer has failed; auto: three probe intervals (ours; public \
+                    versions have 3 to 5)";
+        let failure_time = p.time_or_auto("failure_time", help).unwrap_or(Time(interval.0.saturating_mul(3)));
+        if failure_time < interval {
+            let message = format!(
+                "{failure_time} is less than the probe interval, {interval}: every hop would fail at once"
+            );
+            p.complain("failure_time", message);
+        }
+        let flowlets = FlowletParameters::read(p, Time::from_us(100), 1 << 16);
+        let help = "traffic class in which probes queue; 0: before all traffic, as HULA has it (recalled); others share their queue";
+        let probe_class = p.integer("probe_class", 0, (0, 7), help) as u8;
+        let help = "flowlets on a port that no probe came by for the failure time leave it at once (ours); off: at their next gap";
+        let release = p.flag("release", true, help);
+        let help = "a probe of the best hop replaces its value, be it better or worse; off, as in the published P4 listing, a hop \
+                    that gets worse keeps its value until it fails";
+        let refresh_on_best = p.flag("refresh_on_best", true, help);
+        let help =
+            "what is no news is passed on once an interval; off: every probe that is heard is passed on";
+        let suppress = p.flag("suppress", true, help);
+        let help = "by how much, of 256, a hop must be less busy to pass the one ranked above it (ours)";
+        let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
+        let help = "the estimator counts ticks of 1.024 ns and shifts instead of dividing; tau becomes a power of two of ticks";
+        let hardware = p.flag("hardware_estimator", false, help);
+        let help = "ToRs begin at random moments of the first interval; off: all at time 0";
+        let staggered = p.flag("staggered", true, help);
+        HulaParameters {
+            interval,
+            probe_size: probe_size.0.clamp(1, 1500) as u16,
+            probe_class,
+            time_constant,
+            failure_time,
+            release,
+            flowlets,
+            refresh_on_best,
+            suppress,
+            hysteresis,
+            hardware,
+            staggered,
+        }
+    }
+
+    fn start(&self, at: &Place) -> Box<Hula> {
+        Box::new(Hula::new(*self, 1, None, at))
+    }
+    fn order(&self) -> Reorders {
+        Reorders::AfterPauses(self.flowlets.gap)
+    }
+    fn goes_by_flow(&self) -> bool {
+        true
+    }
+    fn knows_fabric(&self) -> bool {
+        true
+    }
+    fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
+        no_tiers(Self::DOC.name, network).into_iter().collect()
+    }
+
+    /// 0; ToR that it is of (4 bytes), utilisation in 1/256, 0, 0, 0.
+    fn probe_tag(&self, probe: &Packet) -> Option<Tag> {
+        let [a, b, c, d] = probe.src.to_be_bytes();
+        Some(Tag { kind: 4, first: 0, rest: [a, b, c, d, probe.aux.min(255) as u8, 0, 0, 0] })
+    }
+}
+
+/// Why probes of every rack do not come up to where paths part and down again, if they do not.
+pub(super) fn no_tiers(name: &str, network: &NetworkView) -> Option<(&'static str, String)> {
+    let why = network.reach_everywhere().err()?;
+    let message = format!(
+        "\"{name}\" needs tiers of switches, so that probes of every rack come up to where paths part and down \
+         again (leaf-spine, fat-tree): {why}"
+    );
+    Some(("kind", message))
+}
 
 /// What is counted of probes.
 pub static PROBES: CounterGroup = CounterGroup {
@@ -71,7 +205,7 @@ pub static PROBES: CounterGroup = CounterGroup {
 };
 
 pub struct Hula {
-    config: HulaConfig,
+    config: HulaParameters,
     law: EstimatorLaw,
     fabric: Arc<Fabric>,
     /// Its own number, if it has hosts.
@@ -106,8 +240,9 @@ struct Said {
 }
 
 impl Hula {
-    pub fn new(config: HulaConfig, seed: u64, at: &Place) -> Hula {
-        let tors = at.fabric.host_on.len();
+    /// `ranks`: next hops kept for each ToR, 1 for HULA; `steering`: of subflows, for MP-HULA.
+    pub fn new(config: HulaParameters, ranks: u8, steering: Option<Box<Steering>>, at: &Place) -> Hula {
+        let (seed, tors) = (at.seed, at.fabric.host_on.len());
         let rules = HopRules {
             expiry: config.failure_time.0,
             refresh: config.refresh_on_best,
@@ -121,91 +256,23 @@ impl Hula {
             fabric: at.fabric.clone(),
             own: at.tor,
             salt: hash_salt(seed) ^ (u64::from(at.node) + 1),
-            hops: BestHops::new(tors, usize::from(config.ranks), rules),
-            flowlets: FlowletTable::new(config.flowlets.slots as usize, config.flowlets.gap.0),
+            hops: BestHops::new(tors, usize::from(ranks), rules),
+            flowlets: config.flowlets.table(),
             neighbours: at.neighbours.to_vec(),
             links: vec![LinkEstimator::default(); at.neighbours.len()],
             heard: vec![NEVER; at.neighbours.len()],
             said: vec![Said { at: NEVER, port: 0, utilisation: 0 }; tors],
             first: if config.staggered { Time(phase()) } else { Time::ZERO },
             probes: 0,
-            steering: (config.ranks > 1 && config.subflows.multipath).then(|| {
-                let tier = u32::from(at.tier.saturating_sub(1));
-                let lasts = config.failure_time.0;
-                let k = u32::from(config.ranks);
-                Box::new(Steering::new(&config.subflows, k, tier, at.tor.is_some(), lasts))
-            }),
+            steering,
             unmet: tors - usize::from(at.tor.is_some()).min(tors),
             met_last: Time::ZERO,
             config,
         }
     }
 
-    /// When its first probes leave; none: it sends none of its own.
-    pub fn first_probes(&self) -> Option<Time> {
-        self.own.map(|_| self.first)
-    }
-
-    /// From the probes that leave now to the next.
-    pub fn interval(&self) -> Time {
-        self.config.interval
-    }
-
-    /// Class in which probes queue.
-    pub fn probe_class(&self) -> u8 {
-        self.config.probe_class
-    }
-
-    /// Bytes of a probe.
-    pub fn probe_size(&self) -> u16 {
-        self.config.probe_size
-    }
-
-    /// Its own number, if it has hosts.
-    pub fn own(&self) -> Option<u32> {
-        self.own
-    }
-
-    /// A host on the ToR with this number.
-    pub fn host_on(&self, tor: u32) -> u32 {
-        self.fabric.host_on[tor as usize]
-    }
-
     pub fn neighbours(&self) -> &[Neighbour] {
         &self.neighbours
-    }
-
-    /// A packet leaves by a port; `carried` is what it carries between ToRs.
-    #[inline]
-    pub fn departs(&mut self, port: u32, bytes: u32, carried: u64, now: Time) {
-        self.links[port as usize].add(&self.law, bytes, now.0);
-        if let Some(steering) = &mut self.steering {
-            steering.count(carried);
-        }
-    }
-
-    /// It tells subflows apart.
-    pub fn marks(&self) -> bool {
-        self.steering.is_some()
-    }
-
-    /// A packet for a host comes in by a port: at the first ToR it is marked, at the last the mark is taken out. By how much it
-    /// grows, or shrinks.
-    pub fn passes(&mut self, packet: &Passing, dst: u32, port: u32, carried: &mut u64, now: Time) -> i32 {
-        let from_host = self.neighbours[port as usize].side == Side::Host;
-        let (Some(steering), Some(own)) = (&mut self.steering, self.own) else { return 0 };
-        let here = self.fabric.tor_of[dst as usize] == own;
-        if from_host {
-            let (word, more) = steering.enters(packet, !here, now.0);
-            *carried = word;
-            return more;
-        }
-        if !here {
-            return 0;
-        }
-        let less = steering.exits(packet, *carried, now.0);
-        *carried = 0;
-        less
     }
 
     /// The hop of a subflow's new flowlet: of those that are alive, the one of its rank.
@@ -244,7 +311,7 @@ impl Hula {
     }
 
     /// A probe of a ToR came by a port; `allowed`: the port is on a shortest path to it. What is to be passed on, if anything.
-    pub fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
+    fn hear(&mut self, tor: u32, said: u8, port: u32, allowed: bool, ports: &impl Ports) -> Option<u8> {
         let now = ports.now().0;
         self.heard[port as usize] = now;
         if !allowed || self.own == Some(tor) {
@@ -280,9 +347,23 @@ impl Hula {
             }
     }
 
-    /// A probe was sent.
-    pub fn count_probe(&mut self) {
-        self.probes += 1;
+    /// Sends probes of a ToR by the ports for which `by` holds, to those who would take them in: for whom this switch is on
+    /// a shortest path.
+    fn send_probes(
+        &mut self,
+        tor: u32,
+        utilisation: u8,
+        cx: &mut impl SwitchContext,
+        by: impl Fn(&Hula, u32) -> bool,
+    ) {
+        let host = self.fabric.host_on[tor as usize];
+        for port in 0..self.neighbours.len() as u32 {
+            if by(self, port) && cx.is_up(port) && cx.leads_here(&self.neighbours[port as usize], host) {
+                self.probes += 1;
+                let HulaParameters { probe_size: size, probe_class: class, .. } = self.config;
+                cx.send(port, Packet { src: tor, aux: utilisation.into(), size, class, ..Packet::default() });
+            }
+        }
     }
 
     /// A probe came by the port within the time of failure.
@@ -313,7 +394,7 @@ impl LoadBalancer for Hula {
     fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
         let now = ports.now().0;
         let place = |port: u32| candidates.iter().position(|&candidate| candidate == port);
-        let mark = if self.steering.is_some() { ports.mark() } else { None };
+        let mark = if self.steering.is_some() { mark(ports.word()) } else { None };
         let flowlet = self.flowlets.find(salted(packet.hash, self.salt), now);
         let kept = flowlet.port.filter(|&port| self.keeps(port, now)).and_then(place);
         let at = kept.unwrap_or_else(|| {
@@ -330,6 +411,60 @@ impl LoadBalancer for Hula {
             steering.uses(mark, candidates[at], now);
         }
         at
+    }
+
+    fn events(&self) -> Events {
+        match self.steering {
+            Some(_) => Events::FABRIC_DEPARTURES.and(Events::ARRIVALS).and(Events::WORDS),
+            None => Events::FABRIC_DEPARTURES,
+        }
+    }
+
+    /// At the first ToR a packet is marked, at the last the mark is taken out.
+    fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32 {
+        let from_host = self.neighbours[arrival.port as usize].side == Side::Host;
+        let (Some(steering), Some(own)) = (&mut self.steering, self.own) else { return 0 };
+        let here = self.fabric.tor_of[arrival.packet.dst as usize] == own;
+        let (segment, now) = (&Segment::of(arrival), arrival.now.0);
+        if from_host {
+            let (marked, more) = steering.enters(segment, !here, now);
+            *word = marked;
+            return more;
+        }
+        if !here {
+            return 0;
+        }
+        let less = steering.exits(segment, *word, now);
+        *word = 0;
+        less
+    }
+
+    #[inline]
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        self.links[departure.port as usize].add(&self.law, departure.bytes, departure.now.0);
+        if let Some(steering) = &mut self.steering {
+            steering.count(*word);
+        }
+    }
+
+    /// It is taken note of, and what is news is passed on.
+    fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut impl SwitchContext) {
+        let (tor, told) = (probe.src, probe.aux as u8);
+        let allowed = cx.leads_to(port, self.fabric.host_on[tor as usize]);
+        if let Some(utilisation) = self.hear(tor, told, port, allowed, cx) {
+            self.send_probes(tor, utilisation, cx, |hula, to| hula.passes_on(port, to));
+        }
+    }
+
+    fn first_timer(&self) -> Option<Time> {
+        self.own.map(|_| self.first)
+    }
+
+    /// Probes are due: one of this switch by each port upward.
+    fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
+        let up = |hula: &Hula, port: u32| hula.neighbours[port as usize].side == Side::Up;
+        self.send_probes(self.own?, 0, cx, up);
+        Some(cx.now() + self.config.interval)
     }
 
     fn count(&mut self, _now: Time, counters: &mut CounterSet) {

@@ -4,10 +4,41 @@
 //! a flow keeps the flow on one path.
 //!
 //! Source: the spray counters of the pHost authors' simulator (Gao et al., "pHost", CoNEXT 2015); for the digits, those of
-//! [`super::Destination`].
+//! [`super::destination`].
 
-use super::{LoadBalancer, Ports};
+use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use crate::doc::SchemeDoc;
 use crate::packet::Packet;
+use crate::parameters::Parameters;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelParameters;
+
+impl BalancerParameters for LabelParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "label",
+        title: "the packet's label modulo the number of paths, one digit a tier: its sender chooses (pHost counts up; elsewhere it \
+                is the flow's hash)",
+        source: "The spray counters of the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015)",
+        validation: "Labels that count up take every path in turn (balance/label.rs); with pHost equal to its \
+                     authors' simulator on unit cases.",
+        ..SchemeDoc::NONE
+    };
+    type State = Label;
+
+    fn read(_p: &mut Parameters) -> LabelParameters {
+        LabelParameters
+    }
+    fn start(&self, at: &Place) -> Label {
+        Label::new(at.tier)
+    }
+    fn order(&self) -> Reorders {
+        Reorders::Never
+    }
+    fn follows_labels(&self) -> bool {
+        true
+    }
+}
 
 pub struct Label {
     /// 0 at the switches next to the hosts.

@@ -8,13 +8,44 @@
 //! ends flowlets after one to two of them.
 //! Parameters: gap 500 us (the authors' testbed; recalled, to be checked before it is quoted), 65 536 slots.
 
-use super::flowlets::FlowletTable;
-use super::{LoadBalancer, Ports, salted};
-use crate::config::FlowletConfig;
+use super::flowlets::{FlowletParameters, FlowletTable};
+use super::{AGAINST_A_FAILED_LINK, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
 use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
 use crate::engine::random::{RandomStream, hash_salt};
 use crate::packet::Packet;
+use crate::parameters::Parameters;
 use crate::units::Time;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LetFlowParameters {
+    pub flowlets: FlowletParameters,
+}
+
+impl BalancerParameters for LetFlowParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "letflow",
+        title: "every flowlet takes a random one of the shortest paths",
+        source: "Vanini et al., \"Let it flow: resilient asymmetric load balancing with flowlet switching\", \
+                 NSDI 2017",
+        validation: AGAINST_A_FAILED_LINK,
+        ..SchemeDoc::NONE
+    };
+    type State = Box<LetFlow>;
+
+    fn read(p: &mut Parameters) -> LetFlowParameters {
+        LetFlowParameters { flowlets: FlowletParameters::read(p, Time::from_us(500), 1 << 16) }
+    }
+    fn start(&self, at: &Place) -> Box<LetFlow> {
+        Box::new(LetFlow::new(self.flowlets, at.seed, at.name, at.node))
+    }
+    fn order(&self) -> Reorders {
+        Reorders::AfterPauses(self.flowlets.gap)
+    }
+    fn goes_by_flow(&self) -> bool {
+        true
+    }
+}
 
 pub struct LetFlow {
     flowlets: FlowletTable,
@@ -23,9 +54,9 @@ pub struct LetFlow {
 }
 
 impl LetFlow {
-    pub fn new(config: FlowletConfig, seed: u64, switch: &str, node: u32) -> LetFlow {
+    pub fn new(flowlets: FlowletParameters, seed: u64, switch: &str, node: u32) -> LetFlow {
         LetFlow {
-            flowlets: FlowletTable::new(config.slots as usize, config.gap.0),
+            flowlets: flowlets.table(),
             random: RandomStream::new(seed, &format!("switch.{switch}.letflow")),
             salt: hash_salt(seed) ^ (u64::from(node) + 1),
         }
@@ -56,7 +87,7 @@ mod tests {
     use super::*;
 
     fn letflow(gap_us: u64) -> LetFlow {
-        LetFlow::new(FlowletConfig { gap: Time::from_us(gap_us), slots: 1 << 16 }, 1, "s", 0)
+        LetFlow::new(FlowletParameters { gap: Time::from_us(gap_us), slots: 1 << 16 }, 1, "s", 0)
     }
 
     #[test]

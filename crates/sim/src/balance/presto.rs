@@ -10,10 +10,45 @@
 //! that in the receiver's offload.
 //! Parameters: cell 64 KB (the largest segment that offloads take).
 
-use super::{LoadBalancer, Ports, salted};
+use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
+use crate::doc::SchemeDoc;
 use crate::engine::random::hash_salt;
 use crate::packet::Packet;
+use crate::parameters::Parameters;
 use crate::units::Bytes;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrestoParameters {
+    pub cell: Bytes,
+}
+
+impl BalancerParameters for PrestoParameters {
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "presto",
+        title: "flows are cut into cells of 64 KB, which take the shortest paths in turn",
+        source: "He et al., \"Presto: edge-based load balancing for fast datacenter networks\", SIGCOMM 2015, §3",
+        validation: "Cells, turns and shares by the ports' rates, by hand (balance/presto.rs).",
+        ..SchemeDoc::NONE
+    };
+    type State = Presto;
+
+    fn read(p: &mut Parameters) -> PrestoParameters {
+        let cell = p.bytes("cell", Bytes(64_000), "bytes of a flow that go together (published: 64KB)");
+        if cell == Bytes(0) {
+            p.complain("cell", "0B is no cell: expected more than 0".to_string());
+        }
+        PrestoParameters { cell }
+    }
+    fn start(&self, at: &Place) -> Presto {
+        Presto::new(self.cell, at.tier, at.seed)
+    }
+    fn order(&self) -> Reorders {
+        Reorders::Blocks
+    }
+    fn goes_by_flow(&self) -> bool {
+        true
+    }
+}
 
 pub struct Presto {
     cell: u64,

@@ -7,9 +7,7 @@
 //! Differs from the source: switches count, not the hosts that send, so the packets of several senders to one host share the
 //! turns. Each count begins at a random port.
 
-use super::{LoadBalancer, Ports};
 use crate::engine::random::mix64;
-use crate::packet::Packet;
 
 pub struct RoundRobin {
     salt: u64,
@@ -23,12 +21,11 @@ impl RoundRobin {
     pub fn new(seed: u64, node: u32) -> RoundRobin {
         RoundRobin { salt: mix64(seed ^ mix64(u64::from(node) + 1)), turns: Vec::new() }
     }
-}
 
-impl LoadBalancer for RoundRobin {
+    /// Which of `count` paths the next packet to a host takes.
     #[inline(never)]
-    fn choose(&mut self, packet: &Packet, candidates: &[u32], _ports: &impl Ports) -> usize {
-        let dst = packet.dst as usize;
+    pub fn choose(&mut self, dst: u32, count: usize) -> usize {
+        let dst = dst as usize;
         if dst >= self.turns.len() {
             self.turns.resize(dst + 1, UNUSED);
         }
@@ -36,25 +33,23 @@ impl LoadBalancer for RoundRobin {
             UNUSED => (mix64(self.salt ^ dst as u64) >> 33) as u32,
             turn => turn,
         };
-        let at = turn as usize % candidates.len();
-        self.turns[dst] = ((at + 1) % candidates.len()) as u32;
+        let at = turn as usize % count;
+        self.turns[dst] = ((at + 1) % count) as u32;
         at
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::situation::Still;
     use super::*;
 
     #[test]
     fn two_tiers_take_all_paths_in_the_order_of_their_digits_reversed() {
         let (mut tor, mut aggs) = (RoundRobin::new(1, 0), [RoundRobin::new(1, 1), RoundRobin::new(1, 2)]);
-        let (packet, ports) = (Packet { dst: 5, ..Packet::default() }, Still::default());
         let mut paths = Vec::new();
         for _ in 0..8 {
-            let up = tor.choose(&packet, &[0, 1], &ports);
-            paths.push((up, aggs[up].choose(&packet, &[0, 1], &ports)));
+            let up = tor.choose(5, 2);
+            paths.push((up, aggs[up].choose(5, 2)));
         }
         assert!(paths.windows(2).all(|pair| pair[0].0 != pair[1].0), "the first digit changes every time");
         assert!(paths[..4].windows(3).all(|three| three[0] != three[2]), "the second one every second time");
@@ -66,8 +61,8 @@ mod tests {
 
     #[test]
     fn hosts_have_turns_of_their_own() {
-        let (mut balancer, ports) = (RoundRobin::new(1, 0), Still::default());
-        let mut to = |dst| balancer.choose(&Packet { dst, ..Packet::default() }, &[0, 1, 2], &ports);
+        let mut balancer = RoundRobin::new(1, 0);
+        let mut to = |dst| balancer.choose(dst, 3);
         let (a, b) = (to(1), to(2));
         assert_eq!([to(1), to(2), to(2)], [(a + 1) % 3, (b + 1) % 3, (b + 2) % 3]);
     }

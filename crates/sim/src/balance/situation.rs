@@ -1,7 +1,23 @@
-//! Ports that stand still, for the tests of single balancers.
+//! A switch and ports that stand still, for the tests of single balancers.
 
-use super::Ports;
+use super::{Fabric, Place, Ports};
 use crate::units::{Rate, Time};
+use std::sync::Arc;
+
+/// A switch next to hosts that knows no neighbours.
+pub fn place(fabric: &Arc<Fabric>) -> Place<'_> {
+    Place {
+        seed: 1,
+        node: 0,
+        name: "s",
+        tier: 1,
+        tor: None,
+        neighbours: &[],
+        fabric,
+        subflows: false,
+        murmur: false,
+    }
+}
 
 /// What a balancer is shown; what is not said is zero, or 100 Gb/s.
 #[derive(Default)]

@@ -7,10 +7,13 @@
 //! Source: Benet et al., "MP-HULA", NetCompute 2018 (talk: parse, identify, correlate, mark; MPTCP_ID of 64 bits and subflow of
 //! 4). That the ToR decides on the first packet, and the table of ports in use, are ours.
 
-use super::connections::{Connections, FlowKey, Segment};
-use super::subflows::{RankForm, RankRule, SubflowMark, disjoint};
-use crate::config::{RankChoice, SubflowConfig};
+use super::Arrival;
+use super::connections::{self, Connections, FlowKey};
+use super::mp_hula::SubflowParameters;
+use super::subflows::{RankRule, SubflowMark, disjoint};
 use crate::engine::random::mix64;
+use crate::packet::PacketKind;
+use crate::wire::mptcp::{self, LONGEST};
 
 /// Bit of a header's word that says that there is a mark in it, and the place of the subflow below.
 const MARKED: u64 = 1 << 63;
@@ -30,13 +33,32 @@ pub fn mark(word: u64) -> Option<SubflowMark> {
 
 /// A packet at a ToR, as far as it counts here.
 #[derive(Debug, Clone, Copy)]
-pub struct Passing<'a> {
+pub struct Segment {
     pub flow: FlowKey,
     /// It ends its subflow.
     pub reset: bool,
     pub syn: bool,
     /// It belongs to the set-up of a connection, and has these options.
-    pub options: Option<&'a [u8]>,
+    pub options: Option<[u8; LONGEST]>,
+}
+
+impl Segment {
+    pub fn of(arrival: &Arrival) -> Segment {
+        let packet = arrival.packet;
+        let control = packet.kind == PacketKind::Control;
+        let (_, subflow) = mptcp::subflow_of(packet);
+        Segment {
+            flow: u64::from(packet.flow) << 8 | u64::from(subflow),
+            reset: control && matches!(packet.code(), mptcp::code::RESET | mptcp::code::GIVEN_UP),
+            syn: control && packet.code() == mptcp::code::SYN,
+            options: control.then(|| arrival.beside.map_or([0; LONGEST], |n| mptcp::option_bytes(&n))),
+        }
+    }
+
+    fn read(&self) -> connections::Segment<'_> {
+        let options = self.options.as_ref().map_or(&[][..], |options| &options[..]);
+        connections::Segment { flow: self.flow, reset: self.reset, syn: self.syn, options }
+    }
 }
 
 /// What a switch needs to steer subflows.
@@ -71,13 +93,9 @@ const USED: usize = 1 << 10;
 
 impl Steering {
     /// For a switch `tier` steps above the ToRs, one of which it is if `tor`; `lasts`: how long a port counts as used.
-    pub fn new(config: &SubflowConfig, k: u32, tier: u32, tor: bool, lasts: u64) -> Steering {
-        let form = match config.rank {
-            RankChoice::RoundRobin => RankForm::RoundRobin,
-            RankChoice::Digits => RankForm::Digits,
-        };
+    pub fn new(config: &SubflowParameters, k: u32, tier: u32, tor: bool, lasts: u64) -> Steering {
         Steering {
-            rule: RankRule { form, hashed_start: config.hashed_start },
+            rule: RankRule { form: config.rank, hashed_start: config.hashed_start },
             k,
             tier,
             size: config.mark,
@@ -90,19 +108,16 @@ impl Steering {
 
     /// A packet of one of the ToR's hosts comes in: what is written into it, and how many bytes longer that makes it if it leaves
     /// the rack.
-    pub fn enters(&mut self, packet: &Passing, leaves: bool, now: u64) -> (u64, i32) {
+    pub fn enters(&mut self, packet: &Segment, leaves: bool, now: u64) -> (u64, i32) {
         let Some(known) = &mut self.known else { return (0, 0) };
-        let options = packet.options.unwrap_or(&[]);
-        let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
-        let mark = known.see(&segment, now).filter(|_| leaves);
+        let mark = known.see(&packet.read(), now).filter(|_| leaves);
         (word(mark), if mark.is_some() { i32::from(self.size) } else { 0 })
     }
 
     /// A packet for one of the ToR's hosts comes in from above: by how much it becomes shorter. Its set-up is read here too.
-    pub fn exits(&mut self, packet: &Passing, carried: u64, now: u64) -> i32 {
-        if let (Some(known), Some(options)) = (&mut self.known, packet.options) {
-            let segment = Segment { flow: packet.flow, reset: packet.reset, syn: packet.syn, options };
-            known.see(&segment, now);
+    pub fn exits(&mut self, packet: &Segment, carried: u64, now: u64) -> i32 {
+        if let (Some(known), Some(_)) = (&mut self.known, packet.options) {
+            known.see(&packet.read(), now);
         }
         if mark(carried).is_some() { -i32::from(self.size) } else { 0 }
     }
@@ -180,12 +195,17 @@ mod tests {
     /// But for the last five bits.
     const ID: u64 = 0xe9d6_2dff_e7c7_6f00;
 
-    fn steering(config: SubflowConfig, tor: bool) -> Steering {
+    fn steering(config: SubflowParameters, tor: bool) -> Steering {
         Steering::new(&config, 2, 0, tor, 1000)
     }
 
-    fn data(flow: FlowKey) -> Passing<'static> {
-        Passing { flow, reset: false, syn: false, options: None }
+    fn data(flow: u64) -> Segment {
+        Segment { flow, reset: false, syn: false, options: None }
+    }
+
+    fn with(option: MptcpOption, flow: u64) -> Segment {
+        let (bytes, _): ([u8; LONGEST], usize) = option.write();
+        Segment { options: Some(bytes), ..data(flow) }
     }
 
     #[test]
@@ -199,12 +219,10 @@ mod tests {
 
     #[test]
     fn a_rack_marks_what_leaves_it_once_it_knows_the_connection_and_nothing_else() {
-        let mut tor = steering(SubflowConfig::default(), true);
+        let mut tor = steering(SubflowParameters::default(), true);
         assert_eq!(tor.enters(&data(1), true, 0), (0, 0));
         let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
-        let (bytes, length) = both.write();
-        let third = Passing { options: Some(&bytes[..length]), ..data(1) };
-        let (carried, longer) = tor.enters(&third, true, 1);
+        let (carried, longer) = tor.enters(&with(both, 1), true, 1);
         assert_eq!((mark(carried), longer), (Some(SubflowMark { connection: ID, subflow: 0 }), 9));
         assert_eq!(tor.exits(&data(1), carried, 2), -9);
         assert_eq!(tor.enters(&data(1), false, 3), (0, 0), "within the rack");
@@ -214,20 +232,18 @@ mod tests {
 
     #[test]
     fn the_rack_of_the_other_end_learns_from_what_comes_in() {
-        let mut tor = steering(SubflowConfig::default(), true);
+        let mut tor = steering(SubflowParameters::default(), true);
         let both = MptcpOption::Capable { version: 1, sender: Some(KEYS[0]), receiver: Some(KEYS[1]) };
-        let (bytes, length) = both.write();
-        tor.exits(&Passing { options: Some(&bytes[..length]), ..data(1) }, 0, 0);
-        let (bytes, length) =
-            MptcpOption::Join(Join::Syn { address: 1, token: 0xe7c7_6f1d, nonce: 5 }).write();
-        tor.exits(&Passing { syn: true, options: Some(&bytes[..length]), ..data(2) }, 0, 1);
+        tor.exits(&with(both, 1), 0, 0);
+        let join = MptcpOption::Join(Join::Syn { address: 1, token: 0xe7c7_6f1d, nonce: 5 });
+        tor.exits(&Segment { syn: true, ..with(join, 2) }, 0, 1);
         let (carried, _) = tor.enters(&data(2), true, 2);
         assert_eq!(mark(carried), Some(SubflowMark { connection: ID, subflow: 1 }));
     }
 
     #[test]
     fn disjoint_subflows_pass_over_ports_that_others_use() {
-        let config = SubflowConfig { disjoint: true, ..SubflowConfig::default() };
+        let config = SubflowParameters { disjoint: true, ..SubflowParameters::default() };
         let mut switch = steering(config, false);
         let of = |subflow| SubflowMark { connection: 77, subflow };
         assert_eq!(switch.choose(of(0), &[5, 6], 0), 0);

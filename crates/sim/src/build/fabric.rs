@@ -1,6 +1,6 @@
 //! What load balancers are told of the network: which switches have hosts, and where the ports of each lead.
 
-use crate::balance::{Fabric, Neighbour, Side};
+use crate::balance::{Events, Fabric, Neighbour, Side};
 use crate::config::Config;
 use crate::net::map::Map;
 use crate::topology::{NodeKind, Topology};
@@ -58,4 +58,13 @@ pub fn around(config: &Config, fabric: &Fabric, map: &Map, node: u32) -> (Option
     let tor =
         own.next().and_then(|host| map.routes.host_at(host.node)).map(|host| fabric.tor_of[host as usize]);
     (tor, neighbours)
+}
+
+/// A bit for each of the first 64 ports: the balancer need not be told of what leaves by it.
+pub fn untold(events: Events, neighbours: &[Neighbour]) -> u64 {
+    if !events.has(Events::FABRIC_DEPARTURES) {
+        return 0;
+    }
+    let hosts = neighbours.iter().take(64).enumerate().filter(|(_, n)| n.side == Side::Host);
+    hosts.fold(0, |mask, (port, _)| mask | 1 << port)
 }

@@ -7,9 +7,9 @@ mod work;
 
 pub use execution::Execution;
 
-use crate::balance::{Balancer, Fabric, Place};
+use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
-use crate::config::{BalancerConfig, Config, Forwarding, HulaConfig, QueueConfig, SubflowConfig};
+use crate::config::{Config, Forwarding, QueueConfig};
 use crate::engine::random::{RandomStream, mix64};
 use crate::external::caught;
 use crate::ideal::Ideals;
@@ -417,18 +417,6 @@ impl Builder<'_> {
     }
 }
 
-/// The balancer, which knows whether there are subflows to look for.
-fn balancer_of(config: &Config) -> BalancerConfig {
-    let multipath = config.transports.iter().any(|transport| transport.facts().subflows.is_some());
-    match config.switch.balancer {
-        BalancerConfig::Hula(hula) => BalancerConfig::Hula(HulaConfig {
-            subflows: SubflowConfig { multipath, ..hula.subflows },
-            ..hula
-        }),
-        other => other,
-    }
-}
-
 fn switch(
     config: &Config,
     node: u32,
@@ -446,9 +434,21 @@ fn switch(
     let settings = &config.switch;
     let nic = nic_rate(&config.topology);
     let (tor, neighbours) = fabric::around(config, around.0, around.1, node);
-    let place = Place { node, name, tier: spec.tier, tor, neighbours: &neighbours, fabric: around.0 };
+    let place = Place {
+        seed: config.seed,
+        node,
+        name,
+        tier: spec.tier,
+        tor,
+        neighbours: &neighbours,
+        fabric: around.0,
+        subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
+        murmur: config.rules.murmur_ecmp,
+    };
     let waits_for_tails = matches!(settings.forwarding, Forwarding::CutThrough { .. });
-    let balancer = Balancer::new(balancer_of(config), &config.rules, config.seed, place);
+    let balancer = settings.balancer.start(&place);
+    let events = balancer.events();
+    let watched = events.has(Events::DEPARTURES.and(Events::FABRIC_DEPARTURES));
     Switch {
         node,
         row,
@@ -456,9 +456,8 @@ fn switch(
         telemetry,
         cuts_through: cut_through_header(config),
         waits_for_tails,
-        marks: matches!(&balancer, Balancer::Hula(hula) if hula.marks()),
         traces: config.measure.paths,
-        looks_closer: waits_for_tails || balancer.writes_headers() || config.measure.paths,
+        looks_closer: waits_for_tails || events.has(Events::FORWARDS) || config.measure.paths,
         path_id: (mix64(u64::from(node)) % 0xfff + 1) as u16,
         buffer: SharedBuffer::new(
             settings.buffer,
@@ -468,9 +467,10 @@ fn switch(
             nic,
             packet,
         ),
-        watched: balancer.watches(),
-        untold: if config.rules.departure_events { 0 } else { balancer.untold() },
-        lets_pass: !config.rules.departure_events && !balancer.watches(),
+        watched,
+        untold: if config.rules.departure_events { 0 } else { fabric::untold(events, &neighbours) },
+        lets_pass: !config.rules.departure_events && !watched,
+        events,
         balancer,
         markers: own
             .iter()

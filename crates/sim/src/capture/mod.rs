@@ -14,6 +14,7 @@ mod shim;
 mod tag;
 mod tcp;
 
+use crate::balance::BalancerConfig;
 use crate::config::{CaptureConfig, Config};
 use crate::measure::{Frame, Frames, Sink};
 use crate::net::tap::{Notes, Seen};
@@ -22,7 +23,6 @@ use crate::telemetry::int::IntRecord;
 use crate::topology::{NodeKind, Topology};
 use crate::transport::{Settings, TransportConfig};
 use std::sync::Arc;
-use tag::Tags;
 
 /// Turns what taps have seen into frames, batch by batch.
 pub struct Capture {
@@ -57,7 +57,7 @@ struct Link {
 struct Writer {
     settings: Arc<Settings>,
     links: Vec<Link>,
-    tags: Tags,
+    balancer: BalancerConfig,
     /// The most bytes kept of a frame; none: its headers.
     most: Option<usize>,
 }
@@ -69,7 +69,7 @@ impl Capture {
         let writer = Writer {
             settings: settings.clone(),
             links: links(capture, &config.topology),
-            tags: Tags::of(&config.switch.balancer),
+            balancer: config.switch.balancer.clone(),
             most: capture.kept.map(|bytes| bytes.0 as usize),
         };
         Some(Capture { writer, notes: Notes::default(), frames: Frames::default() })
@@ -123,15 +123,15 @@ impl Writer {
             }
             PacketKind::Probe => {
                 headers::ethernet(to, ends.0, ends.1, tag::ETHERTYPE);
-                to.extend(tag::probe(packet));
+                to.extend(self.balancer.probe_tag(packet).map_or(Vec::new(), |tag| tag::bytes(0, &tag)));
                 Behind::zeros(0)
             }
             _ => {
                 headers::ethernet(to, ends.0, ends.1, headers::IPV4);
                 let at = to.len();
                 let behind = self.packet(to, packet, places);
-                if let Some(tag) = self.tags.tag(seen.header, link.between_switches) {
-                    headers::add_options(to, at, &tag);
+                if let Some(tag) = self.balancer.tag(seen.header, link.between_switches) {
+                    headers::add_options(to, at, &tag::bytes(tag::OPTION, &tag));
                 }
                 behind
             }

@@ -2,12 +2,15 @@
 
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
 use crate::measure::LossCounters;
-use crate::{balance, queue, telemetry, transport};
+use crate::{balance, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
 /// The groups of counters of all schemes, by room.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    [queue::COUNTERS, balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS].concat()
+    let rooms = [queue::COUNTERS, balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS];
+    let added =
+        external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc.counters);
+    rooms.into_iter().chain(added).flatten().copied().collect()
 }
 
 /// Everything that is counted beside packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,

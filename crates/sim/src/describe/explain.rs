@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::metrics::METRICS;
 use super::{origins, served_by};
+use crate::balance;
 use crate::congestion::{self, SchemeDoc};
 use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
@@ -58,7 +59,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
         .chain(of("queue discipline", QUEUE, switch::QUEUES))
-        .chain(of("load balancer", "switch.balancer", switch::BALANCERS))
+        .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(
             transport::DECLARED
@@ -87,6 +88,7 @@ fn scheme(name: &str) -> Option<Value> {
         "transport" => transport::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));

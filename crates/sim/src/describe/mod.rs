@@ -30,7 +30,7 @@ pub fn names() -> Value {
         "controllers": with_transports(list(congestion::kinds()), false),
         "tcp-controllers": with_transports(list(window::KINDS), true),
         "queues": list(switch::QUEUES),
-        "balancers": list(switch::BALANCERS),
+        "balancers": list(switch::balancers()),
         "topologies": list(topology::KINDS),
         "workloads": list(workload::KINDS),
         "telemetry": list(telemetry::TELEMETRIES),

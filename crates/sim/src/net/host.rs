@@ -2,7 +2,6 @@
 
 mod carrying;
 mod edge;
-mod paths;
 mod receiving;
 
 pub use carrying::record_digest;

@@ -2,6 +2,7 @@
 //! windows, when links change or routes follow.
 
 use super::port::Line;
+use crate::balance::Wiring;
 use crate::topology::{Routes, Row};
 use crate::units::Rate;
 use std::sync::Arc;
@@ -61,5 +62,17 @@ impl Map {
 
     pub fn set_rate(&mut self, port: u32, rate: Rate) {
         self.sides[port as usize].line.set_rate(rate);
+    }
+}
+
+impl Wiring for Map {
+    fn routes(&self) -> &Routes {
+        &self.routes
+    }
+    fn version(&self) -> u32 {
+        self.version
+    }
+    fn peer(&self, node: u32, port: u32) -> u32 {
+        self.side(node, port).peer_node
     }
 }

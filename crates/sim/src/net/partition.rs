@@ -47,6 +47,8 @@ pub struct Partition {
     pub awaited: Awaited,
     /// By partition that they are for.
     pub outboxes: Vec<Outbox>,
+    /// Probes that a switch is about to send, by its port.
+    pub outgoing: Vec<(u32, Packet)>,
     /// Links may go down, and packets on them be lost.
     links_fail: bool,
     losses: Option<Losses>,
@@ -107,6 +109,7 @@ impl Partition {
             delivered_once: Vec::new(),
             awaited: Awaited::default(),
             outboxes: (0..plan.partitions).map(|_| Outbox::default()).collect(),
+            outgoing: Vec::new(),
             agenda: Agenda::new(plan.agenda, (plan.hosts as usize, plan.nodes), ports),
             hosts: plan.hosts,
             links_fail: plan.links_fail || plan.losses.is_some(),

@@ -8,7 +8,7 @@ use super::ecn::EcnMarker;
 use super::partition::Partition;
 use super::port::Port;
 use super::{PFC_FRAME_BYTES, PortId};
-use crate::balance::{Balancer, LoadBalancer};
+use crate::balance::{Balancer, Events, LoadBalancer};
 use crate::counters::CounterSet;
 use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
@@ -38,13 +38,13 @@ pub struct Switch {
     pub waits_for_tails: bool,
     /// Packets keep a trail of their way.
     pub traces: bool,
-    /// One of these, or the balancer writes into packets.
+    /// One of these, or the balancer is told of packets that pass.
     pub looks_closer: bool,
-    /// The balancer reads and marks packets before it chooses.
-    pub marks: bool,
     pub buffer: SharedBuffer,
     pub balancer: Balancer,
-    /// The balancer is told of every packet that leaves.
+    /// What it is told of.
+    pub events: Events,
+    /// It is told of packets that leave.
     pub watched: bool,
     /// A bit for each of the first 64 local ports of which it need not be told.
     pub untold: u64,
@@ -67,7 +67,7 @@ impl Switch {
         }
         match net.packets[id].kind {
             PacketKind::Pause | PacketKind::Resume => self.obey(net, port, id),
-            PacketKind::Probe => self.hear_probe(net, routes, port, id),
+            PacketKind::Probe => self.receive_probe(net, routes, port, id),
             _ => self.forward(net, routes, port, id),
         }
     }
@@ -85,8 +85,8 @@ impl Switch {
     /// Sends a packet on, as soon as its tail allows at a cut-through switch.
     #[inline(always)]
     fn forward(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
-        if self.marks {
-            self.mark(net, port, id);
+        if self.events.has(Events::ARRIVALS) {
+            self.tell_arrival(net, port, id);
         }
         let packet = &net.packets[id];
         let out_local = match routes.hops_from(self.row, packet.dst) {
@@ -102,8 +102,8 @@ impl Switch {
             if self.traces {
                 self.leave_trail(net, out_local, id);
             }
-            if self.balancer.writes_headers() {
-                self.write_header(net, port, out, id);
+            if self.events.has(Events::FORWARDS) {
+                self.tell_forward(net, port, out, id);
             }
             let (packet, waits) = (&net.packets[id], self.waits_for_tails);
             let wait = || must_wait_for_tail(net, port, out, packet, self.cuts_through);
@@ -263,7 +263,7 @@ impl Switch {
             self.send_pfc(net, ingress, class, PacketKind::Resume);
         }
         if self.watched && !self.is_untold(port_id) {
-            self.tell_balancer(net, port_id, id);
+            self.tell_departure(net, port_id, id);
         }
         let more = !net.ports[port_id as usize].queue.is_empty();
         net.transmit(port_id, id, more);

@@ -154,7 +154,8 @@ impl Simulation {
         }
     }
 
-    /// Leads the regions through the run, and makes the accounts. Where a scheme of another crate panics, what was recorded is handed on.
+    /// Leads the regions through the run, and makes the accounts. If a scheme of another crate panics, the records until then
+    /// are handed on.
     fn conduct(
         mut self,
         workers: &mut dyn Workers,

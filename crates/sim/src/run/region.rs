@@ -29,7 +29,7 @@ pub struct Region {
     /// The end of the window that it works in, and whether it has got there.
     pub limit: Time,
     pub arrived: bool,
-    /// A scheme of another crate panicked: the region is not to be worked on any more.
+    /// The panic of a scheme of another crate: the region cannot continue.
     pub broken: Option<SchemePanic>,
 }
 

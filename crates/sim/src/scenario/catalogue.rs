@@ -40,9 +40,9 @@ pub fn sections() -> &'static [SectionKeys] {
         all.push(keys("switch", None, |section| {
             switch::read(section, &switch_context());
             queue_keys(section);
-            for (kind, _) in switch::BALANCERS {
+            for (kind, _) in switch::balancers() {
                 let mut balancer = section.child("balancer");
-                balance::read(kind, &mut balancer.parameters());
+                balance::BalancerConfig::read(kind, &mut balancer.parameters());
                 section.absorb("balancer", balancer);
             }
         }));
@@ -52,9 +52,9 @@ pub fn sections() -> &'static [SectionKeys] {
                 queue::read(kind, None, &mut section.parameters());
             })
         }));
-        all.extend(switch::BALANCERS.iter().map(|(kind, _)| {
+        all.extend(switch::balancers().iter().map(|(kind, _)| {
             keys("switch.balancer", Some(kind), |section| {
-                balance::read(kind, &mut section.parameters());
+                balance::BalancerConfig::read(kind, &mut section.parameters());
             })
         }));
         all.push(keys("switch.port", None, |section| {

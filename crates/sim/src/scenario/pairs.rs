@@ -1,12 +1,13 @@
 //! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that for loss, controllers that
 //! steer by marks over switches that never mark, go-back-N over buffers that drop.
 //!
-//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::config::BalancerConfig::order), [`TransportConfig::facts`]); what follows from two of them together stands here.
+//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::facts`]); what follows
+//! from two of them together stands here.
 
 use super::Scenario;
-use super::balancing::Probed;
+use crate::balance::{NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{Change, ManagedConfig, QueueConfig, Reorders, SwitchConfig};
+use crate::config::{Change, ManagedConfig, QueueConfig, SwitchConfig};
 use crate::net::ecn::EcnThreshold;
 use crate::topology::NodeKind;
 use crate::transport::{Overtaken, TransportConfig};
@@ -39,10 +40,10 @@ struct Reason {
 fn reorders(scenario: &Scenario) -> Option<Reason> {
     let network = &scenario.network;
     let in_order = scenario.host.resequencing.is_some();
-    if in_order || !Probed::of(&network.topology, &network.routes).has_a_choice() {
+    if in_order || !NetworkView::of(&network.topology, &network.routes).has_a_choice() {
         return None;
     }
-    let (name, order) = scenario.switch.balancer.order();
+    let (name, order) = (scenario.switch.balancer.name(), scenario.switch.balancer.order());
     let instead =
         "a balancer that keeps a flow on one path (\"ecmp\"), or host.resequencing = { enabled = true }";
     let by_balancer = |text, one_by_one| Some(Reason { key: "switch.balancer", text, one_by_one, instead });

@@ -4,9 +4,9 @@
 //! SIGCOMM 2019, and the settings of the authors' simulator.
 
 use super::section::Section;
-use crate::balance;
+use crate::balance::{self, BalancerConfig};
 use crate::compat::Rules;
-use crate::config::{BalancerConfig, Forwarding, QueueConfig, SwitchConfig};
+use crate::config::{Forwarding, QueueConfig, SwitchConfig};
 use crate::net::buffer::PfcConfig;
 use crate::net::ecn::EcnThreshold;
 use crate::parameters::{Source, Value};
@@ -15,7 +15,7 @@ use crate::topology::{NodeKind, PortSet, Topology};
 use crate::transport::SwitchDefaults;
 use crate::units::{Bytes, Rate};
 
-pub use crate::balance::KINDS as BALANCERS;
+pub use crate::balance::kinds as balancers;
 pub use crate::queue::KINDS as QUEUES;
 
 pub const FORWARDING: &[(&str, &str)] = &[
@@ -245,8 +245,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {
     let help = "how a switch chooses among the shortest paths";
-    let kind = section.kind("balancer", Some(default), BALANCERS, help).unwrap_or("ecmp");
-    balance::read(kind, &mut section.parameters()).unwrap_or(BalancerConfig::Ecmp { salt: 0 })
+    let kind = section.kind("balancer", Some(default), balancers(), help).unwrap_or(balance::DEFAULT);
+    BalancerConfig::read(kind, &mut section.parameters()).unwrap_or_default()
 }
 
 #[cfg(test)]

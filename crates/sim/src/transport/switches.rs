@@ -1,5 +1,6 @@
 //! What holds for switches where a scenario says nothing: what was published with its transport.
 
+use crate::balance;
 use crate::net::ecn::EcnDefaults;
 use crate::units::Bytes;
 
@@ -24,7 +25,7 @@ impl SwitchDefaults {
         lossless: true,
         queue: "fifo",
         limit: None,
-        balancer: "ecmp",
+        balancer: balance::DEFAULT,
     };
     /// Full buffers drop, and nothing is marked.
     pub const LOSSY: SwitchDefaults =

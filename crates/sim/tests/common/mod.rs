@@ -7,6 +7,8 @@ use pint::utilisation::Law;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::ecmp::EcmpParameters;
 use weftline_sim::compat::Rules;
 use weftline_sim::config::*;
 use weftline_sim::congestion::ControllerConfig;
@@ -239,7 +241,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
                 shift: 3,
             },
             lossy_alpha: 1.0,
-            balancer: BalancerConfig::Ecmp { salt: 0 },
+            balancer: BalancerConfig::Ecmp(EcmpParameters { salt: 0 }),
             queue: QueueConfig::Fifo,
             port_queues: Vec::new(),
         },

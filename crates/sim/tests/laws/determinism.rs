@@ -3,7 +3,10 @@
 use crate::common::*;
 use proptest::prelude::*;
 use std::time::Instant;
-use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Forwarding, Recovery, Until};
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::ecmp::EcmpParameters;
+use weftline_sim::balance::spray::SprayParameters;
+use weftline_sim::config::{Change, Config, Failure, Failures, Forwarding, Recovery, Until};
 use weftline_sim::measure::{Ending, Outcome};
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
@@ -22,10 +25,12 @@ fn the_same_configuration_gives_the_same_fingerprint() {
     let tree = FatTree { k: 4, ..FatTree::default() }.build().unwrap();
     let mut seen = Vec::new();
     for controller in ["none", "hpcc", "dcqcn", "dcqcnw", "timely", "timelyw", "dctcp"] {
-        for balancer in [BalancerConfig::Ecmp { salt: 1 }, BalancerConfig::Spray] {
+        for balancer in
+            [BalancerConfig::Ecmp(EcmpParameters { salt: 1 }), BalancerConfig::Spray(SprayParameters::Random)]
+        {
             let once = || {
                 let mut config = normal(controller, tree.clone(), random_flows(16, 200, 5));
-                config.switch.balancer = balancer;
+                config.switch.balancer = balancer.clone();
                 rdma_of(&mut config).recovery = Recovery::SelectiveRepeat { reordering: 50 };
                 let (kept, outcome) = run(config);
                 assert_eq!(outcome.flows_done, 200);
@@ -181,7 +186,7 @@ fn chaotic(chaos: &Chaos) -> Config {
         config.switch.forwarding = Forwarding::CutThrough { header: 64 };
     }
     if chaos.spray {
-        config.switch.balancer = BalancerConfig::Spray;
+        config.switch.balancer = BalancerConfig::Spray(SprayParameters::Random);
     }
     let rdma = rdma_of(&mut config);
     rdma.rto = Some(Time::from_us(50));

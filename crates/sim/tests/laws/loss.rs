@@ -1,7 +1,9 @@
 //! Lossy operation: what is dropped is sent again, by go-back-N and by selective repeat.
 
 use crate::common::*;
-use weftline_sim::config::{BalancerConfig, Change, Config, Failure, Failures, Recovery};
+use weftline_sim::balance::BalancerConfig;
+use weftline_sim::balance::spray::SprayParameters;
+use weftline_sim::config::{Change, Config, Failure, Failures, Recovery};
 use weftline_sim::measure::Outcome;
 use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
@@ -179,7 +181,7 @@ fn sprayed(recovery: Recovery) -> (Kept, Outcome) {
     }
     let flows = (0..4).map(|src| flow(src, src + 4, 2_000_000, Time::ZERO)).collect();
     let mut config = normal("none", topology, flows);
-    config.switch.balancer = BalancerConfig::Spray;
+    config.switch.balancer = BalancerConfig::Spray(SprayParameters::Random);
     rdma_of(&mut config).recovery = recovery;
     rdma_of(&mut config).nack_interval = Time::from_us(10);
     finished(config)

@@ -1,12 +1,12 @@
 //! CLOVE worked out by hand.
 
 use super::*;
-use crate::config::FlowletConfig;
+use crate::units::Rate;
 
-fn config(feedback: CloveFeedback) -> CloveConfig {
-    CloveConfig {
+fn config(feedback: CloveFeedback) -> CloveParameters {
+    CloveParameters {
         feedback,
-        flowlets: FlowletConfig { gap: Time::from_us(200), slots: 4096 },
+        flowlets: FlowletParameters { gap: Time::from_us(200), slots: 4096 },
         paths: 16,
         relay_interval: Time::from_us(40),
         congested_for: Time::from_us(80),
@@ -19,9 +19,9 @@ fn config(feedback: CloveFeedback) -> CloveConfig {
 }
 
 /// A host with one other, by so many paths with hashes 100, 101, ...
-fn host(config: CloveConfig, paths: u32) -> Clove {
-    let mut clove = Clove::new(config, 1, 0);
-    clove.add_peer();
+fn host(config: CloveParameters, paths: u32) -> CloveHost {
+    let mut clove = CloveHost::new(config, 1, 0);
+    clove.peers.push(Peer::default());
     clove.set_paths(0, &(100..100 + paths).collect::<Vec<_>>(), 4);
     clove
 }
@@ -31,13 +31,13 @@ fn data(hash: u32) -> Packet {
 }
 
 /// Sends a packet of a flow; what it carries, with the utilisation that it met.
-fn send(clove: &mut Clove, hash: u32, utilisation: u8, us: u64) -> (Packet, u64) {
+fn send(clove: &mut CloveHost, hash: u32, utilisation: u8, us: u64) -> (Packet, u64) {
     let mut packet = data(hash);
-    let word = clove.leaves(0, &mut packet, Time::from_us(us));
+    let word = clove.sends(0, &mut packet, Time::from_us(us));
     (packet, CloveHeader { utilisation, ..CloveHeader::unpack(word) }.pack())
 }
 
-fn weights(clove: &Clove) -> Vec<u64> {
+fn weights(clove: &CloveHost) -> Vec<u64> {
     clove.peers[0].paths.iter().map(|path| path.weight * 1024 / WHOLE).collect()
 }
 
@@ -55,7 +55,7 @@ fn packets_go_by_a_path_s_hash_and_arrive_with_their_own() {
     let mut b = host(config(CloveFeedback::Ecn), 4);
     let (mut packet, word) = send(&mut a, 7, 0, 0);
     assert!((100..104).contains(&packet.hash));
-    b.comes(0, &mut packet, word, Time::from_us(10));
+    b.receives(0, &mut packet, word, Time::from_us(10));
     assert_eq!((packet.hash, packet.size), (7, 1000));
     // Where there is one path nothing is chosen, and no mark is told of.
     let mut alone = host(config(CloveFeedback::Ecn), 1);
@@ -74,12 +74,12 @@ fn by_hand_a_marked_packet_halves_the_weight_of_its_path_for_the_others() {
     // A packet by path 2 is marked. The next packet back says so, and the one behind it does not.
     let (mut packet, word) = send(&mut a, 2, 0, 10);
     packet.flags |= flag::MARKED;
-    b.comes(0, &mut packet, word, Time::from_us(20));
+    b.receives(0, &mut packet, word, Time::from_us(20));
     let (mut back, word) = send(&mut b, 9, 0, 30);
     assert_eq!(CloveHeader::unpack(word).feedback, Some((2, 1)));
     assert_eq!(CloveHeader::unpack(send(&mut b, 9, 0, 31).1).feedback, None);
     // Half of 256 goes to the three others.
-    a.comes(0, &mut back, word, Time::from_us(40));
+    a.receives(0, &mut back, word, Time::from_us(40));
     assert_eq!(weights(&a), [298, 298, 128, 298]);
     // Path 0 is marked too: within 80 us path 2 gets nothing of its half.
     a.learn(0, 0, 1, Time::from_us(60).0);
@@ -99,7 +99,7 @@ fn marks_are_relayed_once_an_interval() {
     let mut told = 0;
     for us in 0..400 {
         let mut packet = Packet { flags: flag::MARKED, ..data(1) };
-        b.comes(0, &mut packet, header.pack(), Time::from_us(us));
+        b.receives(0, &mut packet, header.pack(), Time::from_us(us));
         told += u32::from(CloveHeader::unpack(send(&mut b, 9, 0, us).1).feedback.is_some());
     }
     assert_eq!(told, 10, "every 40 of 400 us");
@@ -108,7 +108,7 @@ fn marks_are_relayed_once_an_interval() {
 #[test]
 fn weights_only_move_and_no_path_starves() {
     let mut a = host(config(CloveFeedback::Ecn), 4);
-    let sum = |clove: &Clove| clove.peers[0].paths.iter().map(|path| path.weight).sum::<u64>();
+    let sum = |clove: &CloveHost| clove.peers[0].paths.iter().map(|path| path.weight).sum::<u64>();
     let mut random = RandomStream::new(3, "marks");
     let mut now = 0;
     for _ in 0..10_000 {
@@ -126,12 +126,12 @@ fn by_hand_flowlets_take_the_path_that_is_told_to_be_the_least_utilised() {
     let mut b = host(config(CloveFeedback::Int), 3);
     for (tag, utilisation) in [(0, 90), (1, 40), (2, 200)] {
         let header = CloveHeader { inner: 1, tag, utilisation, feedback: None };
-        b.comes(0, &mut data(1), header.pack(), Time::from_us(10));
+        b.receives(0, &mut data(1), header.pack(), Time::from_us(10));
     }
     for expected in [(0, 90), (1, 40), (2, 200)] {
         let (mut back, word) = send(&mut b, 9, 0, 20);
         assert_eq!(CloveHeader::unpack(word).feedback, Some(expected));
-        a.comes(0, &mut back, word, Time::from_us(30));
+        a.receives(0, &mut back, word, Time::from_us(30));
     }
     assert!((0..20).all(|flow| a.choose(0, flow, Time::from_us(40).0) == 1));
     // After the time of ageing nothing is known: any.
@@ -142,11 +142,12 @@ fn by_hand_flowlets_take_the_path_that_is_told_to_be_the_least_utilised() {
 
 #[test]
 fn a_switch_raises_what_packets_carry_to_its_own_utilisation() {
-    let mut switch = CloveSwitch::new(&config(CloveFeedback::Int), 1, 1);
+    let mut switch = CloveSwitch::new(&config(CloveFeedback::Int), Ecmp::new(1, 1));
     let mut header = CloveHeader { inner: 5, tag: 3, utilisation: 10, feedback: Some((2, 2)) }.pack();
     // 1250 B every 200 ns at 100 Gb/s are a half.
     for step in 0..10_000 {
-        switch.departs(2, 1250, &mut header, (Time::from_ns(step * 200), 100_000_000_000));
+        let (now, rate) = (Time::from_ns(step * 200), Rate::from_gbps(100));
+        switch.on_departure(&Departure { port: 2, bytes: 1250, rate, now }, &mut header);
     }
     let carried = CloveHeader::unpack(header);
     assert!((126..=131).contains(&carried.utilisation), "{carried:?}");
@@ -155,15 +156,15 @@ fn a_switch_raises_what_packets_carry_to_its_own_utilisation() {
 
 #[test]
 fn with_hidden_marks_transports_hear_of_them_while_all_paths_are_congested() {
-    let hide = CloveConfig { hide_marks: true, ..config(CloveFeedback::Ecn) };
+    let hide = CloveParameters { hide_marks: true, ..config(CloveFeedback::Ecn) };
     let mut a = host(hide, 2);
     let plain = CloveHeader { inner: 1, tag: 0, utilisation: 0, feedback: None }.pack();
     let mut packet = Packet { flags: flag::MARKED, ..data(1) };
-    a.comes(0, &mut packet, plain, Time::ZERO);
+    a.receives(0, &mut packet, plain, Time::ZERO);
     assert!(!packet.marked());
-    let ack = |a: &mut Clove, us| {
+    let ack = |a: &mut CloveHost, us| {
         let mut ack = Packet { kind: PacketKind::Ack, ..data(1) };
-        a.comes(0, &mut ack, plain, Time::from_us(us));
+        a.receives(0, &mut ack, plain, Time::from_us(us));
         ack.marked()
     };
     a.learn(0, 0, 1, Time::from_us(100).0);
@@ -171,4 +172,11 @@ fn with_hidden_marks_transports_hear_of_them_while_all_paths_are_congested() {
     a.learn(0, 1, 1, Time::from_us(120).0);
     assert!(ack(&mut a, 130));
     assert!(!ack(&mut a, 190), "path 0 is free again after 80 us");
+}
+
+#[test]
+fn on_the_wire_a_header_says_what_it_tells_of() {
+    let header = CloveHeader { inner: 0x0102_0304, tag: 9, utilisation: 77, feedback: None };
+    let tag = config(CloveFeedback::Ecn).tag(header.pack(), false).unwrap();
+    assert_eq!((tag.kind, tag.first, tag.rest), (3, 255, [1, 2, 3, 4, 9, 77, 0, 0]));
 }

@@ -3,60 +3,37 @@
 
 use super::carrying::Carrying;
 use super::receiving::Receiving;
-use crate::balance::Clove;
-use crate::config::{BalancerConfig, Config};
+use crate::balance::{Balancer, HostPort, LoadBalancer};
+use crate::config::Config;
 use crate::counters::CounterSet;
-use crate::engine::random::hash_salt;
 use crate::measure;
-use crate::net::host::paths;
 use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{PacketId, PacketKind};
 use crate::units::Time;
-use rustc_hash::FxHashMap;
 
 /// Stands where a transport would, for timers of the edge.
 pub const TIMER: u8 = 14;
 
 pub struct Edge {
-    overlay: Option<Overlay>,
+    /// The balancer's part at this host.
+    balancer: Option<Balancer>,
     carrying: Option<Carrying>,
     receiving: Option<Receiving>,
     /// Packets that the transports are to see now, in order.
     ready: Vec<PacketId>,
 }
 
-/// CLOVE at this host.
-struct Overlay {
-    clove: Clove,
-    /// By host, its number in there.
-    peers: FxHashMap<u32, u32>,
-    host: u32,
-    /// Of the switches' hash.
-    salt: u64,
-    /// The routes that the paths were found on.
-    routed: u32,
-}
-
 impl Edge {
     /// What a host needs in a run with these settings, if anything.
     pub fn new(config: &Config, host: u32) -> Option<Box<Edge>> {
-        let overlay = match config.switch.balancer {
-            BalancerConfig::Clove(clove) => Some(Overlay {
-                clove: Clove::new(clove, config.seed, host),
-                peers: FxHashMap::default(),
-                host,
-                salt: hash_salt(config.seed),
-                routed: 0,
-            }),
-            _ => None,
-        };
+        let balancer = config.switch.balancer.at_host(config.seed, host);
         let (resequencing, measure) = (config.host.resequencing, &config.measure);
         let asked = resequencing.is_some() || measure.reordering || measure.paths;
         let receiving = asked.then(|| Receiving::new(resequencing, measure.paths));
         let carrying = Carrying::new(config);
-        let needed = overlay.is_some() || carrying.is_some() || receiving.is_some();
-        needed.then(|| Box::new(Edge { overlay, carrying, receiving, ready: Vec::new() }))
+        let needed = balancer.is_some() || carrying.is_some() || receiving.is_some();
+        needed.then(|| Box::new(Edge { balancer, carrying, receiving, ready: Vec::new() }))
     }
 
     /// A packet leaves for the link behind a port.
@@ -68,19 +45,19 @@ impl Edge {
         if let Some(carrying) = &self.carrying {
             carrying.leaves(net, id);
         }
-        let Some(overlay) = &mut self.overlay else { return };
-        let peer = overlay.peer(net.packets[id].dst, map, at);
-        let word = overlay.clove.leaves(peer, &mut net.packets[id], net.now);
+        let Some(balancer) = &mut self.balancer else { return };
+        let at = HostPort { node: at.0, port: at.1, wiring: map, now: net.now };
+        let word = balancer.on_send(&mut net.packets[id], &at);
         net.headers.set(id, word);
     }
 
     /// A packet has come; by `at` the way back leads. Afterwards [`Edge::ready`] has what the transports are to see.
     #[inline(never)]
     pub fn comes(&mut self, net: &mut Partition, map: &Map, id: PacketId, at: (u32, u32)) {
-        if let Some(overlay) = &mut self.overlay {
-            let peer = overlay.peer(net.packets[id].src, map, at);
+        if let Some(balancer) = &mut self.balancer {
+            let at = HostPort { node: at.0, port: at.1, wiring: map, now: net.now };
             let word = net.headers.get(id);
-            overlay.clove.comes(peer, &mut net.packets[id], word, net.now);
+            balancer.on_receive(&mut net.packets[id], word, &at);
         }
         if let Some(carrying) = &self.carrying {
             carrying.comes(net, id);
@@ -130,8 +107,8 @@ impl Edge {
     }
 
     pub fn count(&mut self, now: Time, counters: &mut CounterSet) {
-        if let Some(overlay) = &mut self.overlay {
-            overlay.clove.count(now, counters);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.count(now, counters);
         }
     }
 
@@ -140,40 +117,5 @@ impl Edge {
         if let Some(receiving) = &self.receiving {
             receiving.add_to(totals);
         }
-    }
-}
-
-impl Overlay {
-    /// The number of another host; its paths are found when it is met first, and anew when routes have changed.
-    #[inline]
-    fn peer(&mut self, host: u32, map: &Map, at: (u32, u32)) -> usize {
-        if self.routed != map.version {
-            self.rediscover(map, at);
-        }
-        match self.peers.get(&host) {
-            Some(&peer) => peer as usize,
-            None => self.meet(host, map, at),
-        }
-    }
-
-    #[inline(never)]
-    fn meet(&mut self, host: u32, map: &Map, at: (u32, u32)) -> usize {
-        let peer = self.clove.add_peer();
-        self.peers.insert(host, peer as u32);
-        self.discover(peer, host, map, at);
-        peer
-    }
-
-    #[inline(never)]
-    fn rediscover(&mut self, map: &Map, at: (u32, u32)) {
-        self.routed = map.version;
-        let mut all: Vec<(u32, u32)> = self.peers.iter().map(|(&host, &peer)| (peer, host)).collect();
-        all.sort_unstable();
-        all.into_iter().for_each(|(peer, host)| self.discover(peer as usize, host, map, at));
-    }
-
-    fn discover(&mut self, peer: usize, to: u32, map: &Map, at: (u32, u32)) {
-        let (hashes, links) = paths::discover(map, self.salt, at, (self.host, to), self.clove.most_paths());
-        self.clove.set_paths(peer, &hashes, links);
     }
 }

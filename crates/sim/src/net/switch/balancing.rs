@@ -1,8 +1,10 @@
-//! What load balancers make a switch do beyond choosing: they are told of what leaves, write into packets, and send probes. Only
-//! switches whose balancer asks for it come here.
+//! What a switch does for a load balancer that asks for more than to choose: it tells it of packets that come, pass and leave, and of
+//! probes and its timer, and sends its probes. Only switches whose balancer asks for it come here.
 
 use super::{Switch, departs};
-use crate::balance::{Balancer, Hula, Passing, Ports, Side, SubflowMark, mark_of};
+use crate::balance::{
+    Arrival, Balancer, Departure, Events, Forward, LoadBalancer, Neighbour, Ports, SwitchContext,
+};
 use crate::engine::random::mix64;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -13,7 +15,6 @@ use crate::packet::{NONE, Packet, PacketId, PacketKind};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
-use crate::wire::mptcp;
 
 impl Switch {
     /// The same as for others in [`Switch::admit`]: sends a packet at once if nothing is in its way.
@@ -30,57 +31,45 @@ impl Switch {
         }
         let marks = departs(self, port, packet, net.now, &mut net.stacks, false);
         net.totals[out as usize].ecn_marks += u64::from(marks);
-        self.tell_balancer(net, out, id);
+        self.tell_departure(net, out, id);
         net.transmit(out, id, false);
         true
     }
 
     /// The balancer is told of a packet that leaves.
     #[inline(never)]
-    pub(super) fn tell_balancer(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
-        let local = out - self.first_port;
-        let at = (net.now, net.ports[out as usize].line.rate.0);
-        let size = u32::from(net.packets[id].size);
-        if !self.balancer.writes_headers() || net.packets[id].class == 0 {
-            return self.balancer.departs(local, size, &mut 0, at);
+    pub(super) fn tell_departure(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        let (packet, rate) = (&net.packets[id], net.ports[out as usize].line.rate);
+        let bytes = u32::from(packet.size);
+        let departure = Departure { port: out - self.first_port, bytes, rate, now: net.now };
+        if !self.events.has(Events::WORDS) || packet.class == 0 {
+            return self.balancer.on_departure(&departure, &mut 0);
         }
-        let mut header = net.headers.get(id);
-        self.balancer.departs(local, size, &mut header, at);
-        net.headers.set(id, header);
+        let mut word = net.headers.get(id);
+        self.balancer.on_departure(&departure, &mut word);
+        net.headers.set(id, word);
     }
 
-    /// What a packet carries for the balancers is put on at its first switch, and taken off at its last.
+    /// The balancer is told of a packet that has come in, before it chooses.
     #[inline(never)]
-    pub(super) fn write_header(&mut self, net: &mut Partition, port: PortId, out: PortId, id: PacketId) {
-        let Balancer::Conga(conga) = &mut self.balancer else { return };
-        let ways = (port - self.first_port, out - self.first_port);
-        let mut header = net.headers.get(id);
-        let packet = &mut net.packets[id];
-        let more = conga.passes(packet, ways, &mut header, net.now);
-        packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
-        net.headers.set(id, header);
-    }
-
-    /// A ToR reads what set-up of MPTCP connections passes, marks the packets of its hosts, and takes marks out of those for them.
-    #[inline(never)]
-    pub(super) fn mark(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
-        let Balancer::Hula(hula) = &mut self.balancer else { return };
+    pub(super) fn tell_arrival(&mut self, net: &mut Partition, port: PortId, id: PacketId) {
         let packet = &net.packets[id];
-        let control = packet.kind == PacketKind::Control;
-        let carries = control && packet.telemetry != NONE;
-        let options = carries.then(|| mptcp::option_bytes(&net.stacks.numbers(packet.telemetry)));
-        let (_, subflow) = mptcp::subflow_of(packet);
-        let passing = Passing {
-            flow: u64::from(packet.flow) << 8 | u64::from(subflow),
-            reset: control && matches!(packet.code(), mptcp::code::RESET | mptcp::code::GIVEN_UP),
-            syn: control && packet.code() == mptcp::code::SYN,
-            options: options.as_ref().map(|bytes| &bytes[..]).or(control.then_some(&[])),
-        };
-        let mut carried = net.headers.get(id);
-        let more = hula.passes(&passing, packet.dst, port - self.first_port, &mut carried, net.now);
-        net.headers.set(id, carried);
-        let packet = &mut net.packets[id];
-        packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
+        let has_more = packet.kind == PacketKind::Control && packet.telemetry != NONE;
+        let beside = has_more.then(|| net.stacks.numbers(packet.telemetry));
+        let arrival = Arrival { packet, port: port - self.first_port, beside, now: net.now };
+        let mut word = net.headers.get(id);
+        let more = self.balancer.on_arrival(&arrival, &mut word);
+        lengthen(net, id, word, more);
+    }
+
+    /// The same of a packet whose port is chosen.
+    #[inline(never)]
+    pub(super) fn tell_forward(&mut self, net: &mut Partition, port: PortId, out: PortId, id: PacketId) {
+        let (from, to) = (port - self.first_port, out - self.first_port);
+        let mut word = net.headers.get(id);
+        let forward = Forward { packet: &net.packets[id], from, to, now: net.now };
+        let more = self.balancer.on_forward(&forward, &mut word);
+        lengthen(net, id, word, more);
     }
 
     /// A packet's trail: one switch more, and which way it took there.
@@ -93,87 +82,69 @@ impl Switch {
         net.trails.set(id, passed.min(255) << TRAIL_SHIFT | path);
     }
 
-    /// When its timer comes up first; none: it has none.
+    /// When its balancer's timer comes up first; none: it has none.
     pub fn first_timer(&self) -> Option<Time> {
-        match &self.balancer {
-            Balancer::Hula(hula) => hula.first_probes(),
-            _ => None,
+        self.balancer.first_timer()
+    }
+
+    /// The balancer's timer has come up.
+    #[inline(never)]
+    pub fn timer(&mut self, net: &mut Partition, routes: &Routes) {
+        let next = self.act(net, routes, |balancer, cx| balancer.on_timer(cx));
+        if let Some(at) = next {
+            let node = net.ports[self.first_port as usize].slot;
+            net.schedule(node, at, Action::SwitchTimer { switch: node - net.hosts, token: 0 });
         }
     }
 
-    /// Probes are due: one of this switch by each port upward.
+    /// A probe has come in by a port.
     #[inline(never)]
-    pub fn timer(&mut self, net: &mut Partition, routes: &Routes) {
-        let Balancer::Hula(hula) = &self.balancer else { return };
-        let (Some(own), interval) = (hula.own(), hula.interval()) else { return };
-        let up = |hula: &Hula, local: u32| hula.neighbours()[local as usize].side == Side::Up;
-        self.send_probes(net, routes, own, 0, up);
-        let node = net.ports[self.first_port as usize].slot;
-        let again = Action::SwitchTimer { switch: node - net.hosts, token: 0 };
-        net.schedule(node, net.now + interval, again);
-    }
-
-    /// A probe has come in by a port: it is taken note of, and what is news is passed on.
-    #[inline(never)]
-    pub(super) fn hear_probe(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
-        let (tor, said) = (net.packets[id].src, net.packets[id].aux as u8);
+    pub(super) fn receive_probe(&mut self, net: &mut Partition, routes: &Routes, port: PortId, id: PacketId) {
+        let probe = net.packets[id];
         net.discard(id);
         let local = port - self.first_port;
-        let Balancer::Hula(hula) = &mut self.balancer else { return };
-        let allowed = leads_to(routes, self.row, hula.host_on(tor), local);
-        let seen = OwnPorts { net, first: self.first_port, packet: NONE };
-        let Some(utilisation) = hula.hear(tor, said, local, allowed, &seen) else { return };
-        self.send_probes(net, routes, tor, utilisation, |hula, to| hula.passes_on(local, to));
+        self.act(net, routes, |balancer, cx| balancer.on_probe(&probe, local, cx));
     }
 
-    /// Sends probes of a ToR by the ports for which `by` holds, to those who would take them in: for whom this switch is on
-    /// a shortest path.
-    fn send_probes(
+    /// The balancer acts; then the probes leave that it sends.
+    #[inline(always)]
+    fn act<T>(
         &mut self,
         net: &mut Partition,
         routes: &Routes,
-        tor: u32,
-        utilisation: u8,
-        by: impl Fn(&Hula, u32) -> bool,
-    ) {
-        let Balancer::Hula(hula) = &self.balancer else { return };
-        let (host, ports) = (hula.host_on(tor), hula.neighbours().len() as u32);
-        for local in 0..ports {
-            let Balancer::Hula(hula) = &mut self.balancer else { return };
-            let there = hula.neighbours()[local as usize];
-            let port = self.first_port + local;
-            let goes = by(hula, local)
-                && net.ports[port as usize].up
-                && leads_to(routes, routes.row(there.node), host, there.port);
-            if !goes {
-                continue;
-            }
-            hula.count_probe();
-            let probe = Packet {
-                kind: PacketKind::Probe,
-                size: hula.probe_size(),
-                src: tor,
-                aux: u32::from(utilisation),
-                class: hula.probe_class(),
-                wire_class: hula.probe_class(),
-                ingress: local as u16,
-                telemetry: NONE,
-                ..Packet::default()
-            };
-            let class = probe.class;
-            let id = net.packets.insert(probe);
-            if class > 0 {
-                self.queue(net, port, id);
-                continue;
-            }
-            // Class 0: before all others; only a queue with a buffer of its own refuses it.
-            let queue = &mut net.ports[port as usize].queue;
-            if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
-                net.drop_packet(port, dropped);
-            }
-            self.kick(net, port);
-        }
+        act: impl FnOnce(&mut Balancer, &mut Acting) -> T,
+    ) -> T {
+        let sent = std::mem::take(&mut net.outgoing);
+        let ports = OwnPorts { net, first: self.first_port, packet: NONE };
+        let mut acting = Acting { ports, routes, row: self.row, sent };
+        let result = act(&mut self.balancer, &mut acting);
+        let mut sent = acting.sent;
+        sent.drain(..).for_each(|(local, probe)| self.send_probe(net, local, probe));
+        net.outgoing = sent;
+        result
     }
+
+    fn send_probe(&mut self, net: &mut Partition, local: u32, probe: Packet) {
+        let (class, port) = (probe.class, self.first_port + local);
+        let (kind, ingress) = (PacketKind::Probe, local as u16);
+        let id = net.packets.insert(Packet { kind, ingress, wire_class: class, telemetry: NONE, ..probe });
+        if class > 0 {
+            return self.queue(net, port, id);
+        }
+        // Class 0: before all others; only a queue with a buffer of its own refuses it.
+        let queue = &mut net.ports[port as usize].queue;
+        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
+            net.drop_packet(port, dropped);
+        }
+        self.kick(net, port);
+    }
+}
+
+/// A packet carries this word on, and is so many bytes longer.
+fn lengthen(net: &mut Partition, id: PacketId, word: u64, more: i32) {
+    net.headers.set(id, word);
+    let packet = &mut net.packets[id];
+    packet.size = (i32::from(packet.size) + more).clamp(0, i32::from(u16::MAX)) as u16;
 }
 
 /// Whether a port of the node of `row` is on a shortest path to a host.
@@ -211,7 +182,43 @@ impl Ports for OwnPorts<'_> {
     fn rate(&self, port: u32) -> Rate {
         self.port(port).line.rate
     }
-    fn mark(&self) -> Option<SubflowMark> {
-        mark_of(self.net.headers.get(self.packet))
+    fn word(&self) -> u64 {
+        self.net.headers.get(self.packet)
+    }
+}
+
+/// What a switch's balancer may do where it acts of its own accord.
+struct Acting<'a> {
+    ports: OwnPorts<'a>,
+    routes: &'a Routes,
+    row: Row,
+    /// By local port.
+    sent: Vec<(u32, Packet)>,
+}
+
+impl Ports for Acting<'_> {
+    fn now(&self) -> Time {
+        self.ports.now()
+    }
+    fn backlog(&self, port: u32) -> u64 {
+        self.ports.backlog(port)
+    }
+    fn rate(&self, port: u32) -> Rate {
+        self.ports.rate(port)
+    }
+}
+
+impl SwitchContext for Acting<'_> {
+    fn is_up(&self, port: u32) -> bool {
+        self.ports.port(port).up
+    }
+    fn leads_to(&self, port: u32, host: u32) -> bool {
+        leads_to(self.routes, self.row, host, port)
+    }
+    fn leads_here(&self, neighbour: &Neighbour, host: u32) -> bool {
+        leads_to(self.routes, self.routes.row(neighbour.node), host, neighbour.port)
+    }
+    fn send(&mut self, port: u32, probe: Packet) {
+        self.sent.push((port, probe));
     }
 }

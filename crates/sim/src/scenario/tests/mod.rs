@@ -4,7 +4,8 @@ mod drawn;
 mod wrong;
 
 use super::*;
-use crate::config::{BalancerConfig, Change};
+use crate::balance::{BalancerConfig, spray::SprayParameters};
+use crate::config::Change;
 use crate::congestion::{CongestionController, Needs, Window};
 use crate::transport::rdma::{RdmaConfig, Recovery};
 use crate::transport::{TransportConfig, TransportParameters};
@@ -145,7 +146,7 @@ fn set_changes_the_scheme_and_leaves_the_old_ones_keys_out() {
         ],
     );
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(scenario.switch.balancer, BalancerConfig::Spray);
+    assert_eq!(scenario.switch.balancer, BalancerConfig::Spray(SprayParameters::Random));
     let rdma = rdma_of(&scenario.transports[0]);
     assert_eq!(rdma.controller.name(), "dctcp");
     let left_out = scenario.warnings.iter().filter(|warning| warning.contains("left out"));

@@ -8,7 +8,7 @@
 
 use super::allocation::SLOTS_PER_EPOCH;
 use super::{Fastpass, Racks};
-use crate::config::BalancerConfig;
+use crate::balance;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
@@ -187,7 +187,7 @@ impl TransportParameters for FastpassConfig {
             queue: "priority",
             // Published: 36 KiB. Queues are those of packets that meet by chance, whatever the round trip.
             limit: Some(Bytes((24 * u64::from(self.packet())).max(36 << 10))),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::LOSSY
         }
     }
@@ -204,10 +204,12 @@ impl TransportParameters for FastpassConfig {
             return Vec::new();
         }
         let mut refused = Vec::new();
-        if run.switch.balancer != BalancerConfig::Label {
-            let message =
-                "transport.assign_paths needs switches that follow the packet's label: set kind = \"label\"";
-            refused.push(("balancer", message.to_string()));
+        if !run.switch.balancer.follows_labels() {
+            let message = format!(
+                "transport.assign_paths needs switches that follow the packet's label: set kind = {:?}",
+                balance::BY_LABEL
+            );
+            refused.push(("balancer", message));
         }
         if let Err(why) = Racks::of(run.topology, run.routes) {
             let message = format!(

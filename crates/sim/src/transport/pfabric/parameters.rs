@@ -7,6 +7,7 @@
 //! 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
 
 use super::Pfabric;
+use crate::balance;
 use crate::config::QueueConfig;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
@@ -147,7 +148,7 @@ impl TransportParameters for PfabricConfig {
         SwitchDefaults {
             queue: "pfabric",
             limit: Some(self.queue_limit),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::LOSSY
         }
     }

@@ -6,6 +6,7 @@
 //! tokens asked for again after 9, a flow downgraded for 25.
 
 use super::Phost;
+use crate::balance;
 use crate::config::QueueConfig;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
@@ -221,7 +222,7 @@ impl TransportParameters for PhostConfig {
             queue: "priority",
             // Published: three times what a flow may send before it is told to.
             limit: Some(Bytes((3 * free).max(36 << 10))),
-            balancer: "label",
+            balancer: balance::BY_LABEL,
             ..SwitchDefaults::LOSSY
         }
     }

@@ -27,7 +27,7 @@ def load_curve(
     lines : sequence of (label, x, Line)
         The runs at each place: the same label at several x makes one line.
     metric_name : str
-        A name of `weftline.metrics`.
+        A name of `weftline.measures.metrics`.
     axis : str
         Title of x, with its unit.
     log : bool

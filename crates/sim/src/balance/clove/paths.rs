@@ -3,9 +3,9 @@
 //! The switches' hash is known, so the path of each is computed along the routes; nothing is sent. Hashes are tried in an order
 //! of their own for each pair of hosts, and kept while they lead by a path that none before them did.
 
-use crate::balance::Ecmp;
+use crate::balance::ecmp::Ecmp;
+use crate::balance::{HostPort, Wiring};
 use crate::engine::random::mix64;
-use crate::net::map::Map;
 use crate::topology::NextHops;
 
 /// Hashes that are tried for every path that is looked for.
@@ -13,24 +13,23 @@ const TRIES: usize = 32;
 /// No path has more links.
 const MOST_LINKS: u32 = 64;
 
-/// Up to `most` hashes for packets from a node's port (`at`: node, port) between two hosts, each by a path of its own, and the
+/// Up to `most` hashes for packets from a host's port between two hosts, each by a path of its own, and the
 /// links on the way. One where there is no choice, or no way. `salt`: of the switches' hash.
 pub fn discover(
-    map: &Map,
+    at: &HostPort<impl Wiring>,
     salt: u64,
-    at: (u32, u32),
     (from, to): (u32, u32),
     most: usize,
 ) -> (Vec<u32>, u32) {
     let (mut hashes, mut seen) = (Vec::new(), Vec::new());
     let mut links = 0;
-    if to as usize >= map.routes.hosts() {
+    if to as usize >= at.wiring.routes().hosts() {
         // What an arbiter sends names no host as its source.
         return (hashes, links);
     }
     for number in 0..most * TRIES {
         let hash = (mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ number as u64) >> 32) as u32;
-        let Some((path, length)) = path_of(map, salt, at, to, hash) else { break };
+        let Some((path, length)) = path_of(at, salt, to, hash) else { break };
         links = length;
         if !seen.contains(&path) {
             seen.push(path);
@@ -44,20 +43,21 @@ pub fn discover(
 }
 
 /// A name of the path that a hash takes, and the links on it; none where there is no way.
-fn path_of(map: &Map, salt: u64, at: (u32, u32), to: u32, hash: u32) -> Option<(u64, u32)> {
-    let mut node = map.side(at.0, at.1).peer_node;
+fn path_of(at: &HostPort<impl Wiring>, salt: u64, to: u32, hash: u32) -> Option<(u64, u32)> {
+    let (wiring, routes) = (at.wiring, at.wiring.routes());
+    let mut node = wiring.peer(at.node, at.port);
     let mut path = 0u64;
     for links in 1..MOST_LINKS {
-        if map.routes.host_at(node) == Some(to) {
+        if routes.host_at(node) == Some(to) {
             return Some((path, links));
         }
-        let port = match map.routes.hops_from(map.routes.row(node), to) {
+        let port = match routes.hops_from(routes.row(node), to) {
             NextHops::None => return None,
             NextHops::One(port) => port,
             NextHops::Many(ports) => ports[Ecmp::new(salt, node).way(hash, ports.len())],
         };
         path = mix64(path ^ u64::from(node) << 32 ^ u64::from(port));
-        node = map.side(node, port).peer_node;
+        node = wiring.peer(node, port);
     }
     None
 }

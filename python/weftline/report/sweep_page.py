@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weftline.errors import InputError
-from weftline.figures import network_view, of_load
+from weftline.figures import load_figures, network_view
 from weftline.figures.specs import Figure
 from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import HIGHEST, metric
-from weftline.report import of_runs, page, words
+from weftline.report import answer_text, page, run_page
 from weftline.report.page import Lead, Section
 from weftline.sweeps import tables
 from weftline.sweeps.result import Cell, SweepResult
@@ -36,16 +36,16 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
     text = page.html(
         title=title or result.name,
         subtitle=_subtitle(result),
-        about=of_runs.about(
+        about=run_page.about(
             [(line.label, run) for line in lines for run in line.runs][:MOST_ABOUT], command=command
         ),
-        lead=Lead(question=question or result.question or words.question(lines), answer=answer(result)),
+        lead=Lead(question=question or result.question or answer_text.question(lines), answer=answer(result)),
         sections=[
             Section(title="The scenario", text="\n\n".join(_scenario(result, lines[0]))),
             Section(title="Answer in numbers", text=_notes(result), tables=result.tables()),
             Section(title="Curves", figures=curves(result)),
-            *of_runs.further_sections(lines, heats=False),
-            of_runs.rerun_section(lines[:1]),
+            *run_page.further_sections(lines, heats=False),
+            run_page.rerun_section(lines[:1]),
         ],
     )
     return page.save(path, text)
@@ -53,10 +53,10 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
 
 def _scenario(result: SweepResult, first: Line) -> list[str]:
     """Return the scenario of the first combination in words, and what the others have else."""
-    said = words.scenario([first], network_view.network(first.runs[0]))
+    said = answer_text.scenario([first], network_view.network(first.runs[0]))
     varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
     if varied:
-        said.append(f"This is {first.label}; the others differ in {words.listed(varied)}.")
+        said.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")
     return said
 
 
@@ -114,7 +114,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
         )
         for label, mean in means.items()
     }
-    return words.standing(metric(name).title, place, texts, first, why, highest=name in HIGHEST)
+    return answer_text.standing(metric(name).title, place, texts, first, why, highest=name in HIGHEST)
 
 
 def curves(result: SweepResult) -> list[Figure]:
@@ -144,7 +144,7 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
             points.append((_label(cell, without=along), place[cell.at(along)], mean))
     kept = list(dict.fromkeys(label for label, _, _ in points))[:MOST_LINES]
     title = found.title[:1].upper() + found.title[1:]
-    return of_load.curve(
+    return load_figures.curve(
         f"{title} over {along}",
         [point for point in points if point[0] in kept],
         axes=(along, found.axis or found.title),

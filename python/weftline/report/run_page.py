@@ -10,10 +10,10 @@ from pathlib import Path
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
-from weftline.figures import network_view, of_flows, of_paths, over_time, specs
+from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
 from weftline.measures import comparison
 from weftline.measures.lines import Line
-from weftline.report import page, words
+from weftline.report import answer_text, page
 from weftline.report.page import Lead, Section
 from weftline.runs import Run
 
@@ -50,13 +50,13 @@ def of_folders(
 
     Without `out` it is report.html in the one folder, or beside the first of several.
     """
-    from weftline.report import of_sweep
+    from weftline.report import sweep_page
     from weftline.sweeps.result import FILE, SweepResult
 
     first = Path(folders[0])
     path = Path(out) if out else (first if len(folders) == 1 else first.parent) / "report.html"
     if len(folders) == 1 and (first / FILE).exists():
-        return of_sweep.write(SweepResult.open(first), path, title=title, question=question)
+        return sweep_page.write(SweepResult.open(first), path, title=title, question=question)
     lines = comparison.lines_in(folders)
     if not lines:
         raise InputError(f"{first}: holds no finished run")
@@ -76,10 +76,10 @@ def html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
         about=about([(line.label, run) for line in lines for run in line.runs], command=command),
-        lead=Lead(question=question or words.question(lines), answer=words.answer(lines)),
+        lead=Lead(question=question or answer_text.question(lines), answer=answer_text.answer(lines)),
         sections=[
             *warning_sections(lines),
-            Section(title="The scenario", text="\n\n".join(words.scenario(lines, built))),
+            Section(title="The scenario", text="\n\n".join(answer_text.scenario(lines, built))),
             *comparison_sections(lines, built),
             rerun_section(lines),
         ],
@@ -88,7 +88,7 @@ def html(
 
 def warning_sections(lines: Sequence[Line]) -> list[Section]:
     """Return what the runs say against their own results, if they do."""
-    said = words.warnings(lines)
+    said = answer_text.warnings(lines)
     return [Section(title="Look before you trust this", text="\n\n".join(said))] if said else []
 
 
@@ -99,17 +99,17 @@ def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Secti
     if finished:
         title = "Slowdown of all flows"
         caption = f"Flows that finished.{comparison.left_out(finished)}"
-        drawn.append(of_flows.cumulative(title, finished, caption=caption))
+        drawn.append(flow_figures.cumulative(title, finished, caption=caption))
     queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MOST_HEATS]
     title = "Queues by port and time"
     named = [(f"{title}, {line.label}" if len(lines) > 1 else title, line.runs[0]) for line in queued]
-    drawn += over_time.queue_heats(named)
+    drawn += time_figures.queue_heats(named)
     shared = [line for line in lines if len(line.runs[0].over_time("goodput_bps", max_points=1)) > 1]
     if shared:
-        drawn.append(over_time.fairness("Fairness over time", shared))
+        drawn.append(time_figures.fairness("Fairness over time", shared))
     traced = [line for line in lines if (line.runs[0].out / "telemetry.parquet").is_file()]
     if traced:
-        known = of_paths.paths_known("Paths that PINT knows", traced)
+        known = path_figures.paths_known("Paths that PINT knows", traced)
         drawn += [known] if known.tables else []
     return [Section(title="A closer look", figures=drawn)] if drawn else []
 

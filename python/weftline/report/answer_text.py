@@ -193,7 +193,7 @@ def _without_flows(lines: Sequence[Line]) -> list[str]:
         total, jain = line.metric_text("goodput_total"), line.metric_text("jain")
         if total != "–":
             said.append(f"{line.label}: {total} for all measured flows together, Jain's index {jain}.")
-    return said or ["No flow finished; there is no completion time to speak of."]
+    return said or ["No flow finished, so there is no completion time."]
 
 
 def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:

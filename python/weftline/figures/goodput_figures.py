@@ -5,7 +5,7 @@
     kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line; published:
                       entries { line, group, points = [[seconds, Mb/s], ...] }, { line, group, mean = Mb/s }
 
-Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.sharing`).
+Goodputs of whole runs are counted as the authors of Cebinae count (see `weftline.measures.sharing`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def groups_table(p: Panel, title: str) -> Table:
             ours, theirs = means[line.label].get(group), said.get((line.label, group))
             text = quantities.digits(None if ours is None else 1e-6 * ours)
             cells.append(text if theirs is None else f"{text} / {quantities.digits(theirs)}")
-        rows.append([line.label, *cells, line.metric_text("jain_98_99")])
+        rows.append([line.label, *cells, line.metric_text("jain_without_last_second")])
     note = "measured / published" if said else ""
     columns = ["goodput of a flow, mean (Mb/s)", *groups, "Jain's index"]
     return Table(columns, rows, title=title, note=note)

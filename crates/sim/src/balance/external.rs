@@ -1,0 +1,309 @@
+//! A load balancer of another crate, written like those of this room.
+//!
+//! Each decision and each event that it asks for costs a call through a pointer. An index beyond the candidates is replaced by
+//! the last candidate, and a panic names the balancer.
+
+use super::{
+    Arrival, BalancerParameters, Departure, Events, Forward, HostPort, LoadBalancer, Neighbour, NetworkView,
+    Place, Ports, Reorders, SwitchContext, Tag, Wiring,
+};
+use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
+use crate::external::{Added, Scheme, guarded};
+use crate::packet::Packet;
+use crate::parameters::Parameters;
+use crate::topology::Routes;
+use crate::units::{Rate, Time};
+use std::fmt;
+use std::sync::Arc;
+
+static ADDED: Added<fn(&mut Parameters) -> ExternalBalancer> = Added::none("balancer");
+
+pub(crate) type ReadBalancer = Scheme<fn(&mut Parameters) -> ExternalBalancer>;
+
+/// A balancer of another crate by its parameters.
+pub(crate) fn external<P>() -> ReadBalancer
+where
+    P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync + 'static,
+{
+    Scheme { doc: P::DOC, read: |p| ExternalBalancer { parameters: Arc::new(P::read(p)) } }
+}
+
+/// Adds balancers of another crate to those that a scenario may name. Errors: see [`Added::add`].
+pub(crate) fn add(schemes: Vec<ReadBalancer>) -> Result<(), String> {
+    ADDED.add(super::KINDS, schemes)
+}
+
+/// The parameters of a balancer of another crate.
+#[derive(Clone)]
+pub struct ExternalBalancer {
+    parameters: Arc<dyn AnyParameters>,
+}
+
+/// [`BalancerParameters`] behind a pointer.
+trait AnyParameters: fmt::Debug + Send + Sync {
+    fn doc(&self) -> SchemeDoc;
+    fn start(&self, at: &Place) -> Box<dyn AnyBalancer>;
+    fn order(&self) -> Reorders;
+    fn goes_by_flow(&self) -> bool;
+    fn follows_labels(&self) -> bool;
+    fn knows_fabric(&self) -> bool;
+    fn subflows_told_apart(&self) -> Option<u32>;
+    fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
+    fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
+    fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
+    fn probe_tag(&self, probe: &Packet) -> Option<Tag>;
+}
+
+impl<P> AnyParameters for P
+where
+    P: BalancerParameters<State: LoadBalancer + Send + 'static> + fmt::Debug + Send + Sync,
+{
+    fn doc(&self) -> SchemeDoc {
+        P::DOC
+    }
+    fn start(&self, at: &Place) -> Box<dyn AnyBalancer> {
+        Box::new(BalancerParameters::start(self, at))
+    }
+    fn order(&self) -> Reorders {
+        BalancerParameters::order(self)
+    }
+    fn goes_by_flow(&self) -> bool {
+        BalancerParameters::goes_by_flow(self)
+    }
+    fn follows_labels(&self) -> bool {
+        BalancerParameters::follows_labels(self)
+    }
+    fn knows_fabric(&self) -> bool {
+        BalancerParameters::knows_fabric(self)
+    }
+    fn subflows_told_apart(&self) -> Option<u32> {
+        BalancerParameters::subflows_told_apart(self)
+    }
+    fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
+        BalancerParameters::problems(self, network)
+    }
+    fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>> {
+        Some(Box::new(BalancerParameters::at_host(self, seed, host)?))
+    }
+    fn tag(&self, word: u64, between_switches: bool) -> Option<Tag> {
+        BalancerParameters::tag(self, word, between_switches)
+    }
+    fn probe_tag(&self, probe: &Packet) -> Option<Tag> {
+        BalancerParameters::probe_tag(self, probe)
+    }
+}
+
+/// What [`BalancerConfig`](super::BalancerConfig) asks of each of its variants.
+impl ExternalBalancer {
+    pub fn kinds(own: &'static [(&'static str, &'static str)]) -> &'static [(&'static str, &'static str)] {
+        ADDED.kinds(own)
+    }
+    pub fn named(kind: &str, p: &mut Parameters) -> Option<ExternalBalancer> {
+        ADDED.read(kind, p, |read, p| read(p))
+    }
+    pub fn name(&self) -> &'static str {
+        self.parameters.doc().name
+    }
+    pub fn start(&self, at: &Place) -> External {
+        self.guarded(|| External { name: self.name(), law: self.parameters.start(at) })
+    }
+    pub fn order(&self) -> Reorders {
+        self.guarded(|| self.parameters.order())
+    }
+    pub fn goes_by_flow(&self) -> bool {
+        self.guarded(|| self.parameters.goes_by_flow())
+    }
+    pub fn follows_labels(&self) -> bool {
+        self.guarded(|| self.parameters.follows_labels())
+    }
+    pub fn knows_fabric(&self) -> bool {
+        self.guarded(|| self.parameters.knows_fabric())
+    }
+    pub fn subflows_told_apart(&self) -> Option<u32> {
+        self.guarded(|| self.parameters.subflows_told_apart())
+    }
+    pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
+        self.guarded(|| self.parameters.problems(network))
+    }
+    pub fn at_host(&self, seed: u64, host: u32) -> Option<External> {
+        let law = self.guarded(|| self.parameters.at_host(seed, host))?;
+        Some(External { name: self.name(), law })
+    }
+    pub fn tag(&self, word: u64, between_switches: bool) -> Option<Tag> {
+        self.guarded(|| self.parameters.tag(word, between_switches))
+    }
+    pub fn probe_tag(&self, probe: &Packet) -> Option<Tag> {
+        self.guarded(|| self.parameters.probe_tag(probe))
+    }
+
+    fn guarded<R>(&self, call: impl FnOnce() -> R) -> R {
+        guarded("balancer", self.name(), call)
+    }
+}
+
+impl fmt::Debug for ExternalBalancer {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.parameters.fmt(f)
+    }
+}
+
+/// Equal by name and by the text of the parameters.
+impl PartialEq for ExternalBalancer {
+    fn eq(&self, other: &ExternalBalancer) -> bool {
+        self.name() == other.name() && format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+/// [`LoadBalancer`] behind a pointer.
+trait AnyBalancer: Send {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &dyn Ports) -> usize;
+    fn events(&self) -> Events;
+    fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32;
+    fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32;
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64);
+    fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut dyn SwitchContext);
+    fn first_timer(&self) -> Option<Time>;
+    fn on_timer(&mut self, cx: &mut dyn SwitchContext) -> Option<Time>;
+    fn on_send(&mut self, packet: &mut Packet, at: &HostPort<&dyn Wiring>) -> u64;
+    fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<&dyn Wiring>);
+    fn count(&mut self, now: Time, counters: &mut CounterSet);
+}
+
+impl<B: LoadBalancer + Send> AnyBalancer for B {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &dyn Ports) -> usize {
+        LoadBalancer::choose(self, packet, candidates, &ports)
+    }
+    fn events(&self) -> Events {
+        LoadBalancer::events(self)
+    }
+    fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32 {
+        LoadBalancer::on_arrival(self, arrival, word)
+    }
+    fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
+        LoadBalancer::on_forward(self, forward, word)
+    }
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        LoadBalancer::on_departure(self, departure, word);
+    }
+    fn on_probe(&mut self, probe: &Packet, port: u32, mut cx: &mut dyn SwitchContext) {
+        LoadBalancer::on_probe(self, probe, port, &mut cx);
+    }
+    fn first_timer(&self) -> Option<Time> {
+        LoadBalancer::first_timer(self)
+    }
+    fn on_timer(&mut self, mut cx: &mut dyn SwitchContext) -> Option<Time> {
+        LoadBalancer::on_timer(self, &mut cx)
+    }
+    fn on_send(&mut self, packet: &mut Packet, at: &HostPort<&dyn Wiring>) -> u64 {
+        LoadBalancer::on_send(self, packet, at)
+    }
+    fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<&dyn Wiring>) {
+        LoadBalancer::on_receive(self, packet, word, at);
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        LoadBalancer::count(self, now, counters);
+    }
+}
+
+/// The balancer of another crate at a switch, or its part at a host.
+pub struct External {
+    name: &'static str,
+    law: Box<dyn AnyBalancer>,
+}
+
+impl External {
+    fn guarded<R>(&mut self, call: impl FnOnce(&mut dyn AnyBalancer) -> R) -> R {
+        guarded("balancer", self.name, || call(&mut *self.law))
+    }
+}
+
+impl LoadBalancer for External {
+    fn choose(&mut self, packet: &Packet, candidates: &[u32], ports: &impl Ports) -> usize {
+        let chosen = self.guarded(|law| law.choose(packet, candidates, ports));
+        chosen.min(candidates.len() - 1)
+    }
+    fn events(&self) -> Events {
+        guarded("balancer", self.name, || self.law.events())
+    }
+    fn on_arrival(&mut self, arrival: &Arrival, word: &mut u64) -> i32 {
+        self.guarded(|law| law.on_arrival(arrival, word))
+    }
+    fn on_forward(&mut self, forward: &Forward, word: &mut u64) -> i32 {
+        self.guarded(|law| law.on_forward(forward, word))
+    }
+    fn on_departure(&mut self, departure: &Departure, word: &mut u64) {
+        self.guarded(|law| law.on_departure(departure, word));
+    }
+    fn on_probe(&mut self, probe: &Packet, port: u32, cx: &mut impl SwitchContext) {
+        self.guarded(|law| law.on_probe(probe, port, cx));
+    }
+    fn first_timer(&self) -> Option<Time> {
+        guarded("balancer", self.name, || self.law.first_timer())
+    }
+    fn on_timer(&mut self, cx: &mut impl SwitchContext) -> Option<Time> {
+        self.guarded(|law| law.on_timer(cx))
+    }
+    fn on_send(&mut self, packet: &mut Packet, at: &HostPort<impl Wiring>) -> u64 {
+        let wiring: &dyn Wiring = at.wiring;
+        let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
+        self.guarded(|law| law.on_send(packet, &at))
+    }
+    fn on_receive(&mut self, packet: &mut Packet, word: u64, at: &HostPort<impl Wiring>) {
+        let wiring: &dyn Wiring = at.wiring;
+        let at = HostPort { node: at.node, port: at.port, wiring: &wiring, now: at.now };
+        self.guarded(|law| law.on_receive(packet, word, &at));
+    }
+    fn count(&mut self, now: Time, counters: &mut CounterSet) {
+        self.guarded(|law| law.count(now, counters));
+    }
+}
+
+/// Implements [`Ports`] for a reference.
+macro_rules! ports_by_reference {
+    ($of:ty, $bound:ident) => {
+        impl<T: $bound + ?Sized> Ports for $of {
+            fn now(&self) -> Time {
+                (**self).now()
+            }
+            fn backlog(&self, port: u32) -> u64 {
+                (**self).backlog(port)
+            }
+            fn rate(&self, port: u32) -> Rate {
+                (**self).rate(port)
+            }
+            fn word(&self) -> u64 {
+                (**self).word()
+            }
+        }
+    };
+}
+ports_by_reference!(&T, Ports);
+ports_by_reference!(&mut T, SwitchContext);
+
+impl<T: SwitchContext + ?Sized> SwitchContext for &mut T {
+    fn is_up(&self, port: u32) -> bool {
+        (**self).is_up(port)
+    }
+    fn leads_to(&self, port: u32, host: u32) -> bool {
+        (**self).leads_to(port, host)
+    }
+    fn leads_here(&self, neighbour: &Neighbour, host: u32) -> bool {
+        (**self).leads_here(neighbour, host)
+    }
+    fn send(&mut self, port: u32, probe: Packet) {
+        (**self).send(port, probe);
+    }
+}
+
+impl<T: Wiring + ?Sized> Wiring for &T {
+    fn routes(&self) -> &Routes {
+        (**self).routes()
+    }
+    fn version(&self) -> u32 {
+        (**self).version()
+    }
+    fn peer(&self, node: u32, port: u32) -> u32 {
+        (**self).peer(node, port)
+    }
+}

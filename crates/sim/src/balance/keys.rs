@@ -1,0 +1,41 @@
+//! Keys that several balancers have, with one help for all of them.
+
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
+
+pub const GAP: &str = "a longer pause between two packets of a flow ends a flowlet (letflow, conga: 500us; clove: 200us; hula, mp-hula: \
+                       100us)";
+pub const TIME_CONSTANT: &str = "tau, over which the load of a link is averaged (conga: 160us, recalled; clove: the same; hula, \
+                                 mp-hula: auto, twice the probe interval, recalled)";
+const AGEING: &str =
+    "conga, clove: congestion that was not heard of for longer counts as none (recalled: 10ms)";
+const HEADER: &str = "conga, clove: bytes that a packet is longer by between its first and its last switch, or from host to host \
+                      (conga: 14 bits, in 2 B of their own; 50B: with the overlay in whose header they ride; clove: 0B, in spare \
+                      fields of that header)";
+
+/// Over which the load of a link is averaged.
+pub fn time_constant(p: &mut Parameters) -> Time {
+    let time = p.time("time_constant", Time::from_us(160), TIME_CONSTANT);
+    check_time_constant(p, time);
+    time
+}
+
+pub fn check_time_constant(p: &mut Parameters, time: Time) {
+    if time == Time::ZERO {
+        p.complain("time_constant", "0s averages over nothing: expected more than 0".to_string());
+    }
+}
+
+/// What was not heard of for longer counts as idle.
+pub fn ageing(p: &mut Parameters) -> Time {
+    p.time("ageing", Time::from_ms(10), AGEING)
+}
+
+/// Bytes that a packet is longer by.
+pub fn header(p: &mut Parameters, default: Bytes) -> u16 {
+    let given = p.bytes("header", default, HEADER);
+    if given.0 > 200 {
+        p.complain("header", format!("{given} is no header: expected at most 200B"));
+    }
+    given.0.min(200) as u16
+}
