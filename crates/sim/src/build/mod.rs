@@ -18,7 +18,7 @@ use crate::net::NodeIndex;
 use crate::net::agenda::{Action, AgendaKind};
 use crate::net::buffer::{BufferedPort, SharedBuffer};
 use crate::net::ecn::EcnMarker;
-use crate::net::host::{Edge, Host};
+use crate::net::host::{Carrying, Edge, Host};
 use crate::net::loss::Losses;
 use crate::net::map::{Map, Side};
 use crate::net::outbox::Outbox;
@@ -289,7 +289,7 @@ impl Builder<'_> {
                     rows: self.map.rows_of_host(node),
                     transports: self.transports(self.map.routes.host_at(node).unwrap_or(0), own.len()),
                     turn: 0,
-                    edge: Edge::new(self.config, self.map.routes.host_at(node).unwrap_or(0)),
+                    edge: self.edge(self.map.routes.host_at(node).unwrap_or(0)),
                 }),
             }
         }
@@ -334,6 +334,13 @@ impl Builder<'_> {
                 net.tap(port, link as u16);
             }
         }
+    }
+
+    /// What stands between the transports of a host and its links.
+    fn edge(&self, host: u32) -> Option<Box<Edge>> {
+        let Config { switch, transports, telemetry, seed, .. } = self.config;
+        let carrying = Carrying::new(transports, telemetry, *seed);
+        Edge::new(switch.balancer.at_host(*seed, host), carrying, &self.config.host, &self.config.measure)
     }
 
     /// The transports of a host with so many ports.

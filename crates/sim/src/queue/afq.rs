@@ -11,8 +11,8 @@
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
 use super::managed::{BUFFER, Bench, Discipline, List, Queued, cause};
-use crate::config::AfqConfig;
 use crate::engine::random::{hash_salt, mix64};
+use crate::queue::config::AfqConfig;
 
 cause!(
     HORIZON,
@@ -100,7 +100,7 @@ impl Discipline for Afq {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
+    use crate::queue::config::DisciplineConfig;
     use crate::units::{Rate, Time};
 
     fn afq(rounds: u32, round_bytes: u32) -> Port {

@@ -10,7 +10,7 @@
 //! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
 
 use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
-use crate::config::CodelConfig;
+use crate::queue::config::CodelConfig;
 use crate::units::Time;
 
 /// When the next drop is due, and in which time.
@@ -177,8 +177,8 @@ impl Discipline for CodelQueue {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
+    use crate::queue::config::DisciplineConfig;
     use crate::units::Rate;
 
     fn codel(fixed_point: bool, ecn: bool) -> CodelConfig {

@@ -117,8 +117,8 @@ impl Discipline for Drr {
 #[cfg(test)]
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
-    use crate::config::{DisciplineConfig, Limit, ManagedConfig};
     use crate::engine::random::RandomStream;
+    use crate::queue::config::{DisciplineConfig, Limit, ManagedConfig};
     use crate::units::{Bytes, Rate, Time};
 
     fn drr(quantum: u32, packets: u32) -> Port {

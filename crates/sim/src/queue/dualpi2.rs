@@ -20,7 +20,7 @@
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
 use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
-use crate::config::Dualpi2Config;
+use crate::queue::config::Dualpi2Config;
 use crate::units::Time;
 
 #[derive(Debug, Clone)]
@@ -185,8 +185,8 @@ impl Discipline for Dualpi2 {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
+    use crate::queue::config::DisciplineConfig;
     use crate::units::Rate;
 
     fn config() -> Dualpi2Config {

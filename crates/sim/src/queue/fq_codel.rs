@@ -14,8 +14,8 @@
 use super::codel::{Codel, Law};
 use super::five_tuple::FiveTuples;
 use super::managed::{BUFFER, Bench, Discipline, List, Queued};
-use crate::config::FqCodelConfig;
 use crate::engine::random::{hash_salt, mix64};
+use crate::queue::config::FqCodelConfig;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -182,7 +182,7 @@ impl Discipline for FqCodel {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::{CodelConfig, DisciplineConfig};
+    use crate::queue::config::{CodelConfig, DisciplineConfig};
     use crate::units::{Rate, Time};
 
     fn fq(queues: u32, packets: u32) -> Port {

@@ -4,6 +4,7 @@ mod afq;
 mod cebinae;
 mod classes;
 mod codel;
+mod config;
 mod drr;
 mod dualpi2;
 mod fifo;
@@ -15,10 +16,10 @@ mod priority;
 mod read;
 mod red;
 
-use crate::config::QueueConfig;
 use crate::counters::{CounterGroup, CounterSet};
 use crate::packet::{PacketId, PacketSlab};
 use crate::units::Time;
+pub use config::*;
 
 pub use cebinae::{CacheErrors, CacheTrial};
 pub use classes::{CLASSES, ClassLists};

@@ -6,8 +6,8 @@
 
 use super::classes::ClassLists;
 use super::{QueueDiscipline, Verdict};
-use crate::config::DropRule;
 use crate::packet::{PacketId, PacketSlab};
+use crate::queue::config::DropRule;
 use crate::units::{Bytes, Time};
 
 #[derive(Debug, Clone)]

@@ -1,11 +1,11 @@
 //! How a scenario names a queue discipline, and the keys of each.
 
 use super::cebinae;
-use crate::config::{
+use crate::parameters::Parameters;
+use crate::queue::config::{
     AfqConfig, CodelConfig, DisciplineConfig, DropRule, Dualpi2Config, FqCodelConfig, Limit, ManagedConfig,
     QueueConfig, RedConfig,
 };
-use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
 /// Names that a scenario may use, with what they are.

@@ -16,8 +16,8 @@
 //! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
 
 use super::managed::{BUFFER, Bench, Discipline, EARLY, List, PortPlace, Queued};
-use crate::config::RedConfig;
 use crate::engine::random::RandomStream;
+use crate::queue::config::RedConfig;
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Clone)]
@@ -135,8 +135,8 @@ impl Discipline for Red {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
+    use crate::queue::config::DisciplineConfig;
     use crate::units::Bytes;
 
     fn config(weight: f64) -> RedConfig {

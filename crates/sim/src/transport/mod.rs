@@ -28,7 +28,6 @@ pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContex
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
 
-use crate::config::QueueConfig;
 use crate::counters::{CounterGroup, CounterSet};
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -37,6 +36,7 @@ use crate::net::map::Map;
 use crate::net::partition::Partition;
 use crate::packet::{Packet, PacketId};
 use crate::parameters::{Names, Value};
+use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;

@@ -4,10 +4,12 @@ use super::TransportConfig;
 use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
 use crate::compat::Rules;
-use crate::config::{QueueConfig, SwitchConfig, TelemetryConfig};
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
+use crate::net::switch::SwitchConfig;
 use crate::parameters::{Names, Parameters, Value};
+use crate::queue::QueueConfig;
+use crate::telemetry::TelemetryConfig;
 use crate::topology::{Routes, Topology, max_base_rtt};
 use crate::units::{Rate, Time};
 

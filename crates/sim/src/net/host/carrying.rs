@@ -5,7 +5,6 @@
 //! under `telemetry.kind = "pint"`, INT records with `telemetry.all`. Their headers are longer by its bytes
 //! ([`TransportConfig::with_telemetry`]); acknowledgements and signals carry none.
 
-use crate::config::Config;
 use crate::measure::DigestRecord;
 use crate::net::partition::Partition;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
@@ -36,20 +35,20 @@ const SUBFLOW_SHIFT: u32 = 56;
 
 impl Carrying {
     /// None where no transport of the run needs it.
-    pub fn new(config: &Config) -> Option<Carrying> {
+    pub fn new(transports: &[TransportConfig], telemetry: &TelemetryConfig, seed: u64) -> Option<Carrying> {
         let profile = |transport: &TransportConfig| Profile {
-            bytes: transport.telemetry_at_edge(&config.telemetry),
+            bytes: transport.telemetry_at_edge(telemetry),
             multipath: transport.facts().subflows.is_some(),
         };
-        let profiles: Box<[Profile]> = config.transports.iter().map(profile).collect();
+        let profiles: Box<[Profile]> = transports.iter().map(profile).collect();
         if profiles.iter().all(|profile| profile.bytes == 0) {
             return None;
         }
-        let pint = match &config.telemetry {
+        let pint = match telemetry {
             TelemetryConfig::Pint(pint) => Some(pint.clone()),
             _ => None,
         };
-        Some(Carrying { profiles, pint, seed: config.seed })
+        Some(Carrying { profiles, pint, seed })
     }
 
     /// A packet leaves its host.

@@ -24,8 +24,8 @@ mod read;
 
 use super::five_tuple::FiveTuples;
 use super::managed::{BUFFER, Bench, Discipline, List, PortPlace, Queued};
-use crate::config::{CebinaeConfig, Limit};
 use crate::counters::CounterSet;
+use crate::queue::config::{CebinaeConfig, Limit};
 use crate::units::{Rate, Time};
 pub use accuracy::{CacheErrors, CacheTrial};
 use agent::{Agent, Decision, WHOLE};

@@ -3,9 +3,9 @@
 use super::super::managed::tests::{Port, config as managed};
 use super::tests::{C, DT, after_saturation, config};
 use super::*;
-use crate::config::{DisciplineConfig, ManagedConfig};
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
+use crate::queue::config::{DisciplineConfig, ManagedConfig};
 use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Cebinae's keys.
 
 use super::WHOLE;
-use crate::config::{CacheKind, CebinaeConfig, Products};
 use crate::parameters::Parameters;
+use crate::queue::config::{CacheKind, CebinaeConfig, Products};
 use crate::queue::read::ns3_senders;
 use crate::units::{Bytes, Time};
 

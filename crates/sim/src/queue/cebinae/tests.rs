@@ -2,7 +2,7 @@
 
 use super::super::managed::tests::{Port, config as managed, reference};
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, Products};
+use crate::queue::config::{CacheKind, DisciplineConfig, Products};
 use crate::units::Time;
 
 /// Of all 25 rows but for the round.

@@ -11,13 +11,13 @@ mod fifo;
 mod waiting;
 
 use super::{QueueDiscipline, Verdict};
-use crate::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::counters::{CounterGroup, CounterSet};
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
 use crate::queue::CLASSES;
 use crate::queue::afq::Afq;
 use crate::queue::cebinae::Cebinae;
 use crate::queue::codel::CodelQueue;
+use crate::queue::config::{DisciplineConfig, Limit, ManagedConfig};
 use crate::queue::drr::Drr;
 use crate::queue::dualpi2::Dualpi2;
 use crate::queue::five_tuple::FiveTuples;

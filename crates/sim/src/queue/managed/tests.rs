@@ -1,8 +1,8 @@
 //! A managed port alone: packets by name, and what becomes of them.
 
 use super::*;
-use crate::config::{CodelConfig, FqCodelConfig};
 use crate::packet::Packet;
+use crate::queue::config::{CodelConfig, FqCodelConfig};
 use crate::units::Bytes;
 
 /// A port with its packets, without a network.

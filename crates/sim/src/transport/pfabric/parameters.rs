@@ -8,9 +8,9 @@
 
 use super::Pfabric;
 use crate::balance;
-use crate::config::QueueConfig;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
+use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};

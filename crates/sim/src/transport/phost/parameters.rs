@@ -7,9 +7,9 @@
 
 use super::Phost;
 use crate::balance;
-use crate::config::QueueConfig;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
+use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};

@@ -2,6 +2,27 @@
 
 use crate::units::{Bytes, Rate, Time};
 
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum QueueConfig {
+    /// Eight classes, class 0 first, the others round robin; first come first served within a class.
+    Fifo,
+    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
+    Pfabric { limit: Bytes },
+    /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
+    Priority { limit: Option<Bytes>, drop: DropRule },
+    /// A buffer of the port's own.
+    Managed(ManagedConfig),
+}
+
+/// Which packet a full queue of classes drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropRule {
+    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
+    Lowest,
+    /// The new one.
+    Tail,
+}
+
 /// A port whose packets wait in a buffer of its own, under a discipline that knows the time and may drop what waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ManagedConfig {
