@@ -28,7 +28,7 @@ trials: $(NATIVE) $(VENV)/.dev ## the cases of trials/ at their full length: eac
 	WEFTLINE_TRIALS=1 $(BIN)/python -m pytest -q python/tests/trials
 
 loom: ## every order in which threads can hand over work, tried with loom (a build of its own, then seconds)
-	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::crew
+	RUSTFLAGS='--cfg loom' cargo test --quiet --target-dir target/loom -p weftline-sim --lib engine::worker_pool
 
 check: $(VENV)/.dev ## format, lints, instructions per packet-hop
 	cargo fmt --all --check

@@ -219,7 +219,7 @@ def test_a_missing_file_names_the_nearest(engine, tmp_path, capsys):
     [
         (["--out", "."], "expected the name of a file"),
         (["--out", "nowhere/new.json"], "no such folder: nowhere"),
-        (["--fail-above", "3"], "expected --against FILE too"),
+        (["--fail-above", "3"], "requires --against FILE"),
         (["pot"], 'did you mean "pod"?'),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_run_beyond_its_memory_limit_says_what_it_held_and_what_to_do(engine, 
     engine.outcome = "memory-limit"
     assert main(["run", str(scenario), "--quiet", "--out", "here", "--memory", "8GB"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("failed: the process held 8.012 GB, more than its memory limit of 8 GB: ")
+    assert said.startswith("failed: the process used 8.012 GB, more than its memory limit of 8 GB: ")
     assert "ended at 2 ms of simulated time with 700 flows done" in said
     assert "is in here. Raise --memory" in said
 

@@ -244,7 +244,7 @@ def test_a_part_can_be_measured_alone(engine, folder, capsys):
     assert main(["reproduce", str(folder), "--only", "threads=two", "--only", "hosts=32"]) == 0
     assert len(engine.benched) == 2
     assert main(["reproduce", str(folder), "--threads", "2"]) == 2
-    assert "the lines of sizes say how many they use" in capsys.readouterr().err
+    assert "the lines of sizes state how many threads they use" in capsys.readouterr().err
 
 
 def test_the_scale_study_covers_what_it_promises(engine, tmp_path):

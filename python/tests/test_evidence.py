@@ -231,7 +231,7 @@ def test_fewer_runs_than_asked_and_unfinished_flows_stand_beside_each_mean(swept
     assert means.count("1 of 3 runs") == 1
     queues = next(table for table in result.tables() if table.title == "queue p99").text()
     assert "unfinished" not in queues, "a queue's percentile leaves no flow out"
-    assert any("flatters" in warning for warning in tables.warnings(result))
+    assert any("favours schemes" in warning for warning in tables.warnings(result))
     # A combination without any run is no empty cell.
     del last.runs._folders[next(iter(last.runs))]
     result.cells.remove(last)
@@ -299,7 +299,7 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
         assert told[1] == (None if kinds else "HPCC")
         if kinds == {"unfinished"}:
             assert re.search(r"\d ±\S+ \(\d+ unfinished\)", compared.table().text())
-            assert "flatters" in " ".join(answer_text.answer(lines))
+            assert "favours schemes" in " ".join(answer_text.answer(lines))
 
 
 def test_a_percentile_needs_two_flows_beyond_it():

@@ -250,7 +250,7 @@ def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has
         estimate = told[row["line"], row["x"]]
         assert row["y"] == pytest.approx(estimate["mean"], rel=1e-3)
         assert row["high"] == pytest.approx(estimate["high"], rel=1e-3)
-    with pytest.raises(InputError, match="no axis of numbers"):
+    with pytest.raises(InputError, match="not an axis of numbers"):
         swept.plot(along="scheme")
 
 

@@ -151,7 +151,7 @@ def wrong(path, said, **options):
 def test_a_file_that_is_named_like_a_capture_and_is_none_is_not_taken_for_a_table(tmp_path):
     for name in ("noise.pcap", "noise.pcapng.gz"):
         (tmp_path / name).write_bytes(b"\x01\x02\x03\x04" * 25)
-        with pytest.raises(InputError, match="is no capture: expected pcap or pcapng"):
+        with pytest.raises(InputError, match="is not a capture: expected pcap or pcapng"):
             traces.read([tmp_path / name])
 
 

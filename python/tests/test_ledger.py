@@ -224,7 +224,7 @@ def test_an_interrupt_keeps_what_is_done(book, engine, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(reproduction, "carry_out", interrupted)
         assert main(["reproduce", "--all"]) == 1
-    assert "what is finished is kept" in capsys.readouterr().err
+    assert "finished experiments are kept" in capsys.readouterr().err
     assert verdicts() == {"faster": "confirmed", "much-faster": "not run", "heat": "not tried"}
     assert main(["reproduce", "--all", "--quiet"]) == 0
     assert len(engine.runs) == 8

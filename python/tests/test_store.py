@@ -94,7 +94,7 @@ def test_a_panic_of_the_engine_is_an_error_of_that_point(engine, kept, scenario)
 
     engine.outcome = Panic("index out of bounds")
     outcome = run(points_of(kept, scenario), kept)
-    assert len(outcome.failed) == 4 and "its own fault: index out of bounds" in outcome.failed[0][1]
+    assert len(outcome.failed) == 4 and "please report it: index out of bounds" in outcome.failed[0][1]
 
 
 def test_a_full_disk_ends_the_sweep_and_blames_no_point(engine, kept, scenario):
@@ -211,7 +211,7 @@ def test_a_store_of_another_format_is_refused(kept):
 @pytest.mark.parametrize("text", ["{", "[]", "", '{"format": 3, "begun_by": "weftline","digest":"00"}'])
 def test_a_damaged_description_of_a_store_blocks_nothing(kept, text):
     (kept.path / "store.json").write_text(text)
-    with pytest.warns(ResultsWarning, match="makes it anew"):
+    with pytest.warns(ResultsWarning, match="writes it again"):
         store.Store.open(kept.path)
     again = store.Store.create(kept.path)
     assert "damaged/store.json-1" in again.remarks[0]

@@ -52,7 +52,7 @@ def test_a_sweep_runs_once_and_shows_estimates_and_differences(file, engine, cap
     assert "slowdown, p99, minus HPCC" in printed and "seed by seed on the same flows" in printed
     assert len(engine.runs) == 12
     assert main(["sweep", str(file), "--resume"]) == 0
-    assert "12 are there already" in capsys.readouterr().out and len(engine.runs) == 12
+    assert "12 are finished already" in capsys.readouterr().out and len(engine.runs) == 12
 
 
 def test_tables_hold_every_run_and_every_estimate(file, tmp_path):
@@ -90,7 +90,7 @@ def test_a_sweep_from_python_is_that_of_the_file(file, engine, scenario, tmp_pat
     assert len(engine.runs) == 12, "the store knows all of them"
     assert {row["metric"] for row in found.estimates} == {"goodput"}
     assert weftline.sweep(file, out=tmp_path / "out/sweeps/which").question == "Which scheme?"
-    with pytest.raises(InputError, match="seeds: the file of a sweep says this itself"):
+    with pytest.raises(InputError, match="seeds: set this in the file of the sweep"):
         weftline.sweep(file, seeds=2)
 
 
@@ -147,7 +147,7 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
 
 def test_few_seeds_and_few_flows_are_warned_of(file, capsys):
     main(["sweep", str(file)])
-    assert "3 seeds: an interval over so few is wide" in capsys.readouterr().err
+    assert "3 seeds: an interval over few seeds is wide" in capsys.readouterr().err
     file.write_text(SWEEP.replace("seeds = 3", "seeds = 1"))
     main(["sweep", str(file)])
     assert "one seed: no interval" in capsys.readouterr().err

@@ -36,7 +36,7 @@ lines = "scheme"
 along = "load"
 axis = "load (%)"
 metric = "goodput"
-sizes = { least = "10MB" }
+sizes = { min = "10MB" }
 published = "goodput"
 [[claim]]
 text = "one is ahead of the other"

@@ -52,7 +52,7 @@ figure = "ring"
 line = "PPM"
 metric = "mean"
 at = "5"
-most = 3
+at_most = 3
 """
 
 
@@ -221,7 +221,7 @@ figure = "median"
 line = "8 bits"
 against = "exact"
 metric = "error"
-most = 1.2
+at_most = 1.2
 """
 
 

@@ -21,7 +21,7 @@ TESTS = (
     "shortest",
     "ring",
     "gossip",
-    "congestion::situations",
+    "congestion::tests::situations",
     "scenario::explain",
     "queue::read",
 )

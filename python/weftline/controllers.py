@@ -43,8 +43,8 @@ class Law:
             return reader.digest(self.make), reader.modules
         except code_digest.UnreadableError as error:
             raise InputError(
-                f'controller "{self.name}" depends on something whose content cannot be told, so its runs '
-                f"cannot be kept: {error}"
+                f'controller "{self.name}" depends on something whose content has no digest, so its '
+                f"runs cannot be kept: {error}"
             ) from None
         except RecursionError:
             raise InputError(f'controller "{self.name}": what it depends on is nested too deeply') from None

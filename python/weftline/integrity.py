@@ -69,7 +69,7 @@ def unsealed(data: bytes) -> tuple[dict[str, Any], bool]:
     """
     whole = _native.seal_is_whole(data)
     if whole is False:
-        raise ValueError("it is not as it was written: its digest does not hold")
+        raise ValueError("it is not as weftline wrote it: its digest does not match")
     fields = json.loads(data)
     if not isinstance(fields, dict):
         raise ValueError("expected an object")

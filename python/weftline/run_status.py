@@ -18,7 +18,7 @@ def ending(run: Run) -> str | None:
     if status == "interrupted":
         return f"interrupted; what was computed is in {run.out}"
     if status == "stalled":
-        return f"stalled: flows are unfinished and nothing moves any more; see {run.out}"
+        return f"stalled: flows are unfinished and no event is left that could change this; see {run.out}"
     return f"the run is {status}; see {run.out}"
 
 
@@ -28,7 +28,7 @@ def _memory_limit(run: Run) -> str:
     found = run.summary
     held, limit = found.get("memory_held_bytes"), found.get("memory_limit_bytes")
     return (
-        f"the process held {bytes_text(held, figures=4)}, more than its memory limit of "
+        f"the process used {bytes_text(held, figures=4)}, more than its memory limit of "
         f"{bytes_text(limit, figures=4)}: the run ended at {time_text(found.get('end_ns'))} of simulated "
         f"time with {found.get('flows_done', 0):,} flows done; what was computed is in {run.out}. "
         "Raise --memory, or lower the load or the number of flows at a time; `weftline check` estimates "

@@ -28,7 +28,7 @@ pub struct Walks<R> {
     lines: Lines<R>,
     encoder: Encoder,
     version: u32,
-    most_hops: u32,
+    max_hops: u32,
     roles: Vec<Role>,
     /// The first row of the next packet.
     ahead: Option<Seen>,
@@ -50,14 +50,14 @@ impl<R: BufRead> Walks<R> {
         let encoder = plan.encoder().map_err(WalkError::Plan)?;
         let lines = Lines::new(input, file)?;
         let roles = roles(plan, lines.header()).map_err(|(column, message)| lines.error(&column, message))?;
-        let (version, most_hops) = (plan.version(), plan.queries().hops.maximal);
-        Ok(Walks { lines, encoder, version, most_hops, roles, ahead: None, ended: false })
+        let (version, max_hops) = (plan.version(), plan.queries().hops.maximal);
+        Ok(Walks { lines, encoder, version, max_hops, roles, ahead: None, ended: false })
     }
 
     fn seen(&mut self) -> Result<Option<Seen>, CsvError> {
         let queries = self.encoder.tasks().len();
         let mut seen = Seen { row: Recorded::default(), hop: 0, values: vec![0; queries] };
-        let Walks { lines, roles, most_hops, .. } = self;
+        let Walks { lines, roles, max_hops, .. } = self;
         let read = lines.next(|place, field| {
             let whole = |expected: &str| {
                 number(field).ok_or_else(|| format!("expected {expected}, found \"{field}\""))
@@ -72,9 +72,9 @@ impl<R: BufRead> Walks<R> {
                     served.for_each(|(_, place)| *place = value);
                 }
                 Role::Hop => {
-                    let expected = format!("a hop from 1 to {most_hops}");
+                    let expected = format!("a hop from 1 to {max_hops}");
                     let hop = whole(&expected)?;
-                    if hop == 0 || hop > u64::from(*most_hops) {
+                    if hop == 0 || hop > u64::from(*max_hops) {
                         return Err(format!("expected {expected}, found {hop}"));
                     }
                     seen.hop = hop as u32;
@@ -183,81 +183,4 @@ fn roles(plan: &Plan, header: &[String]) -> Result<Vec<Role>, (String, String)> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan;
-
-    const QUERIES: &str = r#"
-bits = 16
-[[query]]
-name = "path"
-value = "switch-id"
-aggregation = "path"
-bits = 8
-[[query]]
-name = "longest"
-value = "queue-bytes"
-aggregation = "max"
-approximation = { epsilon = 0.025, rounding = "nearest" }
-bits = 8
-"#;
-
-    fn walks(text: &str) -> Result<Vec<Recorded>, String> {
-        let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
-        let walks = Walks::new(&plan, text.as_bytes(), "w.csv").map_err(|error| error.to_string())?;
-        walks.map(|row| row.map_err(|error| error.to_string())).collect()
-    }
-
-    #[test]
-    fn each_packet_becomes_the_digest_that_its_hops_make() {
-        let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
-        let text = "packet_id,hop,switch-id,queue-bytes,flow_id,note\n7,1,3,0,2,a\n7,2,4,900,2,b\n7,1,5,0,2,c\n8,1,3,10,1,d\n";
-        let rows = walks(text).unwrap();
-        let encoder = plan.encoder().unwrap();
-        let one = encoder.encode(0, 7, 1, &[3, 0]);
-        let expected = [
-            encoder.encode(one, 7, 2, &[4, 900]),
-            encoder.encode(0, 7, 1, &[5, 0]),
-            encoder.encode(0, 8, 1, &[3, 10]),
-        ];
-        assert_eq!(rows.iter().map(|row| row.digest).collect::<Vec<_>>(), expected);
-        assert_eq!(
-            rows.iter().map(|row| (row.hops, row.flow.id)).collect::<Vec<_>>(),
-            [(2, Some(2)), (1, Some(2)), (1, Some(1))]
-        );
-        assert!(rows.iter().all(|row| row.plan_version == plan.version()));
-    }
-
-    #[test]
-    fn errors_tell_the_place_and_what_was_expected() {
-        for (text, told) in [
-            (
-                "packet_id,hop,switch_id,queue-bytes\n",
-                "w.csv:1: column switch-id: the header does not have it: unknown column \"switch-id\": did you mean \"switch_id\"?",
-            ),
-            (
-                "packet_id,hop,switch-id,queue-bytes,hop\n",
-                "w.csv:1: column hop: the header has it more than once",
-            ),
-            (
-                "packet_id,hop,switch-id,queue-bytes\n7,2,1,1\n",
-                "w.csv:2: column hop: expected hop 1 of packet 7, found hop 2",
-            ),
-            (
-                "packet_id,hop,switch-id,queue-bytes\n7,1,1,1\n7,3,1,1\n",
-                "w.csv:3: column hop: expected hop 2 of packet 7, found hop 3",
-            ),
-            (
-                "packet_id,hop,switch-id,queue-bytes\n7,0,1,1\n",
-                "w.csv:2: column hop: expected a hop from 1 to 64, found 0",
-            ),
-            (
-                "packet_id,hop,switch-id,queue-bytes\n7,1,-1,1\n",
-                "w.csv:2: column switch-id: expected a whole number of at most 64 bits, found \"-1\"",
-            ),
-        ] {
-            let error = walks(text).unwrap_err();
-            assert!(error.starts_with(told), "{error}\n{told}");
-        }
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use std::fmt;
 
 /// Sources that are looked at, at most; of a larger network this many, evenly spread.
-const MOST_SOURCES: usize = 4096;
+const MAX_SOURCES: usize = 4096;
 
 /// The pairs of switches whose shortest paths have the same number of switches.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl<'g> Routes<'g> {
     /// Paths of `hops` switches, at least one, whose ends `may_end` holds for; where it holds for no pair that far apart, between any two.
     pub fn new(graph: &'g Graph, hops: u32, may_end: impl Fn(u32) -> bool) -> Result<Routes<'g>, NoRoute> {
         let count = graph.len();
-        let step = count.div_ceil(MOST_SOURCES).max(1);
+        let step = count.div_ceil(MAX_SOURCES).max(1);
         let sources: Vec<u32> = (0..count).step_by(step).map(|source| source as u32).collect();
         let mut ends: Vec<bool> = (0..count as u32).map(may_end).collect();
         let mut longest = 0;

@@ -71,7 +71,7 @@ fn the_memory_of_all_flows_stays_within_the_limit_as_the_allocator_sees_it() {
     let before = IN_USE.load(Ordering::Relaxed);
     let mut collector = Collector::new(&plan, Limits { bytes: limit, ..Limits::default() }, NoPaths).unwrap();
     let empty = IN_USE.load(Ordering::Relaxed) - before;
-    let mut most = 0;
+    let mut max = 0;
     for packet in 0..400_000u64 {
         // Many small flows, then few large ones, then many again.
         let flows = if (100_000..300_000).contains(&packet) { 50 } else { 40_000 };
@@ -94,10 +94,10 @@ fn the_memory_of_all_flows_stays_within_the_limit_as_the_allocator_sees_it() {
                 "packet {packet}: {used} bytes in use, {} counted",
                 collector.bytes()
             );
-            most = most.max(used);
+            max = max.max(used);
         }
     }
     assert!(collector.counts().evicted > 10_000);
     // And it is used: the count is not far above the truth.
-    assert!(most >= limit / 2, "{most}");
+    assert!(max >= limit / 2, "{max}");
 }

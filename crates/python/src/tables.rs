@@ -170,7 +170,7 @@ pub fn completion(
     most: Option<u64>,
     group: Option<String>,
 ) -> PyResult<String> {
-    let wanted = results::completion::Wanted { least, most, group };
+    let wanted = results::completion::Wanted { min_size: least, max_size: most, group };
     py.detach(|| Ok(results::completion::read(&dir, &wanted)?.to_json().to_string())).map_err(of_results)
 }
 

@@ -38,7 +38,7 @@ pub struct CapturePlan {
     /// Name and rate in bit/s of each link.
     pub links: Vec<(String, u64)>,
     /// The longest that the file may become.
-    pub most: Bytes,
+    pub max_bytes: Bytes,
     /// Bytes kept of each packet; none: its headers.
     pub kept: Option<Bytes>,
 }
@@ -61,7 +61,7 @@ impl CapturePlan {
                 *name = format!("{name} ({})", config.topology.port_name(node, local));
             }
         }
-        Some(CapturePlan { links, most: capture.most, kept: capture.kept })
+        Some(CapturePlan { links, max_bytes: capture.most, kept: capture.kept })
     }
 }
 
@@ -69,7 +69,7 @@ impl CapturePlan {
 pub struct CaptureFile {
     path: PathBuf,
     file: BufWriter<File>,
-    most: u64,
+    max_bytes: u64,
     bytes: u64,
     packets: u64,
     /// When the first packet began that had no room.
@@ -84,7 +84,7 @@ impl CaptureFile {
         let mut capture = CaptureFile {
             path: path.to_path_buf(),
             file: BufWriter::new(file),
-            most: plan.most.0,
+            max_bytes: plan.max_bytes.0,
             bytes: 0,
             packets: 0,
             stopped: None,
@@ -92,11 +92,11 @@ impl CaptureFile {
         };
         capture.section()?;
         plan.links.iter().try_for_each(|(name, rate)| capture.interface(name, *rate, plan.kept))?;
-        if capture.bytes > capture.most {
+        if capture.bytes > capture.max_bytes {
             let (links, needed) = (plan.links.len(), Bytes(capture.bytes));
             return Err(ResultsError::input(format!(
                 "measure.pcap_bytes: {} is too small: the names of {links} links alone take {needed}",
-                plan.most
+                plan.max_bytes
             )));
         }
         Ok(capture)
@@ -107,7 +107,7 @@ impl CaptureFile {
         for frame in &frames.frames {
             let bytes = &frames.bytes[frame.bytes.clone()];
             let length = (PACKET_BLOCK + bytes.len().next_multiple_of(4)) as u64;
-            if self.stopped.is_some() || self.bytes + length > self.most {
+            if self.stopped.is_some() || self.bytes + length > self.max_bytes {
                 self.stopped.get_or_insert(frame.time);
                 return Ok(false);
             }
@@ -128,7 +128,7 @@ impl CaptureFile {
         Some(format!(
             "{FILE} reached measure.pcap_bytes = \"{}\" after {} packets: what began to leave at {stopped} or later is not \
              in it",
-            Bytes(self.most),
+            Bytes(self.max_bytes),
             self.packets
         ))
     }
@@ -201,74 +201,4 @@ fn failed(path: &Path, error: &std::io::Error) -> ResultsError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scratch::Scratch;
-
-    fn plan(most: u64) -> CapturePlan {
-        CapturePlan { links: vec![("a->b".into(), 10_000_000_000)], most: Bytes(most), kept: None }
-    }
-
-    fn frames(times: &[u64]) -> Frames {
-        let mut frames = Frames::default();
-        for &ns in times {
-            let from = frames.bytes.len();
-            frames.bytes.extend([1, 2, 3, 4, 5]);
-            let bytes = from..from + 5;
-            frames.frames.push(Frame { time: Time::from_ns(ns), link: 0, length: 1000, bytes });
-        }
-        frames
-    }
-
-    /// 28 bytes and the application's name; 20 bytes, a name of 4, a rate of 8 and a resolution of 1.
-    const HEADS: u64 = 28 + (4 + 16) + 4 + 20 + (4 + 4) + (4 + 8) + (4 + 4) + 4;
-
-    #[test]
-    fn the_bytes_of_a_file_are_those_of_the_format() {
-        let dir = Scratch::new();
-        let path = dir.join("a.pcapng");
-        let mut file = CaptureFile::create(&path, &plan(10_000)).unwrap();
-        assert!(file.append(&frames(&[(1 << 32) + 7])).unwrap());
-        file.close().unwrap();
-        let bytes = std::fs::read(&path).unwrap();
-        assert_eq!(concat!("weftline ", env!("CARGO_PKG_VERSION")).len().next_multiple_of(4), 16);
-        assert_eq!(bytes.len() as u64, HEADS + 40);
-        assert_eq!(bytes[..12], [10, 13, 13, 10, 52, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a]);
-        let interface = &bytes[52..];
-        assert_eq!(interface[..16], [1, 0, 0, 0, 52, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(interface[16..24], [2, 0, 4, 0, b'a', b'-', b'>', b'b']);
-        assert_eq!(interface[24..36], [8, 0, 8, 0, 0, 0xe4, 0x0b, 0x54, 2, 0, 0, 0]);
-        assert_eq!(interface[36..44], [9, 0, 1, 0, 9, 0, 0, 0]);
-        let packet = &bytes[HEADS as usize..];
-        let words = [6, 40, 0, 1, 7, 5, 1000].map(u32::to_le_bytes).concat();
-        assert_eq!(packet[..28], words);
-        assert_eq!(packet[28..], [1, 2, 3, 4, 5, 0, 0, 0, 40, 0, 0, 0]);
-    }
-
-    #[test]
-    fn a_file_ends_before_the_packet_that_has_no_room() {
-        let dir = Scratch::new();
-        let path = dir.join("a.pcapng");
-        let mut file = CaptureFile::create(&path, &plan(HEADS + 80)).unwrap();
-        assert!(!file.append(&frames(&[1, 2, 3, 4])).unwrap());
-        assert!(!file.append(&frames(&[5])).unwrap());
-        file.close().unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), HEADS + 80);
-        let summary = file.summary();
-        assert_eq!((summary["packets"].as_u64(), summary["stopped_ns"].as_f64()), (Some(2), Some(3.0)));
-        let said = file.warning().unwrap();
-        assert!(
-            said.contains("pcap_bytes") && said.contains("after 2 packets") && said.contains("3ns"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn a_place_that_cannot_be_written_and_a_limit_below_the_heads_are_named() {
-        let dir = Scratch::new();
-        let Err(error) = CaptureFile::create(&dir.join("none/a.pcapng"), &plan(10_000)) else { panic!() };
-        assert!(error.to_string().contains("none/a.pcapng"), "{error}");
-        let Err(error) = CaptureFile::create(&dir.join("a.pcapng"), &plan(50)) else { panic!() };
-        assert!(error.to_string().contains("pcap_bytes") && error.to_string().contains("1 link"), "{error}");
-    }
-}
+mod tests;

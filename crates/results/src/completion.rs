@@ -17,9 +17,9 @@ use crate::{ResultsError, flow_table, parquet_read};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
     /// Smallest size in bytes.
-    pub least: u64,
+    pub min_size: u64,
     /// Largest size in bytes; none: no bound.
-    pub most: Option<u64>,
+    pub max_size: Option<u64>,
     /// Only flows of this group.
     pub group: Option<String>,
 }
@@ -63,8 +63,8 @@ pub fn read(dir: &Path, wanted: &Wanted) -> Result<Completions, ResultsError> {
 
 impl Wanted {
     fn takes(&self, size: f64, group: &str) -> bool {
-        size >= self.least as f64
-            && self.most.is_none_or(|most| size <= most as f64)
+        size >= self.min_size as f64
+            && self.max_size.is_none_or(|max_size| size <= max_size as f64)
             && self.group.as_deref().is_none_or(|only| only == group)
     }
 }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_range_of_sizes_belong_to_it() {
-        let wanted = Wanted { least: 10, most: Some(20), group: Some("long".into()) };
+        let wanted = Wanted { min_size: 10, max_size: Some(20), group: Some("long".into()) };
         let taken = [9.0, 10.0, 20.0, 21.0].map(|size| wanted.takes(size, "long"));
         assert_eq!(taken, [false, true, true, false]);
         assert!(!wanted.takes(15.0, "short"));

@@ -17,11 +17,16 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("goodput_bps", "payload over completion time in bit/s"),
 ];
 
-/// At most `most` points (value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
+/// At most `max_points` points (value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
 /// are wanted; both ascend, the last share is 1. Empty where no flow finished.
 ///
 /// Errors: the folder has no table of flows, or the column is none of those.
-pub fn read(dir: &Path, column: &str, wanted: &Wanted, most: usize) -> Result<Vec<(f64, f64)>, ResultsError> {
+pub fn read(
+    dir: &Path,
+    column: &str,
+    wanted: &Wanted,
+    max_points: usize,
+) -> Result<Vec<(f64, f64)>, ResultsError> {
     if !COLUMNS.iter().any(|(name, _)| *name == column) {
         let known = COLUMNS.iter().map(|(name, _)| *name);
         return Err(ResultsError::input(weftline_sim::parameters::unknown(
@@ -37,7 +42,7 @@ pub fn read(dir: &Path, column: &str, wanted: &Wanted, most: usize) -> Result<Ve
         _ => found.slowdown,
     };
     values.sort_unstable_by(f64::total_cmp);
-    Ok(points(&values, most))
+    Ok(points(&values, max_points))
 }
 
 /// The same as JSON: `[[value, share], ...]`.
@@ -46,12 +51,12 @@ pub fn to_json(points: &[(f64, f64)]) -> Value {
 }
 
 /// Points of the cumulative curve of sorted values.
-fn points(sorted: &[f64], most: usize) -> Vec<(f64, f64)> {
+fn points(sorted: &[f64], max_points: usize) -> Vec<(f64, f64)> {
     let count = sorted.len();
-    let mut ranks: Vec<usize> = if count <= most {
+    let mut ranks: Vec<usize> = if count <= max_points {
         (1..=count).collect()
     } else {
-        let half = (most / 2).max(1);
+        let half = (max_points / 2).max(1);
         let even = (0..=half).map(|i| (i * count / half).max(1));
         // What is left above falls from all to one flow.
         let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);

@@ -61,9 +61,9 @@ pub fn read(dir: &Path) -> Result<QueueHistogram, ResultsError> {
     let bytes = parquet_read::numbers(&batches, 0).ok_or_else(foreign)?;
     let samples = parquet_read::numbers(&batches, 1).ok_or_else(foreign)?;
     // Larger than any buffer; keeps a damaged file from asking for all memory.
-    const MOST_BYTES: f64 = 1e10;
+    const MAX_BYTES: f64 = 1e10;
     for (bytes, samples) in bytes.into_iter().zip(samples) {
-        if !(0.0..MOST_BYTES).contains(&bytes) {
+        if !(0.0..MAX_BYTES).contains(&bytes) {
             return Err(foreign());
         }
         let bin = bytes as usize / QueueHistogram::BIN_BYTES as usize;

@@ -96,9 +96,9 @@ pub type Series = BTreeMap<String, Vec<(f64, f64)>>;
 /// The series of one metric in the run folder `dir`.
 ///
 /// With `every_ns` above zero, values are averaged over spans of that length and stand at the span's start. With
-/// `most` above zero an entity has at most that many points: neighbours are averaged until it has. A run
+/// `max_points` above zero an entity has at most that many points: neighbours are averaged until it has. A run
 /// that recorded no series has none.
-pub fn read(dir: &Path, metric: &str, every_ns: f64, most: usize) -> Result<Series, ResultsError> {
+pub fn read(dir: &Path, metric: &str, every_ns: f64, max_points: usize) -> Result<Series, ResultsError> {
     let path = dir.join(FILE);
     let mut all = Series::new();
     if !path.exists() {
@@ -123,7 +123,7 @@ pub fn read(dir: &Path, metric: &str, every_ns: f64, most: usize) -> Result<Seri
         if every_ns > 0.0 {
             points = averaged(&points, every_ns);
         }
-        all.insert(name, thinned(points, most));
+        all.insert(name, thinned(points, max_points));
     }
     Ok(all)
 }
@@ -139,13 +139,13 @@ fn averaged(points: &[(f64, f64)], every_ns: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// At most `most` points, each the mean of as many neighbours, at the time of the first.
-fn thinned(points: Vec<(f64, f64)>, most: usize) -> Vec<(f64, f64)> {
-    if most == 0 || points.len() <= most {
+/// At most `max_points` points, each the mean of as many neighbours, at the time of the first.
+fn thinned(points: Vec<(f64, f64)>, max_points: usize) -> Vec<(f64, f64)> {
+    if max_points == 0 || points.len() <= max_points {
         return points;
     }
     points
-        .chunks(points.len().div_ceil(most))
+        .chunks(points.len().div_ceil(max_points))
         .map(|chunk| (chunk[0].0, chunk.iter().map(|p| p.1).sum::<f64>() / chunk.len() as f64))
         .collect()
 }

@@ -126,7 +126,7 @@ fn receiving(of: &Receiving) -> Value {
         "packets_reordered_behind": of.reordered_behind,
         "packets_held": of.held,
         "packets_expired": of.expired,
-        "most_held_bytes": of.most_held,
+        "most_held_bytes": of.max_held,
         "flows": of.flows,
         "paths_per_flow": (of.flows > 0).then(|| share(of.paths, of.flows)),
     })
@@ -179,7 +179,7 @@ pub(crate) fn of_balance(balance: &Balance) -> Map<String, Value> {
         "windows": balance.windows,
         "lookahead_ns": lookahead,
         "balance": balance.busiest_over_mean(),
-        "most_speedup": balance.most_speedup(),
+        "most_speedup": balance.max_speedup(),
         "crossing_share": balance.crossing_share(),
     });
     match of {

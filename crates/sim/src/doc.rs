@@ -1,5 +1,5 @@
-//! What a scheme says of itself: its name in scenarios, and what `weftline list`, `weftline explain` and the
-//! documentation print.
+//! What each scheme declares about itself: its name in scenarios, and the texts that `weftline list`,
+//! `weftline explain` and the documentation print.
 
 use crate::counters::CounterGroup;
 
@@ -10,20 +10,20 @@ pub struct SchemeDoc {
     pub name: &'static str,
     /// One line.
     pub title: &'static str,
-    /// What it does, in two or three sentences; empty: the title says it.
+    /// What it does, in two or three sentences; empty if the title is enough.
     pub text: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Its law as plain text, one equation a line; empty where there is none.
+    /// Its law as plain text, one equation per line; empty if there is none.
     pub equations: &'static str,
-    /// How it was checked, and what was not.
+    /// How the implementation was validated, and what was not.
     pub validation: &'static str,
     /// What it counts.
     pub counters: &'static [&'static CounterGroup],
 }
 
 impl SchemeDoc {
-    /// All texts empty: for `..SchemeDoc::NONE` in those that need not all of them.
+    /// All texts are empty: for `..SchemeDoc::NONE` in schemes that need only some of them.
     pub const NONE: SchemeDoc =
         SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "", counters: &[] };
 }

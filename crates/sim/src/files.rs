@@ -1,4 +1,4 @@
-//! Files that a person names: read whole, up to a limit, or said what is wrong with them.
+//! Reads files that a scenario names, up to a maximum size, with errors that say what is wrong.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -6,32 +6,32 @@ use std::path::Path;
 
 use crate::parameters::nearest;
 
-/// The largest topology file or table of sizes that is read, in bytes.
-pub const MOST_BYTES: u64 = 256 << 20;
+/// Maximum size of a topology file or a table of sizes, in bytes.
+pub const MAX_BYTES: u64 = 256 << 20;
 
-/// The bytes of a file of at most `most` bytes. Errors: what is wrong, without the file's name.
-pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+/// Returns the contents of a file of at most `max` bytes. Errors say what is wrong, without the file's name.
+pub fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
     let file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => format!("no such file{}", neighbour(path)),
         _ => format!("cannot be read: {error}"),
     })?;
-    let too_large = || format!("larger than the limit of {} MiB", most >> 20);
-    if file.metadata().is_ok_and(|metadata| metadata.len() > most) {
+    let too_large = || format!("larger than the limit of {} MiB", max >> 20);
+    if file.metadata().is_ok_and(|metadata| metadata.len() > max) {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
+    file.take(max + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
         ErrorKind::IsADirectory => "is a folder, expected a file".to_string(),
         _ => format!("cannot be read: {error}"),
     })?;
-    // Pipes and devices have no length before they are read.
-    if bytes.len() as u64 > most {
+    // The length of pipes and devices is unknown before they are read.
+    if bytes.len() as u64 > max {
         return Err(too_large());
     }
     Ok(bytes)
 }
 
-/// The file of the same directory whose name is nearest.
+/// Returns a hint that names the most similar file of the same directory.
 fn neighbour(path: &Path) -> String {
     let wanted = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
     let entries = path.parent().and_then(|dir| std::fs::read_dir(dir).ok());

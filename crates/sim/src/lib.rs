@@ -38,8 +38,8 @@ pub use run::{Plan, RunError, Simulation};
 use config::Config;
 use measure::{Outcome, Progress, Sink};
 
-/// Builds a network and runs it on one thread. `watch` is called with the progress about ten times a second; the run stops
-/// when it returns false.
+/// Builds a network and runs it on one thread. `watch` is called with the progress about ten times per
+/// second; the run stops when it returns false.
 pub fn run(
     config: Config,
     sink: &mut dyn Sink,

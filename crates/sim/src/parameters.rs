@@ -1,13 +1,13 @@
 //! How a scheme declares its parameters: name, unit, default, range and meaning, once, in its own file.
 //!
-//! A scheme reads its parameters through [`Parameters`]; the same function, run by the scenario reader,
-//! gives values from a file, and run over nothing gives the list of keys from which come the JSON
-//! Schema, `weftline explain` and the documentation. Errors are collected, so that the reading function
-//! stays a plain list; the reader reports them all together.
+//! A scheme reads its parameters through [`Parameters`]. Called by the scenario reader, the same function
+//! reads values from a file; called with [`Nothing`], it lists the keys, from which the JSON Schema,
+//! `weftline explain` and the documentation are made. Errors are collected and reported all together, so that
+//! the reading function remains a plain list.
 
 use crate::units::{Bytes, Rate, Time};
 
-/// A value as a person wrote it.
+/// A value as it stands in a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Text(String),
@@ -39,44 +39,44 @@ impl From<u64> for Value {
     }
 }
 
-/// What kind of value a key takes; the JSON Schema and the messages are made from it.
+/// The type of a key's value, from which the JSON Schema and error messages are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Time,
     Bytes,
     Rate,
     Number {
-        least: f64,
-        most: f64,
+        min: f64,
+        max: f64,
     },
     Integer {
-        least: i64,
-        most: i64,
+        min: i64,
+        max: i64,
     },
     Flag,
     Text,
     List,
-    /// One of these names, each with what it means.
+    /// One of these names, each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
 }
 
-/// One declared key.
+/// A declared key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
     pub key: &'static str,
     pub kind: Kind,
-    /// As it would be written in a scenario; `auto` where it is derived, none where it must be given.
+    /// The default as written in a scenario; `auto` if it is derived, none if the key is required.
     pub default: Option<String>,
     pub help: &'static str,
 }
 
-/// Where values come from: a section of a scenario, or nothing.
+/// Where values come from: a section of a scenario, or [`Nothing`].
 pub trait Source {
-    /// The value of `key` if the user gave one. Marks the key as known.
+    /// Returns the value of `key` if the user gave one, and marks the key as known.
     fn get(&mut self, key: &str) -> Option<Value>;
-    /// Something is wrong with the value of `key`.
+    /// Reports an error in the value of `key`.
     fn complain(&mut self, key: &str, message: String);
-    /// Called for each key after it was read, with the value that holds (as written in a scenario).
+    /// Called for each key after it was read, with the resulting value as written in a scenario.
     fn declare(&mut self, declared: Declared, resolved: Option<Value>);
     /// The value of `key` if the user gave one, without declaring it.
     fn peek(&self, _key: &str) -> Option<Value> {
@@ -129,11 +129,12 @@ impl<'a> Parameters<'a> {
     pub fn rate(&mut self, key: &'static str, default: Rate, help: &'static str) -> Rate {
         self.quantity(key, Kind::Rate, Some(default), help).unwrap_or(default)
     }
-    /// A time, or `auto` (none): derived from the network, as `help` says.
+    /// Reads a time; none for `auto`, which is derived from the network as `help` says.
     pub fn time_or_auto(&mut self, key: &'static str, help: &'static str) -> Option<Time> {
         self.quantity::<Time>(key, Kind::Time, None, help)
     }
-    /// A time, or `auto`: the one derived. Unlike [`Parameters::time_or_auto`] the value that holds is shown, not the word.
+    /// Reads a time, or `auto` for the derived one. Unlike with [`Parameters::time_or_auto`], the resolved
+    /// scenario shows the resulting time.
     pub fn time_or_derived(&mut self, key: &'static str, derived: Time, help: &'static str) -> Time {
         let asked = self.source.get(key).filter(|value| *value != Value::Text("auto".into()));
         let value = match asked {
@@ -160,38 +161,38 @@ impl<'a> Parameters<'a> {
         self.quantity::<Rate>(key, Kind::Rate, None, help)
     }
 
-    /// A whole size in bytes from `least` to `most`.
+    /// Reads a whole number of bytes from `min` to `max`.
     pub fn size(
         &mut self,
         key: &'static str,
-        (default, least, most): (u32, u32, u32),
+        (default, min, max): (u32, u32, u32),
         help: &'static str,
     ) -> u32 {
         let bytes = self.bytes(key, Bytes(u64::from(default)), help);
-        if (u64::from(least)..=u64::from(most)).contains(&bytes.0) {
+        if (u64::from(min)..=u64::from(max)).contains(&bytes.0) {
             return bytes.0 as u32;
         }
-        self.complain(key, format!("{bytes} is out of range: expected {least}B to {most}B"));
+        self.complain(key, format!("{bytes} is out of range: expected {min}B to {max}B"));
         default
     }
 
-    /// A plain number between `least` and `most`.
+    /// Reads a number from `min` to `max`.
     pub fn number(
         &mut self,
         key: &'static str,
         default: f64,
-        (least, most): (f64, f64),
+        (min, max): (f64, f64),
         help: &'static str,
     ) -> f64 {
-        let kind = Kind::Number { least, most };
+        let kind = Kind::Number { min, max };
         let value = match self.source.get(key) {
             None => default,
             Some(given) => match given {
-                Value::Number(x) if x >= least && x <= most => x,
-                Value::Integer(i) if i as f64 >= least && i as f64 <= most => i as f64,
+                Value::Number(x) if x >= min && x <= max => x,
+                Value::Integer(i) if i as f64 >= min && i as f64 <= max => i as f64,
                 other => {
                     let found = describe(&other);
-                    let message = format!("expected a number from {least} to {most}, found {found}");
+                    let message = format!("expected a number from {min} to {max}, found {found}");
                     self.source.complain(key, message);
                     default
                 }
@@ -205,20 +206,20 @@ impl<'a> Parameters<'a> {
         &mut self,
         key: &'static str,
         default: i64,
-        (least, most): (i64, i64),
+        (min, max): (i64, i64),
         help: &'static str,
     ) -> i64 {
         let value = match self.source.get(key) {
             None => default,
-            Some(Value::Integer(i)) if i >= least && i <= most => i,
+            Some(Value::Integer(i)) if i >= min && i <= max => i,
             Some(other) => {
                 let found = describe(&other);
-                let message = format!("expected a whole number from {least} to {most}, found {found}");
+                let message = format!("expected a whole number from {min} to {max}, found {found}");
                 self.source.complain(key, message);
                 default
             }
         };
-        let kind = Kind::Integer { least, most };
+        let kind = Kind::Integer { min, max };
         self.declare(key, kind, Some(default.to_string()), help, Value::Integer(value));
         value
     }
@@ -237,7 +238,7 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// One of `names`; the index of the chosen one. `default` must be among them.
+    /// Reads one of `names` and returns it. `default` must be one of them.
     pub fn choice(
         &mut self,
         key: &'static str,
@@ -267,8 +268,8 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// Free text. A whole number is taken as the text that it is written as, because host ids and names that look
-    /// like numbers are typed without quotes. None: not given, and no `default`.
+    /// Reads text. An integer is accepted as text, because host ids and names that look like numbers are
+    /// written without quotes. Returns none if the key is missing and has no `default`.
     pub fn text(&mut self, key: &'static str, default: Option<&str>, help: &'static str) -> Option<String> {
         let default = default.map(str::to_string);
         let value = match self.source.get(key) {
@@ -285,7 +286,7 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// A list, its elements as the user wrote them. None: not given.
+    /// Reads a list, with its elements as given; none if the key is missing.
     pub fn list(&mut self, key: &'static str, help: &'static str) -> Option<Vec<Value>> {
         let value = match self.source.get(key) {
             None => None,
@@ -398,7 +399,7 @@ impl<'a> Parameters<'a> {
         result
     }
 
-    /// Reports what is wrong with `key` beyond its kind and range: a missing value, or one that contradicts another.
+    /// Reports an error that is not one of type or range: a missing value, or one that contradicts another.
     pub fn complain(&mut self, key: &str, message: String) {
         self.source.complain(key, message);
     }
@@ -451,7 +452,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// How a value is named in a message.
+/// Describes a value in an error message.
 pub fn describe(value: &Value) -> String {
     match value {
         Value::Text(text) => format!("\"{text}\""),
@@ -472,7 +473,7 @@ pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str>
     }
 }
 
-/// The known name with the fewest edits from `found`, if it is near enough to be meant.
+/// Returns the known name with the smallest edit distance from `found`, if it is similar enough.
 pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (found.chars().count() / 3).max(2);
     known
@@ -499,7 +500,7 @@ fn edits(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A source with nothing in it: gives defaults, and keeps what was declared.
+/// A source without values: it yields defaults, and keeps the declarations.
 #[derive(Default)]
 pub struct Nothing {
     pub declared: Vec<Declared>,
@@ -509,7 +510,7 @@ impl Source for Nothing {
     fn get(&mut self, _key: &str) -> Option<Value> {
         None
     }
-    /// Nothing was given, so a complaint can only be of a key that must be given.
+    /// No value was given, so the only possible error is a missing key.
     fn complain(&mut self, _key: &str, _message: String) {}
     fn declare(&mut self, declared: Declared, _resolved: Option<Value>) {
         self.declared.push(declared);

@@ -1,15 +1,15 @@
-//! How a room knows its schemes: one line each.
+//! How a room registers its schemes: one line each.
 //!
-//! From a line come the variant of the room's enum of parameters, the name in scenarios, the text of
+//! From a line follow the variant of the room's enum of parameters, the name in scenarios, the text of
 //! `weftline list` and `weftline explain`, the keys of the schema, and the tests that every scheme must pass.
 
-/// Makes the enum of parameters of a room from one line a scheme.
+/// Defines the enum of parameters of a room from one line per scheme.
 ///
-/// The trait is what a scheme of the room implements for its parameters: at least `const DOC: SchemeDoc` and
-/// `fn read(p: &mut Parameters) -> Self`, with one more argument where a type stands in brackets. Beside the enum come
-/// `DOCS`, `KINDS` (name and title, in the order of the lines) and the macros `each_kind!`, which evaluates an expression
-/// with the parameters of whichever scheme it is, and `each_type!`, which makes an array of an expression for the type of each.
-/// A scheme whose parameters may be unreadable has a `read` that returns an `Option`, with an argument in brackets.
+/// `Trait` is implemented by the parameters of every scheme of the room: at least `const DOC: SchemeDoc` and
+/// `fn read(p: &mut Parameters) -> Self`, with one more argument if a type stands in brackets (then it may
+/// return an `Option`). The macro also defines `DOCS`, `KINDS` (name and title, in the order of the lines),
+/// the macro `each_kind!`, which evaluates an expression with the parameters of the scheme at hand, and
+/// `each_type!`, which makes an array of an expression for the type of every scheme.
 ///
 /// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
 /// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which

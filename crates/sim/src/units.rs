@@ -1,15 +1,15 @@
-//! Time, bytes and rates as integers, and how people write them: "10us", "32MB", "100Gbps".
+//! Time, bytes and rates as integers, and their text form: "10us", "32MB", "100Gbps".
 //!
-//! Time is an integer number of picoseconds: a byte at 10 to 800 Gb/s is a whole number of them, and
-//! 64 bits last 213 days. KB, MB, GB are powers of ten; KiB, MiB, GiB are powers of two.
+//! Time is an integer number of picoseconds: at 10 to 800 Gb/s a byte takes a whole number of them, and 64
+//! bits suffice for 213 days. KB, MB, GB are powers of ten; KiB, MiB, GiB are powers of two.
 //!
-//! The one rounding rule: where a transmission time is not a whole number of picoseconds it is rounded
-//! *up*, because a packet has not left before its last bit has.
+//! The one rounding rule: where a transmission time is not a whole number of picoseconds it is rounded *up*,
+//! because a packet has not left before its last bit has.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A point in simulated time, or a span of it, in picoseconds.
+/// A point in simulated time, or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
@@ -38,7 +38,7 @@ impl Time {
     pub const fn ns(self) -> u64 {
         self.0 / 1_000
     }
-    /// Nanoseconds with their fraction: the unit of every result table.
+    /// Nanoseconds with fraction: the unit of every result table.
     pub fn as_ns(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -85,13 +85,14 @@ impl Rate {
         self.0 as f64 / 1e9
     }
 
-    /// Time to put `bytes` on a link of this rate, rounded up to a whole picosecond; the longest time where it is longer.
+    /// Returns the time to transmit `bytes` on a link of this rate, rounded up to a whole picosecond;
+    /// [`Time::MAX`] if it does not fit.
     pub fn transmission_time(self, bytes: u64) -> Time {
         const PICOBITS: u128 = 8_000_000_000_000;
         u64::try_from((bytes as u128 * PICOBITS).div_ceil(self.0 as u128)).map_or(Time::MAX, Time)
     }
 
-    /// Bytes that pass in `span` at this rate, rounded down.
+    /// Returns the bytes transmitted in `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Time) -> Bytes {
         Bytes((self.0 as u128 * span.0 as u128 / 8_000_000_000_000) as u64)
     }
@@ -118,7 +119,7 @@ const BYTE_UNITS: &[(&str, f64)] = &[
 const RATE_UNITS: &[(&str, f64)] =
     &[("bps", 1.0), ("Kbps", 1e3), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
 
-/// Splits "10.5us" into 10.5 and its factor; the value may be negative or absurd, the caller decides.
+/// Splits "10.5us" into 10.5 and its factor. The value may be negative or not finite; the caller checks it.
 fn quantity(text: &str, what: &str, example: &str, units: &[(&str, f64)]) -> Result<f64, UnitError> {
     let text = text.trim();
     let split = text
@@ -150,7 +151,7 @@ fn whole(value: f64, text: &str, what: &str) -> Result<u64, UnitError> {
     if value < 0.0 {
         return Err(UnitError(format!("\"{text}\" is negative: {what} cannot be")));
     }
-    // 2^62 leaves room to add two of them.
+    // 2^62, so that two of them can be added.
     if !value.is_finite() || value > 4.6e18 {
         return Err(UnitError(format!("\"{text}\" is too large for {what}")));
     }

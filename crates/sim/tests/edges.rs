@@ -65,7 +65,7 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     assert!((47..=50).contains(&seen.reordered), "{seen:?}");
     assert_eq!((seen.reordered_behind, seen.expired), (0, 0));
     // The packets by the short way wait for those before them: 5 us are six packets of both ways, so three or so are held.
-    assert!(seen.held > 40 && (2_000..=8_000).contains(&seen.most_held), "{seen:?}");
+    assert!(seen.held > 40 && (2_000..=8_000).contains(&seen.max_held), "{seen:?}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_timeout_shorter_than_the_difference_gives_up_and_a_full_buffer_lets_go() {
     let (kept, outcome) = in_turn(short(1000, 1500), "dctcp");
     let seen = outcome.receiving.unwrap();
     assert_eq!(completion_times(&kept).len(), 1);
-    assert!(seen.most_held <= 2_000 && seen.expired == 0 && seen.reordered_behind > 20, "{seen:?}");
+    assert!(seen.max_held <= 2_000 && seen.expired == 0 && seen.reordered_behind > 20, "{seen:?}");
 }
 
 #[test]

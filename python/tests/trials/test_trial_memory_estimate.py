@@ -65,4 +65,4 @@ def test_an_offered_load_beside_the_one_that_was_asked_for_says_why(tmp_path):
     # 19 of 20 where flows are drawn from a normal distribution; sizes are not.
     assert within >= 16
     told = weftline("check", "s.toml", folder=tmp_path)
-    assert "asked for: 0.5" in told and "19 of 20 seeds" in told
+    assert "configured: 0.5" in told and "19 of 20 seeds" in told

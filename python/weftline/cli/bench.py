@@ -107,7 +107,7 @@ def _stored(options: argparse.Namespace, names: Sequence[str]) -> baseline.Store
     """Return what to compare with, None where no comparison was asked for."""
     if options.against is None:
         if options.fail_above is not None:
-            raise InputError("--fail-above: expected --against FILE too, which says what to compare with")
+            raise InputError("--fail-above: requires --against FILE, the measurement to compare with")
         return None
     stored = baseline.read(Path(options.against))
     if not stored.workloads.keys() & set(names):
@@ -179,7 +179,7 @@ def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] =
         env={**os.environ, "PYTHONPATH": paths},
     )
     if done.returncode < 0:
-        why = "; was there too little memory?" if done.returncode == -9 else ""
+        why = "; the machine may have run out of memory" if done.returncode == -9 else ""
         raise RunFailed(f"{name}: its process was ended by signal {-done.returncode}{why}")
     if done.returncode != 0:
         said = done.stderr.strip().removeprefix("failed: ").removeprefix("error: ")

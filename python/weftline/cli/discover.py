@@ -11,24 +11,26 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes the parser of one, from name, function and help."""
     new = command("new", _new, "write a commented scenario that runs, to start from")
     new.add_argument("template", nargs="?", metavar="TEMPLATE", help="such as incast (default: leaf-spine)")
-    new.add_argument("--list", action="store_true", help="say what templates there are")
+    new.add_argument("--list", action="store_true", help="list the templates")
     new.add_argument("--out", metavar="FILE", help="where to write it (default TEMPLATE.toml)")
-    new.add_argument("--force", action="store_true", help="replace files that are there")
-    new.add_argument("--no-schema", action="store_true", help="without the JSON Schema for editors beside it")
+    new.add_argument("--force", action="store_true", help="replace existing files")
+    new.add_argument(
+        "--no-schema", action="store_true", help="do not write the JSON Schema for editors next to it"
+    )
 
-    explain = command("explain", _explain, "say what a scheme, a key or a metric is, and where it is from")
+    explain = command("explain", _explain, "explain a scheme, a key, a metric or a column, with its source")
     explain.add_argument("name", metavar="NAME", help="such as hpcc, switch.ecn.kmin or slowdown")
     explain.add_argument("--json", action="store_true", help="print JSON")
 
     completions = command("completions", _completions, "print a script that completes commands in a shell")
     completions.add_argument("shell", metavar="SHELL", help="bash, zsh or fish")
 
-    view = command("view", _view, "look at runs in the browser: list, filter, compare, ask in SQL")
+    view = command("view", _view, "show runs in the browser: list, filter, compare, query in SQL")
     view.add_argument("folder", metavar="DIR", help="a result store, or a folder of run folders")
     view.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: a free one)")
     view.add_argument("--open", action="store_true", help="open the browser too")
 
-    doctor = command("doctor", _doctor, "say what this machine has for weftline, and what is missing")
+    doctor = command("doctor", _doctor, "check what this machine provides for weftline, and what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -92,7 +94,7 @@ def _view(options: argparse.Namespace) -> int:
 
     server = view.View(options.folder, port=options.port)
     try:
-        print(f"{server.url}\nThis machine alone can open it. Ctrl-C ends it.", flush=True)
+        print(f"{server.url}\nServing on localhost only. Press Ctrl-C to stop.", flush=True)
         if options.open:
             import webbrowser
 

@@ -80,7 +80,7 @@ def _machine() -> list[Finding]:
         low = free < 500_000_000
         text = f"{quantities.bytes_text(total)}, {quantities.bytes_text(free)} free"
         if low:
-            text += "; large runs may not fit: give --memory, `weftline check` estimates what a run needs"
+            text += "; large runs may not fit: set --memory; `weftline check` estimates the memory of a run"
         found.append(Finding(name="memory", state="problem" if low else "ok", text=text))
     return found
 
@@ -128,5 +128,5 @@ def _folder() -> Finding:
     free = shutil.disk_usage(".").free
     text = f"{quantities.bytes_text(free)} free"
     if not os.access(".", os.W_OK):
-        return Finding(name="this folder", state="problem", text=f"{text}, but not writable: give --out")
+        return Finding(name="this folder", state="problem", text=f"{text}, but not writable: set --out")
     return Finding(name="this folder", state="problem" if free < 10**8 else "ok", text=text)

@@ -38,9 +38,10 @@ def _traffic_texts(traffic: dict) -> dict:
     # Two standard deviations: what 19 of 20 seeds stay within.
     within = "within" if abs(load - asked) <= 2 * error else "beyond"
     shown["offered_load"] = (
-        f"{load:.3g} by the {traffic['flows']} flows of this seed; asked for: {asked:.3g}. "
+        f"{load:.3g} by the {traffic['flows']} flows of this seed; configured: {asked:.3g}. "
         "Flows are drawn at random: "
-        f"so many of these sizes are up to {2 * error:.1g} off in 19 of 20 seeds ({within} that here)"
+        f"with this number and sizes of flows, 19 of 20 seeds deviate by up to {2 * error:.1g} "
+        f"(this seed: {within} that)"
     )
     return shown
 

@@ -145,12 +145,13 @@ def parser() -> argparse.ArgumentParser:
         "--threads",
         type=_threads,
         metavar="N",
-        help="threads that share the run, 0 for as many as pay (default: run.threads of the scenario)",
+        help="worker threads; 0: choose automatically (default: run.threads of the scenario)",
     )
     run.add_argument(
         "--memory",
         metavar="SIZE",
-        help='end the run, with its results so far, when it holds more, such as 8GB; "none": no limit',
+        help="memory limit such as 8GB: a run that needs more ends and "
+        'keeps its results so far; "none": no limit',
     )
     run.add_argument("--out", metavar="DIR", help="folder for the results (default out/<name>-<hash>)")
     run.add_argument("--force", action="store_true", help="replace the results that the folder holds")
@@ -168,7 +169,11 @@ def parser() -> argparse.ArgumentParser:
     listed.add_argument("--json", action="store_true", help="print JSON")
 
     _reproduce_options(
-        command("reproduce", _reproduce, "measure a published table or figure beside the published numbers")
+        command(
+            "reproduce",
+            _reproduce,
+            "run the experiment of a published table or figure and compare with the published numbers",
+        )
     )
 
     report = command("report", _report, "write one HTML page over runs, or over a sweep")
@@ -176,45 +181,58 @@ def parser() -> argparse.ArgumentParser:
         "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
     )
     report.add_argument(
-        "--out", metavar="FILE.html", help="the page (default report.html in, or beside, the folder)"
+        "--out",
+        metavar="FILE.html",
+        help="file of the page (default: report.html in the folder, or next to a sweep's folder)",
     )
     report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
-    report.add_argument("--question", default="", metavar="TEXT", help="what it answers, in your words")
+    report.add_argument("--question", default="", metavar="TEXT", help="the question that the page answers")
 
     compare = command("compare", _compare, "compare runs: slowdown by flow size, queues, pauses, speed")
     compare.add_argument(
         "folders",
         nargs="+",
         metavar="DIR",
-        help="folders of runs or sweeps; runs equal but for the seed are averaged",
+        help="folders of runs or sweeps; runs that differ only in the seed are averaged",
     )
     compare.add_argument(
-        "--against", metavar="LABEL", help="what differences are taken from (default: the first)"
+        "--against", metavar="LABEL", help="baseline of the differences (default: the first line)"
     )
-    compare.add_argument("--out", metavar="FILE.html", help="write a page with the figures too")
+    compare.add_argument("--out", metavar="FILE.html", help="also write a page with the figures")
     compare.add_argument("--json", action="store_true", help="print JSON")
 
     bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
     bench.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help="which ones (default: all), or a scenario's file"
+        "workloads",
+        nargs="*",
+        metavar="WORKLOAD",
+        help="names of workloads (default: all), or the file of a scenario",
     )
     bench.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value in each"
+        "--set", action="append", default=[], metavar="PATH=VALUE", help="replace a value of every workload"
     )
     bench.add_argument(
-        "--repeats", type=_count, default=3, metavar="N", help="runs of each (default 3); the median counts"
+        "--repeats",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="runs of each workload (default 3); the median is reported",
     )
     bench.add_argument(
-        "--threads", type=_threads, default=1, metavar="N", help="threads, 0 for as many as pay (default 1)"
+        "--threads",
+        type=_threads,
+        default=1,
+        metavar="N",
+        help="worker threads; 0: choose automatically (default 1)",
     )
     bench.add_argument("--json", action="store_true", help="print JSON")
     bench.add_argument("--out", metavar="FILE", help="write the JSON to a file")
-    bench.add_argument("--against", metavar="FILE", help="compare with such a file")
+    bench.add_argument("--against", metavar="FILE", help="compare with a file that --out wrote")
     bench.add_argument(
         "--fail-above",
         type=_percent,
         metavar="PERCENT",
-        help="with --against: status 1 if a packet-hop takes more than so much longer",
+        help="with --against: exit status 1 if a packet-hop takes more than PERCENT longer",
     )
     # One run of one workload, for the process that measures it.
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
@@ -227,7 +245,7 @@ def parser() -> argparse.ArgumentParser:
 
     from weftline.cli import pint
 
-    pint.add_to(command("pint", None, "plan, encode, decode and judge PINT telemetry"), _Parser)
+    pint.add_to(command("pint", None, "plan, encode, decode and evaluate PINT telemetry"), _Parser)
 
     from weftline.cli import packets
 
@@ -265,36 +283,42 @@ def _output_options(command: argparse.ArgumentParser) -> None:
 
 def _reproduce_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "experiment", nargs="?", metavar="EXPERIMENT", help="its name; `weftline list experiments` has them"
+        "experiment",
+        nargs="?",
+        metavar="EXPERIMENT",
+        help="name of the experiment; `weftline list experiments` lists them",
     )
     command.add_argument(
         "--all",
         action="store_true",
-        help="every experiment that the ledger of claims names, then the ledger; goes on where it stopped",
+        help="run every experiment that the ledger of claims names, then write the "
+        "ledger; finished experiments are not repeated",
     )
     command.add_argument(
         "--skip",
         action="append",
         metavar="EXPERIMENT",
-        help="with --all: leave one out; may be given several times",
+        help="with --all: skip an experiment; may be given several times",
     )
     command.add_argument(
         "--dry-run",
         action="store_true",
-        help="with --all: say what is left and how long it takes, run nothing",
+        help="with --all: print which experiments are left and how long they take; run nothing",
     )
     command.add_argument(
-        "--full", action="store_true", help="the published size instead of the small default"
+        "--full", action="store_true", help="run the published size instead of the small default"
     )
-    command.add_argument("--duration", metavar="TIME", help="how long flows arrive, such as 5ms")
+    command.add_argument("--duration", metavar="TIME", help="time in which flows arrive, such as 5ms")
     command.add_argument(
-        "--seconds", type=_seconds, metavar="N", help="the same in seconds, such as 30 or 0.5"
+        "--seconds", type=_seconds, metavar="N", help="--duration in seconds, such as 30 or 0.5"
     )
     command.add_argument(
         "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
     )
     command.add_argument("--hosts", type=_count, metavar="N", help="how many hosts")
-    command.add_argument("--seeds", metavar="LIST", help="such as 1-5 or 1,2,7; figures show the mean")
+    command.add_argument(
+        "--seeds", metavar="LIST", help="seeds, such as 1-5 or 1,2,7; figures show the mean over them"
+    )
     command.add_argument(
         "--out",
         metavar="DIR",
@@ -307,12 +331,17 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
         help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
         "may be given several times",
     )
-    command.add_argument("--jobs", type=_count, metavar="N", help="runs at a time (default: one a core)")
+    command.add_argument(
+        "--jobs", type=_count, metavar="N", help="number of parallel runs (default: number of cores)"
+    )
     command.add_argument(
         "--threads", type=_count, default=1, metavar="N", help="threads of each run (default 1)"
     )
     command.add_argument(
-        "--on", choices=("local", "ray"), default="local", help="where (default: this machine)"
+        "--on",
+        choices=("local", "ray"),
+        default="local",
+        help="where the runs are executed (default: this machine)",
     )
     _output_options(command)
 

@@ -13,7 +13,7 @@ DISSECTOR = Path(__file__).parent.parent / "assets" / "weftline.lua"
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes the parser of one, from name, function and help."""
-    pcap = command("pcap", _pcap, "say what a capture holds, or print the dissector of our headers")
+    pcap = command("pcap", _pcap, "summarise a capture, or print the dissector of weftline's headers")
     pcap.add_argument(
         "capture", nargs="?", metavar="CAPTURE", help="a pcap or pcapng file, or a run's folder"
     )
@@ -23,7 +23,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     pcap.add_argument("--json", action="store_true", help="print JSON")
 
     imported = command(
-        "import", _import, "make a trace of flows from a capture, or from NetFlow or IPFIX as CSV"
+        "import", _import, "convert a capture, or NetFlow or IPFIX records as CSV, to a trace of flows"
     )
     imported.add_argument("files", nargs="+", metavar="FILE", help="pcap, pcapng (.gz too) or CSV")
     imported.add_argument("--out", required=True, metavar="FLOWS.csv", help="the trace")
@@ -38,7 +38,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--idle",
         default="1s",
         metavar="TIME",
-        help="a five-tuple that rests for longer begins a new flow (1s)",
+        help="idle time after which a five-tuple begins a new flow (default: 1s)",
     )
     imported.add_argument(
         "--min-size", default="1B", metavar="SIZE", help="leave out smaller flows (default: 1B)"
@@ -53,7 +53,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     imported.add_argument("--group", metavar="NAME", help="put all flows into this group")
     imported.add_argument(
-        "--partial", action="store_true", help="take what is there of a capture that is cut off"
+        "--partial", action="store_true", help="accept a truncated capture and use its complete records"
     )
     imported.add_argument("--json", action="store_true", help="print JSON")
 

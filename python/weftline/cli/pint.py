@@ -25,7 +25,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         return found
 
     parser.set_defaults(do=lambda options: _help(parser))
-    plan = command("plan", _plan, "choose the query sets for a file of queries, and say what to expect")
+    plan = command(
+        "plan", _plan, "choose the query sets for a file of queries, and print the expected accuracy"
+    )
     plan.add_argument("queries", metavar="QUERIES.toml", help="what to learn; see docs/pint/queries.md")
     plan.add_argument("--out", metavar="PLAN.toml", help="write the plan for switches and collectors")
     plan.add_argument("--json", action="store_true", help="print JSON")
@@ -36,9 +38,11 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         "seen",
         nargs="?",
         metavar="SEEN.csv",
-        help="a row a packet and hop: packet_id, hop, the plan's values",
+        help="CSV with one row per packet and hop: packet_id, hop, the plan's values",
     )
-    encode.add_argument("--out", metavar="DIGESTS.csv", help="with SEEN.csv: where the digests go")
+    encode.add_argument(
+        "--out", metavar="DIGESTS.csv", help="with SEEN.csv: file to which the digests are written"
+    )
     encode.add_argument("--packet", type=_word, metavar="ID", help="one packet, hop by hop")
     encode.add_argument(
         "--hop",
@@ -62,23 +66,31 @@ def add_to(parser: argparse.ArgumentParser, kind: type[argparse.ArgumentParser])
         metavar="FILE",
         help="paths are shortest paths of this network, which the collector knows",
     )
-    accuracy.add_argument("--ids-only", action="store_true", help="it knows the switches, not the links")
-    accuracy.add_argument("--ends", action="store_true", help="it knows the first and the last switch")
-    accuracy.add_argument("--shortest", action="store_true", help="it knows that paths are shortest paths")
+    accuracy.add_argument(
+        "--ids-only", action="store_true", help="the collector knows the switches but not the links"
+    )
+    accuracy.add_argument(
+        "--ends", action="store_true", help="the collector knows the first and the last switch"
+    )
+    accuracy.add_argument(
+        "--shortest", action="store_true", help="the collector knows that paths are shortest paths"
+    )
     accuracy.add_argument("--json", action="store_true", help="print JSON")
 
     layout = command(
         "layout",
         _layout,
-        "say which pipeline stage of a switch each query needs; status 1 if one does not fit",
+        "show which pipeline stages of a switch each query needs; exit status 1 if one does not fit",
     )
     _plan_argument(layout)
     layout.add_argument(
-        "--stages", type=_count, default=12, metavar="N", help="stages there are (default 12)"
+        "--stages", type=_count, default=12, metavar="N", help="number of pipeline stages (default 12)"
     )
     layout.add_argument("--json", action="store_true", help="print JSON")
 
-    vectors = command("vectors", _vectors, "print test vectors for twins of the encoder in other languages")
+    vectors = command(
+        "vectors", _vectors, "print test vectors for implementations of the encoder in other languages"
+    )
     vectors.add_argument("--out", metavar="DIR", help="write functions.json and paths.json there")
 
 
@@ -91,25 +103,32 @@ def _decode_command(command: Callable) -> None:
     decode.add_argument("--topology", metavar="FILE", help="the network: .toml, .gml, .graphml, HPCC's .txt")
     decode.add_argument("--ends", action="store_true", help="the flow's addresses tell first and last switch")
     decode.add_argument("--shortest", action="store_true", help="paths are shortest paths")
-    decode.add_argument("--memory", default="256MB", metavar="SIZE", help="of all flows (default 256MB)")
-    decode.add_argument("--idle", metavar="TIME", help="end flows of which nothing is seen, such as 10s")
+    decode.add_argument(
+        "--memory",
+        default="256MB",
+        metavar="SIZE",
+        help="memory limit of the collector over all flows (default 256MB)",
+    )
+    decode.add_argument("--idle", metavar="TIME", help="idle time after which a flow ends, such as 10s")
     decode.add_argument(
         "--patience",
         default="3,8,64",
         metavar="N,N,N",
-        help="digests that make a change of path: so many agree, or so many do not even agree; and how "
-        "many that fit the old path in a row make them strays (default 3,8,64)",
+        help="evidence for a change of path: number of digests that agree "
+        "on a new path; number that contradict "
+        "the old path without agreeing; number of consecutive digests of the old path after which the others "
+        "count as strays (default 3,8,64)",
     )
     decode.add_argument("--out", metavar="FILE.csv", help="write the paths of all flows")
     decode.add_argument(
-        "--findings", metavar="FILE.jsonl", help="write all results and events, a JSON a line"
+        "--findings", metavar="FILE.jsonl", help="write all results and events, one JSON object per line"
     )
     decode.add_argument("--json", action="store_true", help="print JSON")
     decode.add_argument("--quiet", action="store_true", help="print nothing but warnings")
 
 
 def _plan_argument(command: argparse.ArgumentParser) -> None:
-    command.add_argument("plan", metavar="PLAN.toml", help="a plan, or queries for which one is made")
+    command.add_argument("plan", metavar="PLAN.toml", help="a plan, or queries for which a plan is made")
 
 
 def _help(parser: argparse.ArgumentParser) -> int:
@@ -267,7 +286,7 @@ def _print_decoded(found: dict[str, Any]) -> None:
             ("inconsistent", "inconsistent"),
             ("strays", "digests set aside"),
             ("loops", "loops"),
-            ("evicted", "flows evicted for want of memory"),
+            ("evicted", "flows evicted because the memory limit was reached"),
             ("idle", "flows idle"),
         )
         if counts[key]
@@ -325,7 +344,7 @@ def _result_text(query: dict[str, Any], names: dict[str, str]) -> str:
     if "mean" in query:
         return f"mean {digits(query['mean'])}, {digits(query['smallest'])} to {digits(query['largest'])}"
     if "hops" not in query:
-        return "no loop told by digests"
+        return "no loop reported by digests"
     hops = []
     for hop in query["hops"]:
         if "quantiles" in hop:

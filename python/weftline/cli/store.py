@@ -9,16 +9,14 @@ from collections.abc import Callable
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the commands; `command` makes one of a name, what it does, and its help."""
     _sweep_options(
-        command("sweep", _sweep, "run a scenario over axes and seeds, and compare, with intervals")
+        command("sweep", _sweep, "run a scenario over axes and seeds, and compare the results with intervals")
     )
-    query = command("query", _query, "ask a result store in SQL: tables runs, points, flows, series")
+    query = command("query", _query, "query a result store in SQL: tables runs, points, flows, series")
     query.add_argument("folder", metavar="DIR", help="folder of a sweep, or of a run")
     query.add_argument(
         "sql", metavar="SQL", nargs="?", help="the question; without it the tables are described"
     )
-    query.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="how the answer is printed"
-    )
+    query.add_argument("--format", choices=("table", "csv", "json"), default="table", help="output format")
 
 
 def _sweep_options(sweep: argparse.ArgumentParser) -> None:
@@ -26,22 +24,27 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
 
     sweep.add_argument("sweep", metavar="SWEEP.toml", help="scenario, axes, seeds and what to report")
     sweep.add_argument(
-        "--on", choices=("local", "ray"), default="local", help="where (default: this machine)"
+        "--on",
+        choices=("local", "ray"),
+        default="local",
+        help="where the runs are executed (default: this machine)",
     )
     sweep.add_argument(
-        "--resume", action="store_true", help="go on from what is there; it is done without this too"
+        "--resume", action="store_true", help="resume an interrupted sweep (this is the default)"
     )
-    sweep.add_argument("--retry", action="store_true", help="try points again that failed")
+    sweep.add_argument("--retry", action="store_true", help="run failed points again")
     sweep.add_argument(
         "--array", action="store_true", help="run one point, of index SLURM_ARRAY_TASK_ID or --index"
     )
-    sweep.add_argument("--index", type=_index, metavar="N", help="with --array: which point, from 0")
-    sweep.add_argument("--jobs", type=main._count, metavar="N", help="runs at a time (default: one a core)")
+    sweep.add_argument("--index", type=_index, metavar="N", help="with --array: index of the point, from 0")
+    sweep.add_argument(
+        "--jobs", type=main._count, metavar="N", help="number of parallel runs (default: number of cores)"
+    )
     sweep.add_argument(
         "--threads", type=main._count, default=1, metavar="N", help="threads of each run (default 1)"
     )
     sweep.add_argument("--out", metavar="DIR", help="the result store (default out/sweeps/NAME)")
-    sweep.add_argument("--dry-run", action="store_true", help="say what would be run, and run nothing")
+    sweep.add_argument("--dry-run", action="store_true", help="print what would be run; run nothing")
     main._output_options(sweep)
 
 

@@ -69,7 +69,7 @@ def _end(
         print(f"failed: {point.name}, seed {point.seed}: {why}", file=sys.stderr)
     if outcome.failed and not options.retry:
         print("failed points are not run again without --retry", file=sys.stderr)
-    going_on = "finished runs are kept, the same command goes on from them"
+    going_on = "finished runs are kept; run the same command to resume"
     if outcome.stopped:
         print(f"failed: {outcome.stopped}; {going_on}", file=sys.stderr)
     elif outcome.interrupted:
@@ -138,11 +138,14 @@ def _announcement(plan: Plan, left: int, cost: Estimate) -> str:
     if plan.sweep.zipped:
         text += " (" + "; ".join(" with ".join(names) for names in plan.sweep.zipped) + ")"
     if left < len(plan.points):
-        text += f"; {len(plan.points) - left} are there already"
+        text += f"; {len(plan.points) - left} are finished already"
     if left:
         time = quantities.seconds_text(float(f"{cost.seconds:.2g}"))
         memory = quantities.bytes_text(cost.memory_bytes, figures=2)
-        text += f"; the rest takes about {time} with {cost.jobs} at a time, and {memory} beside the program"
+        text += (
+            f"; the rest takes about {time} with {cost.jobs} at a time, "
+            f"and {memory} in addition to the program"
+        )
     return text
 
 

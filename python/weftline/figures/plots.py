@@ -107,7 +107,7 @@ class Plots:
         """Return the first run's network, its links coloured by a series of ports."""
         found = path_figures.network("The network", self.lines[0].runs[0], metric=metric)
         if found is None:
-            raise InputError("this network has too many links for a picture, or its file has gone")
+            raise InputError("this network has too many links for a picture, or its file no longer exists")
         return found
 
     def _finished(self) -> list[Line]:

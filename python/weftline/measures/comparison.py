@@ -34,8 +34,8 @@ MOST_NAMED = 6
 """Labels and keys that a note lists."""
 
 _IDEALS = {
-    "alone": "what the flow takes alone on its path: all its packets with headers and telemetry, back to "
-    "back, and the last acknowledgement on its way back",
+    "alone": "what the flow takes alone on its path: all its packets with headers and "
+    "telemetry, back to back, plus the return of the last acknowledgement",
     "hpcc": "as the HPCC authors define it, base RTT plus all bytes with 48 B headers at the slowest link; "
     "telemetry is not in it, so its cost counts against a scheme",
     "phost": "as the pHost authors define it (OPT), without the last acknowledgement",

@@ -85,7 +85,7 @@ class Separation:
         return {-1: "lower", 1: "higher"}.get(self.order, "not separated")
 
 
-ONE_SEED = Reason("seeds", "there is no interval, and no telling a difference from chance")
+ONE_SEED = Reason("seeds", "there is no interval, and a difference cannot be distinguished from chance")
 
 
 def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Iterable[Reason] = ()) -> Verdict:

@@ -61,7 +61,7 @@ def audited(name: str) -> Reader:
 
 
 def packets_lost(run: Run) -> float | None:
-    """Packets that links lost, dead or at random, or that had nowhere to go."""
+    """Packets lost on failed links or at random, or that could not be forwarded."""
     lost = [run.summary.get(key) for key in ("packets_lost", "packets_stranded")]
     return None if None in lost else sum(lost)
 

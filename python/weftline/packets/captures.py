@@ -59,7 +59,7 @@ class _Source:
         try:
             found = self._file.read(count)
         except (EOFError, gzip.BadGzipFile, OSError) as error:
-            raise self.wrong(f"cannot be read on: {error}") from None
+            raise self.wrong(f"the rest cannot be read: {error}") from None
         if len(found) < count and not (may_end and not found):
             raise self.wrong(f"cut off: expected {count} bytes, found {len(found)}")
         self._at += len(found)
@@ -119,7 +119,7 @@ def is_capture(path: str | Path) -> bool:
 def _records(source: _Source, partial: bool) -> Iterator[Captured]:
     magic = source.take(4, may_end=True)
     if magic not in _CLASSIC and magic != _SECTION:
-        raise source.wrong("is no capture: expected pcap or pcapng" if magic else "is empty")
+        raise source.wrong("is not a capture: expected pcap or pcapng" if magic else "is empty")
     inner = _next_generation(source) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
     try:
         yield from inner

@@ -42,7 +42,7 @@ def answer(lines: Sequence[Line]) -> list[str]:
     if lost:
         said.append(f"No flow of {listed(lost)} finished.")
     if len(finished) > 1 and (left := comparison.left_out(finished)):
-        said.append(f"Slowdowns are of finished flows, which flatters who left most unfinished.{left}")
+        said.append(f"Slowdowns exclude unfinished flows, which favours schemes with many of them.{left}")
     return [sentence for sentence in said if sentence]
 
 
@@ -145,10 +145,10 @@ def _costs(line: Line, *, named: bool) -> str:
 _LOST = {
     "drops": "packets dropped",
     "lost_on_dead_links": "lost on dead links",
-    "stranded": "stranded without a way on",
+    "stranded": "stranded without a route",
     "lost_at_random": "lost at random",
     "retransmitted": "sent again",
-    "retransmitted_spurious": "of them for nothing",
+    "retransmitted_spurious": "of them unnecessary",
     "timeouts": "retransmission timeouts",
 }
 

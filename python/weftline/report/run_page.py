@@ -89,7 +89,7 @@ def html(
 def warning_sections(lines: Sequence[Line]) -> list[Section]:
     """Return what the runs say against their own results, if they do."""
     said = answer_text.warnings(lines)
-    return [Section(title="Look before you trust this", text="\n\n".join(said))] if said else []
+    return [Section(title="Check before you trust this", text="\n\n".join(said))] if said else []
 
 
 def further_sections(lines: Sequence[Line], *, heats: bool = True) -> list[Section]:
@@ -202,7 +202,7 @@ def result_sections(lines: Sequence[Line]) -> list[Section]:
 
 def _warnings(lines: Sequence[Line]) -> list[str]:
     """What deserves a look before the numbers are trusted, a sentence each."""
-    return [f"Look before you trust this: {text}." for text in comparison.line_warnings(lines)]
+    return [f"Check before you trust this: {text}." for text in comparison.line_warnings(lines)]
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:

@@ -131,7 +131,9 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
     axis = next((axis for axis in result.axes if axis.name == along), None)
     if axis is None or not axis.numbers:
         known = ", ".join(axis.name for axis in result.axes if axis.numbers) or "none"
-        raise InputError(f'"{along}" is no axis of numbers in this sweep; those are: {known}')
+        raise InputError(
+            f'"{along}" is not an axis of numbers in this sweep; the axes of numbers are: {known}'
+        )
     place = dict(zip(axis.variants, axis.numbers, strict=True))
     found = metric(name)
     points = []
@@ -192,7 +194,7 @@ def _subtitle(result: SweepResult) -> str:
 
 def _notes(result: SweepResult) -> str:
     """What was varied, what the numbers are, and what deserves a look before they are trusted."""
-    warnings = [f"Look before you trust this: {warning}." for warning in tables.warnings(result)]
+    warnings = [f"Check before you trust this: {warning}." for warning in tables.warnings(result)]
     return "\n\n".join([_axes_text(result), *tables.notes(result), *warnings])
 
 

@@ -144,7 +144,7 @@ class Questions:
                 rows = found.fetchmany(most + 1)
                 columns = [column[0] for column in found.description]
             except duckdb.InterruptException:
-                raise InputError(f"given up after {seconds:g} s: ask for less") from None
+                raise InputError(f"stopped after {seconds:g} s: select fewer rows") from None
             except duckdb.Error as error:
                 raise InputError(str(error)) from None
             finally:

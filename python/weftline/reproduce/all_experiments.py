@@ -33,7 +33,7 @@ from weftline.sweeps import executor
 from weftline.sweeps.store import Point, state_of, write_whole
 from weftline.terminal import ProgressLine
 
-GOING_ON = "interrupted; what is finished is kept, the same command goes on from there"
+GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"
 FORMAT = 1
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
@@ -212,7 +212,7 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
         return
     text = f"{len(wanted)} experiments of the ledger"
     if len(waiting) < len(wanted):
-        text += f"; {len(wanted) - len(waiting)} are there already"
+        text += f"; {len(wanted) - len(waiting)} are finished already"
     parts = []
     if left.runs:
         seconds = quantities.seconds_text(float(f"{left.seconds / jobs:.2g}"))

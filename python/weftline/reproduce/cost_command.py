@@ -32,12 +32,14 @@ def carry_out(
             f"--jobs {options.jobs}: {experiment.name} measures time; expected one run at a time"
         )
     if options.threads > 1:
-        raise InputError(f"--threads {options.threads}: the lines of {experiment.name} say how many they use")
+        raise InputError(
+            f"--threads {options.threads}: the lines of {experiment.name} state how many threads they use"
+        )
     if options.on != "local":
         raise InputError(f"--on {options.on}: {experiment.name} measures time; expected this machine")
     panels = cost.plan(experiment, size, out, only)
     if not panels:
-        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
+        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
     points = list({point.file: point for panel in panels for point in panel.points}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -47,7 +49,7 @@ def carry_out(
         failed = cost.measure(points, experiment.repeats, show=lambda text: line.show(text, at_once=True))
     except KeyboardInterrupt:
         line.clear()
-        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
+        print("interrupted; finished runs are kept; run the same command to resume", file=sys.stderr)
         return None
     line.clear()
     for panel in panels:

@@ -386,7 +386,8 @@ def _check_like(experiment: Experiment, path: Path, kind: str, example: str) -> 
     for figure in experiment.figures:
         if figure.kind != kind:
             raise InputError(
-                f'{path}: figure "{figure.name}": one of kind "{kind}" stands beside its like alone'
+                f'{path}: figure "{figure.name}": one of kind "{kind}" can be '
+                f"combined only with others of its kind"
             )
         for variant in experiment.variants(figure, figure.along):
             if not variant.replace(" ", "").isdecimal():

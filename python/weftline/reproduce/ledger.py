@@ -150,7 +150,9 @@ def _row(entry: dict, where: str) -> Row:
     claims = entry.get("claims", [])
     listed = isinstance(claims, list) and all(isinstance(text, str) for text in claims)
     if not listed or bool(claims) != ("experiment" in entry):
-        raise InputError(f"{where}: claims: expected a list of texts of claims, beside experiment alone")
+        raise InputError(
+            f"{where}: claims: expected a list of texts of claims, and only together with experiment"
+        )
     if entry.get("at_most", PARTLY) != PARTLY:
         raise InputError(f'{where}: at_most: expected "{PARTLY}", found {entry["at_most"]!r}')
     return Row(**{**entry, "claims": tuple(claims)})

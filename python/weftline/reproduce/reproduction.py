@@ -82,7 +82,7 @@ def carry_out(
         return trials_command.carry_out(experiment, size, out, only, options)
     plan = plan_points(experiment, size, out, only=only)
     if not plan:
-        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
+        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
     points = list({point.folder: point for _, _, _, found in plan for point in found}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -96,7 +96,7 @@ def carry_out(
         on=options.on,
     )
     if failed is None:
-        print("interrupted; finished runs are kept, the same command goes on from them", file=sys.stderr)
+        print("interrupted; finished runs are kept; run the same command to resume", file=sys.stderr)
         return None
     panels = collect(experiment, plan, lost={point.folder for point, _ in failed})
     verdicts = check_claims(experiment, panels)
@@ -176,7 +176,7 @@ def run_points(
         outcome = executor.run(points, kept, show=show, **how)
     line.clear()
     if outcome.stopped:
-        raise RunFailed(f"{outcome.stopped}; finished runs are kept, the same command goes on from them")
+        raise RunFailed(f"{outcome.stopped}; finished runs are kept; run the same command to resume")
     return None if outcome.interrupted else outcome.failed
 
 

@@ -30,7 +30,7 @@ def carry_out(
         raise InputError(f"--seeds: {experiment.name} has many trials of each point; expected one seed")
     panels = trials.plan(experiment, size, out, only)
     if not panels:
-        raise InputError(f"--only: no figure of {experiment.name} has all of what is asked for")
+        raise InputError(f"--only: no figure of {experiment.name} has all requested variants")
     points = list({point.file: point for panel in panels for point in panel.points}.values())
     quiet = options.quiet or options.json
     if not quiet:
@@ -40,7 +40,7 @@ def carry_out(
     except KeyboardInterrupt:
         failed = None
     if failed is None:
-        print("interrupted; what was tried is kept, the same command goes on from there", file=sys.stderr)
+        print("interrupted; finished trials are kept; run the same command to resume", file=sys.stderr)
         return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := trials.kept(p)) is not None}

@@ -365,7 +365,7 @@ class _Work:
         except OSError:
             raise
         except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
-            return f"weftline broke, which is its own fault: {error}"
+            return f"internal error of weftline, please report it: {error}"
         finally:
             self._states.pop(point.key, None)
         self._hops += found.summary.get("packet_hops") or 0

@@ -121,7 +121,9 @@ def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         store_files.check(path, file.name)
         whole = file.exists()
     except DamagedError as error:
-        integrity.warn(f"{error}. The table points has no metrics now; `weftline sweep` makes the file anew")
+        integrity.warn(
+            f"{error}. The table points has no metrics now; `weftline sweep` writes the file again"
+        )
         whole = False
     if whole:
         connection.execute(

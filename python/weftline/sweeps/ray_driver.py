@@ -79,7 +79,7 @@ def connect(ray: Any, *, jobs: int, threads: int) -> tuple[int, str]:
             object_store_memory=OBJECT_STORE_BYTES,
             **quiet,
         )
-        where = "a Ray of its own on this machine"
+        where = "a new Ray on this machine"
     cores = sum(int(node["Resources"].get("CPU", 0)) // threads for node in ray.nodes() if node["Alive"])
     if not cores:
         raise RuntimeError(f"no node of the cluster has {threads} cores")

@@ -76,7 +76,7 @@ def run(
             work, ours, lambda: show(progress.text(work.left(), work.hops, work.share())) if show else None
         )
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        outcome.stopped = outcome.stopped or f"Ray is gone: its last words are in {log}"
+        outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
         outcome.stopped = executor.said(error, kept)
     except KeyboardInterrupt:
@@ -321,7 +321,7 @@ class _Work:
         points = self._groups.pop(number)
         for point in points:
             if len(points) == 1 and point.key in self._alone:
-                self._fail(point, f"Ray lost it: {why}")
+                self._fail(point, f"lost by Ray: {why}")
             else:
                 self._alone.add(point.key)
                 self._queue.append(point)
@@ -337,7 +337,7 @@ class _Work:
             _native.sync_files(str(part))
         except InputError as error:
             shutil.rmtree(part, ignore_errors=True)
-            self._fail(point, f"the results were damaged on the way from the worker: {error}")
+            self._fail(point, f"the results were damaged during the transfer from the worker: {error}")
             return
         except (OSError, RunFailed):
             shutil.rmtree(part, ignore_errors=True)

@@ -66,7 +66,7 @@ def _one(spec: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     except Exception:
         raise
     except BaseException as error:  # a panic of the engine is none of Python's ordinary exceptions
-        return _failed(spec, f"weftline broke, which is its own fault: {error}", began)
+        return _failed(spec, f"internal error of weftline, please report it: {error}", began)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

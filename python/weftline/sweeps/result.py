@@ -132,7 +132,7 @@ class SweepResult:
         """
         path = Store.open(path).path
         try:
-            remedy = "`weftline sweep` writes it anew, and the runs are not touched"
+            remedy = "`weftline sweep` writes it again and does not change the runs"
             return cls(path, integrity.read_sealed(path / FILE, remedy)[0])
         except FileNotFoundError:
             raise InputError(

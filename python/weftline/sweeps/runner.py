@@ -333,7 +333,7 @@ def _sweep_of(scenario: str | os.PathLike | Mapping, over: Mapping | None, given
             is_sweep = False
         if is_sweep:
             if given:
-                raise InputError(f"{path}: {next(iter(given))}: the file of a sweep says this itself")
+                raise InputError(f"{path}: {next(iter(given))}: set this in the file of the sweep")
             return sweepfile.load(path)
     axes = []
     for axis, values in (over or {}).items():

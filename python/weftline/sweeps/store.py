@@ -11,7 +11,7 @@
 KEY is the hash of the resolved scenario, of the files and the code in Python that it names, and of weftline's
 version: what was run is never run again, and two sweeps that share a point share its results. A run's folder
 is written below `parts` and moved to its place when it is complete, so `points` holds whole results whatever
-happens; a process that is killed loses the points that it was at. The index can be lost too: it is made anew
+happens; a process that is killed loses the points that it was at. The index can be lost too: it is rebuilt
 from the folders.
 
 Every file of a run is checked against the run's digests.json when its folder is new to the index or was
@@ -206,7 +206,7 @@ class Store:
         except FileNotFoundError:
             return False
         except (OSError, ValueError) as error:
-            integrity.warn(f"{path}: the file is damaged ({error}); `weftline sweep` makes it anew")
+            integrity.warn(f"{path}: the file is damaged ({error}); `weftline sweep` writes it again")
             return False
         if form != FORMAT:
             raise InputError(

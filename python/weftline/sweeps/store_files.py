@@ -55,7 +55,7 @@ def check(path: Path, name: str) -> None:
     """
     _native.check_file(str(path / name))
     if not (path / DIGESTS).exists() and _vouched(path):
-        raise DamagedError(f"{path / DIGESTS}: no such file, so that nothing vouches for {name}")
+        raise DamagedError(f"{path / DIGESTS}: no such file, so the digest is unknown of {name}")
 
 
 def _vouched(path: Path) -> bool:
@@ -80,9 +80,9 @@ def _sealed(store: Store, path: Path) -> list[str]:
     except FileNotFoundError:
         # A store has the first from its beginning, and the second before its tables.
         made = [store.path / "points.csv"] if path.name == SWEEP else [store.index.path, store.path / SWEEP]
-        return [f"{path}: the file was missing; it is made anew"] if any(p.exists() for p in made) else []
+        return [f"{path}: the file was missing; it is rebuilt"] if any(p.exists() for p in made) else []
     except ValueError:
-        what = "the point is run again" if path.parent.name == "failed" else "it is made anew"
+        what = "the point is run again" if path.parent.name == "failed" else "it is rebuilt"
         return [_aside(store, path, what)]
     return []
 
@@ -91,7 +91,7 @@ def _digests(store: Store, *, missed: bool) -> list[str]:
     path = store.path / DIGESTS
     if missed:
         begin(store.path)
-        return [f"{path}: the file was missing; it is made anew"]
+        return [f"{path}: the file was missing; it is rebuilt"]
     if not path.exists():
         return []
     claim = store.claim(WRITING)
@@ -109,7 +109,7 @@ def _tables(store: Store, path: Path) -> list[str]:
         if "summary.json" in listed:
             raise ValueError("it is that of a run")
     except (ValueError, KeyError):
-        said = _aside(store, path, "it is made anew")
+        said = _aside(store, path, "it is rebuilt")
         begin(store.path)
         return [said]
     found, lost = [], []
@@ -119,7 +119,7 @@ def _tables(store: Store, path: Path) -> list[str]:
             _native.check_file(str(file))
         except DamagedError:
             lost.append(name)
-            what = "`weftline report` makes it anew" if name.endswith(".html") else "it is made anew"
+            what = "`weftline report` writes it again" if name.endswith(".html") else "it is rebuilt"
             found.append(
                 _aside(store, file, what) if file.exists() else f"{file}: the file was missing; {what}"
             )
@@ -135,8 +135,8 @@ def _index(store: Store) -> list[str]:
     path = store.index.path
     with contextlib.suppress(OSError):
         if not path.exists() and any(store.points.iterdir()):
-            return [f"{path}: the file was missing; it is made anew from the runs"]
+            return [f"{path}: the file was missing; it is rebuilt from the runs"]
     aside = store.index.mend(store.damaged_path)
     if aside is None:
         return []
-    return [f"{path}: some of its lines were damaged; it is now {aside}; it is made anew from the runs"]
+    return [f"{path}: some of its lines were damaged; it is now {aside}; it is rebuilt from the runs"]

@@ -114,7 +114,10 @@ def difference_text(
 def differences_note(how: str, notes: Footnotes, *, intervals: bool) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all."""
     if not intervals:
-        return f"Differences are taken {how}. There are no intervals: not separated from chance."
+        return (
+            f"Differences are taken {how}. There are no intervals, so "
+            f"differences cannot be distinguished from chance."
+        )
     said = f"Differences are taken {how}; * separated: zero is not in the 95 % interval."
     return "\n".join(filter(None, [said, notes.text()]))
 
@@ -213,7 +216,7 @@ def _runs_text(result: SweepResult) -> str:
     if least == result.asked:
         text = f"Means over {span} seeds"
     else:
-        text = f"Means over {span} of the {result.asked} seeds, named beside each mean that has fewer"
+        text = f"Means over {span} of the {result.asked} seeds, given with each mean of fewer runs"
     if most < 2:
         return f"{text}; a single run has no interval."
     kind = "Student's, over" if result.report.interval == "t" else "by bootstrap, over"
@@ -233,11 +236,13 @@ def warnings(result: SweepResult) -> list[str]:
     found = []
     seeds = len(result.seeds)
     if seeds == 1:
-        found.append("one seed: no interval, and no telling a difference from chance; try seeds = 5")
+        found.append(
+            "one seed: no interval, and a difference cannot be distinguished from chance; try seeds = 5"
+        )
     elif seeds < stats.FEW:
         found.append(
-            f"{seeds} seeds: an interval over so few is wide, and trusts that values are normal; "
-            f"{stats.FEW} or more are worth their time"
+            f"{seeds} seeds: an interval over few seeds is wide and assumes a "
+            f"normal distribution; use {stats.FEW} or more"
         )
     found += mixed_builds(result.runs)
     for name in result.metrics:
@@ -252,7 +257,10 @@ def warnings(result: SweepResult) -> list[str]:
     left = sum(map(result.unfinished, result.cells))
     if left and any(map(evidence.of_finished_flows, result.metrics)):
         text = evidence.unfinished_text(left, result.runs)
-        found.append(f"{text}: numbers of finished flows leave them out, which flatters who left most")
+        found.append(
+            f"{text}: metrics of finished flows exclude them, which "
+            f"favours schemes with many unfinished flows"
+        )
     return found + _few_flows(result) + _unsteady(result)
 
 

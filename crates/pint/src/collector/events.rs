@@ -167,8 +167,8 @@ pub struct HopFrequent {
 pub struct FrequentValue {
     pub value: f64,
     /// Its share of the samples, at least and at most (the sketch's doubt).
-    pub least: f64,
-    pub most: f64,
+    pub min: f64,
+    pub max: f64,
     /// 95 % bars of its share of the whole stream: sampling and the sketch's doubt together.
     pub low: f64,
     pub high: f64,

@@ -68,8 +68,8 @@ impl Default for Limits {
 pub enum Refusal {
     #[error("recorded under plan version {found:#010x}, this is plan version {expected:#010x}")]
     OtherPlan { found: u32, expected: u32 },
-    #[error("{hops} hops, expected 1 to {most}")]
-    Hops { hops: u32, most: u32 },
+    #[error("{hops} hops, expected 1 to {max}")]
+    Hops { hops: u32, max: u32 },
     #[error("the digest has more than the plan's {bits} bits")]
     Width { bits: u32 },
     #[error("no hop writes such bits for query {query}")]
@@ -108,7 +108,7 @@ pub struct Collector<D: Paths> {
     encoder: Encoder,
     version: u32,
     bits: u32,
-    most_hops: u32,
+    max_hops: u32,
     limits: Limits,
     paths: D,
     groups: Vec<Group>,
@@ -146,7 +146,7 @@ impl<D: Paths> Collector<D> {
         Ok(Collector {
             version: plan.version(),
             bits: queries.bits,
-            most_hops: queries.hops.maximal,
+            max_hops: queries.hops.maximal,
             limits: Limits { bytes: limits.bytes.max(MIN_BYTES), ..limits },
             encoder,
             paths,
@@ -207,8 +207,8 @@ impl<D: Paths> Collector<D> {
         if row.looped {
             return Ok(None);
         }
-        if row.hops == 0 || row.hops > self.most_hops {
-            return Err(Refusal::Hops { hops: row.hops, most: self.most_hops });
+        if row.hops == 0 || row.hops > self.max_hops {
+            return Err(Refusal::Hops { hops: row.hops, max: self.max_hops });
         }
         if self.bits < 64 && row.digest >> self.bits != 0 {
             return Err(Refusal::Width { bits: self.bits });

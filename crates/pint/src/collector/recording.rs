@@ -347,14 +347,13 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
         ((centre + sign * spread) / (1.0 + z * z / n)).clamp(0.0, 1.0)
     };
     let value = |counter: &crate::sketch::space_saving::Counter| {
-        let (least, most) =
-            ((counter.count - counter.excess) as f64 / n, (counter.count as f64 / n).min(1.0));
+        let (min, max) = ((counter.count - counter.excess) as f64 / n, (counter.count as f64 / n).min(1.0));
         FrequentValue {
             value: values.decode(counter.value),
-            least,
-            most,
-            low: wilson(least, -1.0),
-            high: wilson(most, 1.0),
+            min,
+            max,
+            low: wilson(min, -1.0),
+            high: wilson(max, 1.0),
         }
     };
     HopFrequent { samples: sketch.len(), values: sketch.frequent(share).iter().map(value).collect() }

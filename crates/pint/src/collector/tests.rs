@@ -173,8 +173,8 @@ fn what_no_hop_can_have_written_is_refused_and_counted() {
     let mut take = |row: Recorded| collector.take(&row, &mut Told::default());
     let other = Refusal::OtherPlan { found: version ^ 1, expected: version };
     assert_eq!(take(Recorded { plan_version: version ^ 1, ..good }), Err(other));
-    assert_eq!(take(Recorded { hops: 0, ..good }), Err(Refusal::Hops { hops: 0, most: 12 }));
-    assert_eq!(take(Recorded { hops: 13, ..good }), Err(Refusal::Hops { hops: 13, most: 12 }));
+    assert_eq!(take(Recorded { hops: 0, ..good }), Err(Refusal::Hops { hops: 0, max: 12 }));
+    assert_eq!(take(Recorded { hops: 13, ..good }), Err(Refusal::Hops { hops: 13, max: 12 }));
     assert_eq!(take(Recorded { digest: good.digest | 1 << 18, ..good }), Err(Refusal::Width { bits: 18 }));
     assert_eq!(take(good), Ok(()));
     let counts = collector.counts();
@@ -316,7 +316,7 @@ fn frequent_values_come_with_their_shares() {
         seven.value == 7.0 && seven.low < 0.5 && 0.5 < seven.high && seven.high - seven.low < 0.2,
         "{seven:?}"
     );
-    assert_eq!(second.values[0], FrequentValue { value: 2.0, least: 1.0, most: 1.0, ..second.values[0] });
+    assert_eq!(second.values[0], FrequentValue { value: 2.0, min: 1.0, max: 1.0, ..second.values[0] });
 }
 
 proptest! {

@@ -123,7 +123,7 @@ fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
 }
 
 fn frequent_json(hop: &HopFrequent) -> Json {
-    let value = |found: &super::FrequentValue| json!({ "value": found.value, "least": found.least, "most": found.most, "low": found.low, "high": found.high });
+    let value = |found: &super::FrequentValue| json!({ "value": found.value, "least": found.min, "most": found.max, "low": found.low, "high": found.high });
     json!({ "samples": hop.samples, "values": hop.values.iter().map(value).collect::<Vec<_>>() })
 }
 

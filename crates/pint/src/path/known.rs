@@ -4,7 +4,7 @@ use super::candidates::{Candidates, Left};
 use super::network::Work;
 use super::scan::Wanted;
 use super::{
-    Contradiction, MOST_KEPT, PathDecoder, Traced, contains, hops_of, insert, intersection, remove, size,
+    Contradiction, MAX_KEPT, PathDecoder, Traced, contains, hops_of, insert, intersection, remove, size,
     unknown,
 };
 use crate::code::{HOP_WORDS, HopSet};
@@ -129,11 +129,11 @@ impl KnownPath {
 
     /// Keeps a digest for later; its place.
     fn remember(&mut self, kept: Kept) -> usize {
-        if self.kept.len() < MOST_KEPT {
+        if self.kept.len() < MAX_KEPT {
             self.kept.push(kept);
             return self.kept.len() - 1;
         }
-        self.oldest = (self.oldest + 1) % MOST_KEPT;
+        self.oldest = (self.oldest + 1) % MAX_KEPT;
         self.kept[self.oldest] = kept;
         self.oldest
     }

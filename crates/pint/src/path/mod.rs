@@ -35,7 +35,7 @@ pub use known::KnownPath;
 pub use raw::RawPath;
 
 /// Digests with several unknown hops that are kept for a flow; a further one takes the place of the oldest.
-pub const MOST_KEPT: usize = 1024;
+pub const MAX_KEPT: usize = 1024;
 /// Networks up to this size have their distances stored (2 bytes a pair).
 const STORED: usize = 4096;
 

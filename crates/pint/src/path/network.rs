@@ -7,7 +7,7 @@ use crate::code::HopSet;
 use crate::graph::Graph;
 
 /// Digests of two unknown hops that are looked at again for one digest, at most; what is left is looked at when a hop shrinks again.
-const MOST_TRIES: u32 = 1024;
+const MAX_TRIES: u32 = 1024;
 /// Candidates of a hop whose distances to others are used, at most.
 const FEW: usize = 4;
 /// Bits of a hash by which pairs are matched; wider ones are matched by their lowest.
@@ -35,7 +35,7 @@ impl Work {
 
     fn may_try(&mut self) -> bool {
         self.tries += 1;
-        self.tries <= MOST_TRIES
+        self.tries <= MAX_TRIES
     }
 }
 

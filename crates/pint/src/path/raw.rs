@@ -1,6 +1,6 @@
 //! Paths whose values may be anything: fragment by fragment.
 
-use super::{Contradiction, MOST_KEPT, contains, hops_of, insert, remove, size, unknown};
+use super::{Contradiction, MAX_KEPT, contains, hops_of, insert, remove, size, unknown};
 use crate::code::{Code, HopSet};
 use crate::collector::{PathFindings, Step};
 use crate::encoder::Field;
@@ -85,10 +85,10 @@ impl RawPath {
                 0 if equation.value != 0 => return Err(Contradiction),
                 0 => {}
                 1 => self.learn(&equation, &mut waiting),
-                _ if self.kept.len() < MOST_KEPT => self.kept.push(equation),
+                _ if self.kept.len() < MAX_KEPT => self.kept.push(equation),
                 _ => {
                     self.kept[self.oldest] = equation;
-                    self.oldest = (self.oldest + 1) % MOST_KEPT;
+                    self.oldest = (self.oldest + 1) % MAX_KEPT;
                 }
             }
         }

@@ -134,13 +134,13 @@ impl<'a, 't> Section<'a, 't> {
         &mut self,
         complaints: &mut Complaints<'_>,
         key: &'static str,
-        least: u64,
-        most: u64,
+        min: u64,
+        max: u64,
     ) -> Option<u64> {
         let (value, at) = self.get(key)?;
-        let number = integer(value).filter(|number| (least..=most).contains(number));
+        let number = integer(value).filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            let message = format!("expected a whole number from {least} to {most}, found {}", shown(value));
+            let message = format!("expected a whole number from {min} to {max}, found {}", shown(value));
             self.complain(complaints, Some(at), key, message);
         }
         number

@@ -64,10 +64,9 @@ fn hops(section: &mut Section<'_, '_>, complaints: &mut Complaints<'_>) -> Hops 
         section.complain(complaints, Some(at), "hops", message);
         return default;
     };
-    let most = u64::from(MAX_HOPS);
-    let expected =
-        table.integer(complaints, "expected", 1, most).map_or(default.expected, |hops| hops as u32);
-    let maximal = table.integer(complaints, "maximal", 1, most).map(|hops| hops as u32);
+    let max = u64::from(MAX_HOPS);
+    let expected = table.integer(complaints, "expected", 1, max).map_or(default.expected, |hops| hops as u32);
+    let maximal = table.integer(complaints, "maximal", 1, max).map(|hops| hops as u32);
     if let Some(maximal) = maximal.filter(|&maximal| maximal < expected) {
         table.complain(
             complaints,

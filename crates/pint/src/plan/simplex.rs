@@ -57,7 +57,7 @@ fn entering(gains: &[f64], columns: &[Vec<f64>], prices: &[f64], first: bool) ->
     }
     gaining
         .fold(None, |best: Option<(usize, f64)>, (j, gain)| match best {
-            Some((_, most)) if most >= gain => best,
+            Some((_, max)) if max >= gain => best,
             _ => Some((j, gain)),
         })
         .map(|(j, _)| j)
@@ -121,8 +121,8 @@ impl Basis {
         for (row, &step) in direction.iter().enumerate().filter(|(_, step)| **step > TOLERANCE) {
             let ratio = self.levels[row].max(0.0) / step;
             best = match best {
-                Some((_, least)) if ratio > least + 1e-13 => best,
-                Some((old, least)) if ratio > least - 1e-13 && self.members[old] < self.members[row] => best,
+                Some((_, min)) if ratio > min + 1e-13 => best,
+                Some((old, min)) if ratio > min - 1e-13 && self.members[old] < self.members[row] => best,
                 _ => Some((row, ratio)),
             };
         }

@@ -238,7 +238,7 @@ fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
         lookahead: Time::from_us(1),
         windows: 9,
         regions: vec![of(3000), of(1000)],
-        longest_way: 6400,
+        critical_path: 6400,
         share_alone: 0.0,
         threads_ratio: None,
     });

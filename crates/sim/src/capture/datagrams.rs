@@ -1,4 +1,4 @@
-//! Packets of pHost, pFabric and Fastpass: UDP, and a header of ours.
+//! Frames of pHost, pFabric and Fastpass packets: UDP, and a header defined here.
 //!
 //! ```text
 //!  0      version (4 bits, 1), scheme (4 bits: 1 pHost, 2 pFabric, 3 Fastpass)
@@ -19,10 +19,11 @@
 //!         Fastpass half a schedule      epoch, the flows of four timeslots, their paths
 //! ```
 //!
-//! The schemes' papers leave the form open; what stands in it is what their packets say in the simulator.
+//! The papers leave the format of the headers open. Here they contain what the packets carry in the
+//! simulator.
 
 use super::headers::{self, UDP, UDP_BYTES};
-use super::{Behind, ports_of};
+use super::{Rest, ports_of};
 use crate::packet::{Packet, PacketKind};
 use crate::transport::fastpass::FastpassConfig;
 use crate::transport::{fastpass, pfabric, phost};
@@ -43,7 +44,7 @@ const SECOND_HALF: u8 = 6;
 const FORGET: u8 = 7;
 const PROBE: u8 = 8;
 
-pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Behind {
+pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Rest {
     let (high, low) = halves(packet.seq);
     let (kind, body) = match (packet.kind, packet.code()) {
         (PacketKind::Data, _) => (DATA, words(&[high, low, packet.aux])),
@@ -54,7 +55,7 @@ pub fn phost(to: &mut Vec<u8>, packet: &Packet) -> Behind {
     write(to, packet, [1, kind], packet.flow, [packet.src, packet.dst], &body)
 }
 
-pub fn pfabric(to: &mut Vec<u8>, packet: &Packet) -> Behind {
+pub fn pfabric(to: &mut Vec<u8>, packet: &Packet) -> Rest {
     let kind = match packet.kind {
         PacketKind::Data if packet.code() == pfabric::PROBE => PROBE,
         PacketKind::Data => DATA,
@@ -64,7 +65,7 @@ pub fn pfabric(to: &mut Vec<u8>, packet: &Packet) -> Behind {
     write(to, packet, [2, kind], packet.flow, [packet.src, packet.dst], &body)
 }
 
-pub fn fastpass(to: &mut Vec<u8>, packet: &Packet, config: &FastpassConfig) -> Behind {
+pub fn fastpass(to: &mut Vec<u8>, packet: &Packet, config: &FastpassConfig) -> Rest {
     use fastpass::code;
     let (high, low) = halves(packet.seq);
     let (kind, body) = match (packet.kind, packet.code()) {
@@ -79,15 +80,15 @@ pub fn fastpass(to: &mut Vec<u8>, packet: &Packet, config: &FastpassConfig) -> B
     write(to, packet, [3, kind], packet.flow, [packet.src, packet.dst], &body)
 }
 
-/// A schedule has its content where other packets have their addresses: it comes from the arbiter.
-fn schedule(to: &mut Vec<u8>, packet: &Packet, kind: u8, config: &FastpassConfig) -> Behind {
+/// A schedule comes from the arbiter: its content is where other packets have their addresses.
+fn schedule(to: &mut Vec<u8>, packet: &Packet, kind: u8, config: &FastpassConfig) -> Rest {
     let (epoch, content) = fastpass::schedule::content(packet);
     let body = [words(&[epoch]), words(&content)].concat();
     let plain = Packet { flags: 0, payload: 0, ..*packet };
     write(to, &plain, [3, kind], u32::MAX, [config.arbiter.host, packet.dst], &body)
 }
 
-/// A number of 64 bits, the high half first.
+/// A 64-bit number as two words, the high half first.
 fn halves(number: u64) -> (u32, u32) {
     ((number >> 32) as u32, number as u32)
 }
@@ -108,7 +109,7 @@ fn write(
     flow: u32,
     hosts: [u32; 2],
     body: &[u8],
-) -> Behind {
+) -> Rest {
     let payload = if packet.kind == PacketKind::Data { usize::from(packet.payload) } else { 0 };
     let header = HEAD + body.len();
     let echoes = packet.kind == PacketKind::Ack && packet.marked();
@@ -122,10 +123,10 @@ fn write(
     to.extend(flow.to_be_bytes());
     to.extend(body);
     let sum = match headers::segment_checksum(&ipv4, &to[from..], payload) {
-        // 0 would say that there is none (RFC 768).
+        // A checksum of 0 would mean that there is none (RFC 768).
         0 => u16::MAX,
         sum => sum,
     };
     to[from + 6..from + 8].copy_from_slice(&sum.to_be_bytes());
-    Behind::zeros(payload)
+    Rest::zeros(payload)
 }

@@ -1,11 +1,13 @@
-//! Ethernet, IPv4 and UDP headers, and which names nodes, hosts and flows have in them.
+//! Ethernet, IPv4 and UDP headers, and the addresses and ports of nodes, hosts and flows.
 //!
-//! Node n has the MAC address 02:00 and its number in four bytes; host h the address 10.0.0.0 + h + 1. Source and destination of the
-//! Ethernet header are the two ends of the link, as behind routers. A traffic class is the class selector of the same number. Every
-//! packet may be marked (ECT(0)) whose sender reacts to marks; a marked one is CE. Packets are not fragmented, so their
-//! identification is 0 (RFC 6864 §4.1), and none has lost any of its time to live.
+//! Node n has the MAC address 02:00 followed by its number in four bytes; host h has the IPv4 address
+//! 10.0.0.0 + h + 1. The Ethernet source and destination are the two ends of the link, as between routers. A
+//! traffic class is written as the class selector of the same number. Packets whose sender reacts to marks
+//! are ECT(0); marked ones are CE. Packets are not fragmented, so their identification is 0 (RFC 6864 §4.1),
+//! and their time to live is not decremented.
 //!
-//! Source: IEEE 802.3 §3.2; RFC 791 §3.1, RFC 768, RFC 1071 (checksums), RFC 2474 §4.2.2 (class selectors), RFC 3168 §5.
+//! Source: IEEE 802.3 §3.2; RFC 791 §3.1, RFC 768, RFC 1071 (checksums), RFC 2474 §4.2.2 (class selectors),
+//! RFC 3168 §5.
 
 use crate::packet::{Packet, PacketKind, flag};
 
@@ -16,7 +18,8 @@ const TIME_TO_LIVE: u8 = 64;
 pub const IPV4_BYTES: usize = 20;
 pub const UDP_BYTES: usize = 8;
 
-/// Ports of flows begin here: of the dynamic range, where no protocol has one that readers would take them for.
+/// First UDP or TCP port of flows: in the dynamic range, where no protocol is registered for which a
+/// dissector could take them.
 const FIRST_PORT: u16 = 50_000;
 const PORTS: u64 = 4000;
 
@@ -32,32 +35,33 @@ pub fn address(host: u32) -> [u8; 4] {
     [10, b, c, d]
 }
 
-/// Ports of the sender of a flow and of its receiver: 16 million flows have their own.
+/// Ports of a flow's sender and receiver. They are unique for 16 million flows.
 pub fn ports(flow: u32) -> [u16; 2] {
     let flow = u64::from(flow);
     [flow % PORTS, flow / PORTS % PORTS].map(|number| FIRST_PORT + number as u16)
 }
 
-/// The same of a subflow: those of one connection differ at its sender alone; 60 000 connections have their own.
+/// Ports of a subflow: those of one connection differ only at its sender. They are unique for 60 000
+/// connections.
 pub fn subflow_ports(flow: u32, subflow: u8) -> [u16; 2] {
     let (at_sender, at_receiver) = (u64::from(flow % 15) << 8 | u64::from(subflow), u64::from(flow / 15));
     [at_sender, at_receiver % PORTS].map(|number| FIRST_PORT + number as u16)
 }
 
-/// The header of a frame from one node to another.
+/// The Ethernet header of a frame from one node to another.
 pub fn ethernet(to: &mut Vec<u8>, from: [u8; 6], into: [u8; 6], kind: u16) {
     to.extend(into);
     to.extend(from);
     to.extend(kind.to_be_bytes());
 }
 
-/// The header of a packet between two hosts with so many bytes behind it.
-pub fn ipv4(packet: &Packet, protocol: u8, hosts: [u32; 2], behind: usize) -> [u8; IPV4_BYTES] {
+/// The IPv4 header of a packet between two hosts, with `rest` bytes after it.
+pub fn ipv4(packet: &Packet, protocol: u8, hosts: [u32; 2], rest: usize) -> [u8; IPV4_BYTES] {
     let mut header = [0; IPV4_BYTES];
     header[0] = 0x45;
     header[1] = packet.wire_class << 5 | congestion_bits(packet);
-    header[2..4].copy_from_slice(&length(IPV4_BYTES + behind));
-    // Not to be fragmented.
+    header[2..4].copy_from_slice(&length(IPV4_BYTES + rest));
+    // Flag: do not fragment.
     header[6] = 0x40;
     header[8] = TIME_TO_LIVE;
     header[9] = protocol;
@@ -68,7 +72,7 @@ pub fn ipv4(packet: &Packet, protocol: u8, hosts: [u32; 2], behind: usize) -> [u
     header
 }
 
-/// Puts options, whole words of them, into the IPv4 header at this place.
+/// Inserts options, a multiple of four bytes, into the IPv4 header at this offset.
 pub fn add_options(frame: &mut Vec<u8>, at: usize, options: &[u8]) {
     debug_assert!(options.len() % 4 == 0 && options.len() <= 40);
     let length = usize::from(u16::from_be_bytes([frame[at + 2], frame[at + 3]])) + options.len();
@@ -80,12 +84,13 @@ pub fn add_options(frame: &mut Vec<u8>, at: usize, options: &[u8]) {
     frame[at + 10..at + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// A length as headers have it.
+/// A length as a 16-bit field.
 pub fn length(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// RFC 3168: 0 not capable, 2 capable, 3 marked. Of an acknowledgement the flag is an echo, which its transport's header has.
+/// RFC 3168: 0 not capable, 2 capable, 3 marked. In an acknowledgement the packet's flag is an echo, which
+/// belongs into the transport's header.
 fn congestion_bits(packet: &Packet) -> u8 {
     match packet.kind {
         PacketKind::Data if packet.marked() => 3,
@@ -94,16 +99,16 @@ fn congestion_bits(packet: &Packet) -> u8 {
     }
 }
 
-/// A UDP header without its checksum, with so many bytes behind it.
-pub fn udp(ports: [u16; 2], behind: usize) -> [u8; UDP_BYTES] {
+/// A UDP header without its checksum, with `rest` bytes after it.
+pub fn udp(ports: [u16; 2], rest: usize) -> [u8; UDP_BYTES] {
     let mut header = [0; UDP_BYTES];
     header[..2].copy_from_slice(&ports[0].to_be_bytes());
     header[2..4].copy_from_slice(&ports[1].to_be_bytes());
-    header[4..6].copy_from_slice(&length(UDP_BYTES + behind));
+    header[4..6].copy_from_slice(&length(UDP_BYTES + rest));
     header
 }
 
-/// RFC 1071 over these bytes one after the other, each slice but the last of even length.
+/// RFC 1071 checksum over these slices in sequence. Each but the last must have an even length.
 pub fn checksum(parts: &[&[u8]]) -> u16 {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let word = |chunk: &[u8]| u64::from(u16::from_be_bytes([chunk[0], chunk.get(1).copied().unwrap_or(0)]));
@@ -114,65 +119,12 @@ pub fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// The checksum of a segment: its own bytes, `behind` bytes of zeros, and what its IPv4 header has of it.
-pub fn segment_checksum(ipv4: &[u8; IPV4_BYTES], segment: &[u8], behind: usize) -> u16 {
-    let [high, low] = length(segment.len() + behind);
+/// The checksum of a segment: over its own bytes, `rest` zero bytes, and the pseudo-header of the IPv4 header.
+pub fn segment_checksum(ipv4: &[u8; IPV4_BYTES], segment: &[u8], rest: usize) -> u16 {
+    let [high, low] = length(segment.len() + rest);
     let pseudo = [0, ipv4[9], high, low];
     checksum(&[&ipv4[12..], &pseudo, segment])
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_is_that_which_is_worked_out_by_hand() {
-        let packet = Packet { wire_class: 3, flags: flag::MARKED, ..Packet::default() };
-        let header = ipv4(&packet, TCP, [0, 256], 40);
-        // 4500 with class 3 and CE: 4563; 60 bytes; ttl 64 and TCP: 4006; 10.0.0.1 and 10.0.1.1.
-        let words: [u16; 9] = [0x4563, 60, 0, 0x4000, 0x4006, 0x0a00, 0x0001, 0x0a00, 0x0101];
-        let sum = words.iter().map(|&word| u32::from(word)).sum::<u32>();
-        assert_eq!(sum, 0xdaa7);
-        assert_eq!(header[10..12], (!0xdaa7u16).to_be_bytes());
-        assert_eq!(checksum(&[&header]), 0, "a header sums to zero with its checksum");
-        assert_eq!(header[16..], [10, 0, 1, 1]);
-    }
-
-    #[test]
-    fn options_lengthen_a_header_and_its_checksum_holds() {
-        let mut frame = vec![7; 3];
-        frame.extend(ipv4(&Packet::default(), UDP, [0, 1], 8));
-        frame.extend([9; 8]);
-        add_options(&mut frame, 3, &[0x9e, 4, 1, 2]);
-        assert_eq!((frame[3], frame[5..7].to_vec()), (0x46, vec![0, 32]));
-        assert_eq!(frame[23..31], [0x9e, 4, 1, 2, 9, 9, 9, 9]);
-        assert_eq!(checksum(&[&frame[3..27]]), 0);
-    }
-
-    #[test]
-    fn the_checksum_of_the_example_in_rfc_1071_is_right() {
-        // §3: 0001 f203 f4f5 f6f7 sum to ddf2.
-        assert_eq!(checksum(&[&[0, 1, 0xf2, 3], &[0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
-        assert_eq!(checksum(&[&[1]]), !0x0100, "an odd byte is the high one");
-    }
-
-    #[test]
-    fn only_data_say_that_they_may_be_marked() {
-        let bits = |kind, flags| congestion_bits(&Packet { kind, flags, ..Packet::default() });
-        assert_eq!(bits(PacketKind::Data, 0), 2);
-        assert_eq!(bits(PacketKind::Data, flag::NOT_CAPABLE), 0);
-        assert_eq!(bits(PacketKind::Data, flag::MARKED), 3);
-        assert_eq!(bits(PacketKind::Ack, flag::MARKED), 0, "an echo is no mark");
-    }
-
-    #[test]
-    fn flows_and_subflows_have_ports_of_their_own() {
-        assert_eq!(ports(0), [50_000, 50_000]);
-        assert_eq!(ports(4001), [50_001, 50_001]);
-        assert_eq!(subflow_ports(16, 3), [50_259, 50_001]);
-        let all: std::collections::BTreeSet<_> =
-            (0..40).flat_map(|flow| (0..=255).map(move |subflow| subflow_ports(flow, subflow))).collect();
-        assert_eq!(all.len(), 40 * 256);
-        assert!(all.iter().flatten().all(|&port| (50_000..54_000).contains(&port)));
-    }
-}
+mod tests;

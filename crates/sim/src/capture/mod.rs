@@ -1,10 +1,12 @@
-//! What taps have seen, written as frames: Ethernet, IPv4, and the headers of each transport.
+//! Converts captured packets to frames: Ethernet, IPv4, and the headers of each transport.
 //!
-//! Payload is zeros. Unless asked for otherwise only headers are kept, but for RoCEv2 (`rdma`). A frame is as long as the packet is in the simulator; where the
-//! real headers take more than the scheme's settings reckon with, it is as long as these need.
+//! Payload bytes are zero. By default only headers are kept, except for RoCEv2 (`rdma`). A frame is as long
+//! as the packet in the simulator, or longer if the real headers need more bytes than the scheme's settings
+//! assume.
 //!
-//! One file for each form: `tcp` (multipath too), `rdma` with its telemetry in `shim`, `datagrams` (pHost, pFabric, Fastpass), `tag`
-//! (what load balancers add, and probes), `pause`; `headers` has what is below them all.
+//! One file per format: `tcp` (with multipath), `rdma` with its telemetry in `shim`, `datagrams` (pHost,
+//! pFabric, Fastpass), `tag` (headers of load balancers, and probes), `pause`; `headers` contains what all of
+//! them share.
 
 mod datagrams;
 mod headers;
@@ -24,59 +26,59 @@ use crate::topology::{NodeKind, Topology};
 use crate::transport::{Settings, TransportConfig};
 use std::sync::Arc;
 
-/// Turns what taps have seen into frames, batch by batch.
+/// Converts captured packets to frames, batch by batch.
 pub struct Capture {
     writer: Writer,
     pub notes: Notes,
     frames: Frames,
 }
 
-/// What follows the headers of a packet: so many bytes of zeros, then these.
-struct Behind {
+/// What follows the headers of a packet: `payload` zero bytes, then the bytes of `end`.
+struct Rest {
     payload: usize,
     end: Option<[u8; 4]>,
-    /// It is kept, though only headers were asked for.
+    /// The whole frame is kept, even if only headers are requested.
     whole: bool,
 }
 
-impl Behind {
-    /// Nothing but zeros.
-    fn zeros(payload: usize) -> Behind {
-        Behind { payload, end: None, whole: false }
+impl Rest {
+    /// Zero bytes only.
+    fn zeros(payload: usize) -> Rest {
+        Rest { payload, end: None, whole: false }
     }
 }
 
-/// The two ends of a link, in its direction.
+/// The two ends of a link, in the direction of the packets.
 struct Link {
     from: u32,
     to: u32,
     between_switches: bool,
 }
 
-/// What one needs to know to write a frame.
+/// What is needed to write a frame.
 struct Writer {
     settings: Arc<Settings>,
     links: Vec<Link>,
     balancer: BalancerConfig,
-    /// The most bytes kept of a frame; none: its headers.
-    most: Option<usize>,
+    /// Maximum number of bytes kept per frame; none: only its headers.
+    kept: Option<usize>,
 }
 
 impl Capture {
-    /// Of a run that asks for it.
+    /// Creates the capture of a run, if its scenario requests one.
     pub fn of(config: &Config, settings: &Arc<Settings>) -> Option<Capture> {
         let capture = config.measure.capture.as_ref()?;
         let writer = Writer {
             settings: settings.clone(),
             links: links(capture, &config.topology),
             balancer: config.switch.balancer.clone(),
-            most: capture.kept.map(|bytes| bytes.0 as usize),
+            kept: capture.kept.map(|bytes| bytes.0 as usize),
         };
         Some(Capture { writer, notes: Notes::default(), frames: Frames::default() })
     }
 
-    /// Writes what was noted, in order of time, and hands it on; whether more is wanted.
-    pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<bool> {
+    /// Writes the captured packets, in order of time, to `sink`. Returns false if the sink wants no more.
+    pub fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<bool> {
         if self.notes.seen.is_empty() {
             return Ok(true);
         }
@@ -105,57 +107,57 @@ fn links(capture: &CaptureConfig, topology: &Topology) -> Vec<Link> {
     capture.ports.iter().map(link).collect()
 }
 
-/// Ports of a packet's flow, in its own direction.
+/// Source and destination port of a packet. `back`: the packet goes to the flow's sender.
 fn ports_of(packet: &Packet, back: bool) -> [u16; 2] {
     let [sender, receiver] = headers::ports(packet.flow);
     if back { [receiver, sender] } else { [sender, receiver] }
 }
 
 impl Writer {
-    /// Appends a frame; how long the whole of it is.
+    /// Appends a frame and returns its full length.
     fn frame(&self, to: &mut Vec<u8>, seen: &Seen, places: &mut [IntRecord]) -> u32 {
         let (packet, link, start) = (&seen.packet, &self.links[usize::from(seen.link)], to.len());
         let ends = (headers::mac(link.from), headers::mac(link.to));
-        let behind = match packet.kind {
+        let rest = match packet.kind {
             PacketKind::Pause | PacketKind::Resume => {
                 pause::frame(to, packet, link.from);
-                Behind::zeros(0)
+                Rest::zeros(0)
             }
             PacketKind::Probe => {
                 headers::ethernet(to, ends.0, ends.1, tag::ETHERTYPE);
                 to.extend(self.balancer.probe_tag(packet).map_or(Vec::new(), |tag| tag::bytes(0, &tag)));
-                Behind::zeros(0)
+                Rest::zeros(0)
             }
             _ => {
                 headers::ethernet(to, ends.0, ends.1, headers::IPV4);
                 let at = to.len();
-                let behind = self.packet(to, packet, places);
+                let rest = self.packet(to, packet, places);
                 if let Some(tag) = self.balancer.tag(seen.header, link.between_switches) {
                     headers::add_options(to, at, &tag::bytes(tag::OPTION, &tag));
                 }
-                behind
+                rest
             }
         };
-        let end = behind.end.as_ref().map_or(&[][..], |end| end);
-        let own = to.len() - start + behind.payload + end.len();
+        let end = rest.end.as_ref().map_or(&[][..], |end| end);
+        let own = to.len() - start + rest.payload + end.len();
         let length = own.max(usize::from(packet.size));
-        if let Some(most) = self.most.or(behind.whole.then_some(length)) {
-            to.resize(to.len() + behind.payload, 0);
+        if let Some(kept) = self.kept.or(rest.whole.then_some(length)) {
+            to.resize(to.len() + rest.payload, 0);
             to.extend(end);
             to.resize(start + length, 0);
-            to.truncate(start + most);
+            to.truncate(start + kept);
         }
         length as u32
     }
 
-    /// The packet of a host, by its transport.
-    fn packet(&self, to: &mut Vec<u8>, packet: &Packet, places: &mut [IntRecord]) -> Behind {
+    /// Appends the packet of a host, in the format of its transport.
+    fn packet(&self, to: &mut Vec<u8>, packet: &Packet, places: &mut [IntRecord]) -> Rest {
         match &self.settings.transports[usize::from(packet.profile)] {
             TransportConfig::Tcp(settings) => tcp::segment(to, packet, settings, places),
             TransportConfig::Mptcp(settings) => tcp::multipath(to, packet, settings, places),
             TransportConfig::Rdma(settings) => {
                 let telemetry = shim::telemetry(packet, &self.settings, settings, places);
-                rdma::packet(to, packet, settings, &telemetry, self.most.is_some())
+                rdma::packet(to, packet, settings, &telemetry, self.kept.is_some())
             }
             TransportConfig::Phost(_) => datagrams::phost(to, packet),
             TransportConfig::Pfabric(_) => datagrams::pfabric(to, packet),

@@ -1,17 +1,18 @@
 //! Pause and resume frames of priority flow control.
 //!
-//! A pause lasts until a resume comes, so its time is the longest there is; a resume is a pause of no time.
+//! A pause lasts until a resume frame arrives, so its duration is the maximum. A resume frame is a pause of
+//! duration 0.
 //!
 //! Source: IEEE 802.1Qbb, IEEE 802.3 annex 31D.
 
 use super::headers::{self, mac};
 use crate::packet::{Packet, PacketKind};
 
-/// The address that no bridge passes on.
+/// The destination address, which bridges do not forward.
 const TO: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
 const MAC_CONTROL: u16 = 0x8808;
 const PRIORITY_PAUSE: [u8; 2] = [0x01, 0x01];
-/// The shortest frame, without its check sequence.
+/// Minimum size of a frame, without its check sequence.
 const FRAME: usize = 60;
 
 /// Writes a frame from a node to its neighbour.

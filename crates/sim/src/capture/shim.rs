@@ -1,4 +1,4 @@
-//! What RDMA packets carry of telemetry, between UDP and the rest of the packet.
+//! The telemetry that RDMA packets carry, between UDP and the rest of the packet.
 //!
 //! ```text
 //!  0      version (4 bits, 1), contents (4 bits: 1 INT, 2 PINT, 4 timestamp)
@@ -11,14 +11,16 @@
 //!         PINT: the digest
 //! ```
 //!
-//! The records are as wide as on the wire; rates have codes 1 to 7 for 10, 25, 40, 50, 100, 200 and 400 Gb/s, and 0 for others.
+//! Records have the same width as on the wire. Rate codes 1 to 7 stand for 10, 25, 40, 50, 100, 200 and 400
+//! Gb/s, 0 for other rates.
 //!
-//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 7 (records, hops, path id); Ben Basat et al., "PINT", SIGCOMM 2020, §3 (a digest of
-//! a few bits). That a port says what follows, and the original port is kept, is as with INT over UDP (P4.org, INT 2.1 §5.5).
+//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 7 (records, hops, path id); Ben Basat et al., "PINT", SIGCOMM
+//! 2020, §3 (a digest of a few bits). That a port says what follows, and the original port is kept, is as
+//! with INT over UDP (P4.org, INT 2.1 §5.5).
 
 use crate::packet::Packet;
-use crate::telemetry::carried::Carried;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
+use crate::telemetry::packet_digest::PacketDigest;
 use crate::telemetry::pint::PintConfig;
 use crate::transport::Settings;
 use crate::transport::rdma::RdmaConfig;
@@ -33,7 +35,7 @@ const FIXED: usize = 8;
 /// Of [`IntLayout::sent_unit`].
 const UNIT: u32 = 128;
 
-/// What a packet carries: the header and its contents, or nothing. `places`: its places in the telemetry slab.
+/// The telemetry of a packet with its header, or nothing. `places`: its places in the telemetry slab.
 pub fn telemetry(packet: &Packet, settings: &Settings, of: &RdmaConfig, places: &mut [IntRecord]) -> Vec<u8> {
     let mut shim = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];
     shim[4..6].copy_from_slice(&super::rdma::PORT.to_be_bytes());
@@ -66,7 +68,7 @@ fn records(shim: &mut Vec<u8>, layout: IntLayout, places: &[IntRecord], path_ids
     view.records.iter().for_each(|record| shim.extend(packed(record).to_be_bytes()));
 }
 
-/// A record in 64 bits.
+/// A record as 64 bits.
 fn packed(record: &IntRecord) -> u64 {
     let rate = match record.rate_kbps / 1_000_000 {
         10 => 1,
@@ -86,18 +88,18 @@ fn packed(record: &IntRecord) -> u64 {
     fields.iter().fold(rate, |word, (value, bits)| word << bits | value & ((1 << bits) - 1))
 }
 
-/// PINT's digest, as far as hops have written it.
+/// PINT's digest of the hops passed so far.
 fn digest(shim: &mut Vec<u8>, pint: &PintConfig, places: &mut [IntRecord]) {
     if places.len() < 2 {
         return;
     }
-    let mut carried = Carried::of(places);
-    let digest = pint.digest(&mut carried).to_be_bytes();
+    let mut packet_digest = PacketDigest::of(places);
+    let digest = pint.digest(&mut packet_digest).to_be_bytes();
     let bytes = (pint.wire_bytes as usize).clamp(1, 8);
     shim[0] |= PINT;
     shim[1] = bytes as u8;
-    shim[6] = u8::from(carried.looped()) << 7;
-    shim[7] = carried.hops().min(255) as u8;
+    shim[6] = u8::from(packet_digest.looped()) << 7;
+    shim[7] = packet_digest.hops().min(255) as u8;
     shim.extend(&digest[8 - bytes..]);
 }
 

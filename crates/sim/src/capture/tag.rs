@@ -1,4 +1,5 @@
-//! What switches put on packets for load balancers: an option of the IPv4 header. And their probes: frames of a type of their own.
+//! Headers that switches add to packets for load balancers, as an option of the IPv4 header; and their
+//! probes, as frames with their own EtherType.
 //!
 //! ```text
 //!  0      158: an option for experiments, copied to fragments; of a probe 0

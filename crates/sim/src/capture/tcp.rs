@@ -1,13 +1,14 @@
 //! Segments of TCP and multipath TCP.
 //!
-//! Sequence numbers count from the SYN, which has number 0 at both ends: the first byte of a flow is number 1. Timestamps are in
-//! nanoseconds, modulo 2^32; a segment of the receiver, which has no clock of its own here, repeats the one that it echoes. Data
-//! sequence numbers are raw: the first byte of a flow is 0.
+//! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has number
+//! 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
+//! clock, repeats the timestamp that it echoes. Data sequence numbers are absolute: the first byte of a flow
+//! has number 0.
 //!
 //! Source: RFC 9293 §3.1, RFC 7323 §2.2 and §3.2, RFC 2018 §3, RFC 3168 §6.1; RFC 8684 §3.1 to §3.3.
 
 use super::headers::{self, subflow_ports};
-use super::{Behind, ports_of};
+use super::{Rest, ports_of};
 use crate::packet::{Packet, PacketKind};
 use crate::telemetry::int::{IntRecord, numbers_in};
 use crate::transport::mptcp::{MptcpConfig, scale};
@@ -23,11 +24,11 @@ const ACK: u8 = 16;
 const ECE: u8 = 64;
 const CWR: u8 = 128;
 
-/// Bytes of a header without options, and the most that options take up.
+/// Bytes of a header without options, and the maximum size of options.
 const PLAIN: usize = 20;
 const OPTIONS: usize = 40;
 
-/// What a segment says.
+/// The fields of a segment.
 #[derive(Default)]
 struct Segment {
     flags: u8,
@@ -36,12 +37,12 @@ struct Segment {
     window: u16,
     options: Vec<u8>,
     payload: usize,
-    /// It goes to the flow's sender.
+    /// The segment goes to the flow's sender.
     back: bool,
 }
 
-/// Writes a segment of TCP; `places`: its selective blocks, if it has any.
-pub fn segment(to: &mut Vec<u8>, packet: &Packet, config: &TcpConfig, places: &[IntRecord]) -> Behind {
+/// Writes a segment of TCP. `places`: its SACK blocks, if any.
+pub fn segment(to: &mut Vec<u8>, packet: &Packet, config: &TcpConfig, places: &[IntRecord]) -> Rest {
     let mut segment = match packet.kind {
         PacketKind::Data => data(packet, config),
         PacketKind::Control => signal(packet, config),
@@ -53,8 +54,8 @@ pub fn segment(to: &mut Vec<u8>, packet: &Packet, config: &TcpConfig, places: &[
     write(to, packet, &segment, ports_of(packet, segment.back))
 }
 
-/// Writes a segment of multipath TCP; `places`: its selective blocks, or the option of its set-up.
-pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places: &[IntRecord]) -> Behind {
+/// Writes a segment of multipath TCP. `places`: its SACK blocks, or the option of its handshake.
+pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places: &[IntRecord]) -> Rest {
     let mut segment = match packet.kind {
         PacketKind::Data => data(packet, &config.tcp),
         PacketKind::Control => set_up(packet, &config.tcp),
@@ -75,12 +76,12 @@ pub fn multipath(to: &mut Vec<u8>, packet: &Packet, config: &MptcpConfig, places
     write(to, packet, &segment, [from, into])
 }
 
-/// A byte of the flow as a sequence number.
+/// The sequence number of a byte of the flow.
 fn number(byte: u64) -> u32 {
     (byte as u32).wrapping_add(1)
 }
 
-/// What a header can say of a window.
+/// The window as far as the header can represent it.
 fn window(bytes: u64, config: &TcpConfig) -> u16 {
     u16::try_from(bytes >> scale(config)).unwrap_or(u16::MAX)
 }
@@ -110,7 +111,7 @@ fn acknowledgement(packet: &Packet) -> Segment {
     }
 }
 
-/// The packets of a handshake, of a close, and the probe of a closed window.
+/// The packets of a handshake and of a close, and the probe of a closed window.
 fn signal(packet: &Packet, config: &TcpConfig) -> Segment {
     let own = window(config.receive_buffer, config);
     let end = number(packet.seq);
@@ -120,7 +121,7 @@ fn signal(packet: &Packet, config: &TcpConfig) -> Segment {
         code::FIN => (FIN | ACK, end, 1, false),
         code::FIN_ACK => (FIN | ACK, 1, end.wrapping_add(1), true),
         code::CLOSED => (ACK, end.wrapping_add(1), 2, false),
-        // What has been acknowledged last is asked for again (RFC 9293 §3.8.6.1).
+        // A window probe requests again what was acknowledged last (RFC 9293 §3.8.6.1).
         code::WINDOW_PROBE => (ACK, end.wrapping_sub(1), 1, false),
         _ => (ACK, 1, 1, false),
     };
@@ -128,7 +129,7 @@ fn signal(packet: &Packet, config: &TcpConfig) -> Segment {
     Segment { flags, sequence, acknowledged, window: own, options, payload: 0, back }
 }
 
-/// A SYN, or its answer.
+/// A SYN, or a SYN-ACK.
 fn opening(packet: &Packet, config: &TcpConfig, back: bool) -> Segment {
     let capable = match (config.ecn, back) {
         (EcnEcho::Off, _) => 0,
@@ -151,7 +152,7 @@ fn opening(packet: &Packet, config: &TcpConfig, back: bool) -> Segment {
     }
 }
 
-/// The packets of a subflow's set-up.
+/// The packets of a subflow's handshake.
 fn set_up(packet: &Packet, config: &TcpConfig) -> Segment {
     let (flags, back) = match packet.code() {
         mptcp::code::SYN => return opening(packet, config, false),
@@ -166,7 +167,7 @@ fn set_up(packet: &Packet, config: &TcpConfig) -> Segment {
     Segment { flags, sequence: 1, acknowledged: 1, window: own, options, payload: 0, back }
 }
 
-/// Timestamps as they stand alone, behind two bytes of padding (RFC 7323 appendix A).
+/// The timestamp option, after two bytes of padding (RFC 7323 appendix A).
 fn stamps(packet: &Packet, back: bool) -> Vec<u8> {
     let mut options = vec![1, 1];
     timestamp(&mut options, packet, back);
@@ -180,12 +181,12 @@ fn timestamp(options: &mut Vec<u8>, packet: &Packet, back: bool) {
     options.extend(if back { stamp } else { [0; 4] });
 }
 
-/// The numbers that lie beside a packet.
+/// The numbers stored in a packet's places.
 fn numbers(places: &[IntRecord]) -> Option<[u32; 6]> {
     places.first_chunk().map(|first| numbers_in(*first))
 }
 
-/// As many selective blocks as have room (RFC 2018 §3).
+/// As many SACK blocks as fit (RFC 2018 §3).
 fn selective_blocks(segment: &mut Segment, packet: &Packet, numbers: Option<[u32; 6]>) {
     let Some(numbers) = numbers else { return };
     let room = OPTIONS.saturating_sub(segment.options.len() + 4) / 8;
@@ -198,7 +199,7 @@ fn selective_blocks(segment: &mut Segment, packet: &Packet, numbers: Option<[u32
     edges.iter().for_each(|edge| segment.options.extend(edge.to_be_bytes()));
 }
 
-/// The option of a set-up, as it travels.
+/// The option of a handshake, as it is transmitted.
 fn set_up_option(segment: &mut Segment, numbers: Option<[u32; 6]>) {
     let Some(numbers) = numbers else { return };
     let bytes = option_bytes(&numbers);
@@ -206,19 +207,19 @@ fn set_up_option(segment: &mut Segment, numbers: Option<[u32; 6]>) {
     segment.options.extend(bytes.iter().take(length));
 }
 
-/// Where a segment's bytes belong in the connection (RFC 8684 §3.3.1): the last 32 bits of the number.
+/// The position of a segment's bytes in the connection (RFC 8684 §3.3.1): the last 32 bits of the number.
 fn mapping(segment: &mut Segment, packet: &Packet) {
     const HAS_MAPPING: u8 = 4;
     segment.options.extend([30, 14, 0x20, HAS_MAPPING]);
     segment.options.extend(packet.aux.to_be_bytes());
-    // Relative to the SYN of its subflow.
+    // Relative to the SYN of the subflow.
     segment.options.extend(number(packet.seq).to_be_bytes());
     segment.options.extend(packet.payload.to_be_bytes());
-    // The end of the list, twice.
+    // End of the option list, twice.
     segment.options.extend([0, 0]);
 }
 
-/// The last 32 bits of the data acknowledgement (RFC 8684 §3.3.2), if the packet's sender knows both keys.
+/// The last 32 bits of the data acknowledgement (RFC 8684 §3.3.2), if the packet's sender has both keys.
 fn data_acknowledgement(segment: &mut Segment, packet: &Packet) {
     const HAS_ACKNOWLEDGEMENT: u8 = 1;
     if packet.code() == mptcp::code::KEYLESS {
@@ -228,7 +229,7 @@ fn data_acknowledgement(segment: &mut Segment, packet: &Packet) {
     segment.options.extend(packet.aux.to_be_bytes());
 }
 
-fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) -> Behind {
+fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) -> Rest {
     debug_assert!(segment.options.len() <= OPTIONS && segment.options.len() % 4 == 0);
     let header = PLAIN + segment.options.len();
     let ipv4 = headers::ipv4(packet, headers::TCP, [packet.src, packet.dst], header + segment.payload);
@@ -243,5 +244,5 @@ fn write(to: &mut Vec<u8>, packet: &Packet, segment: &Segment, ports: [u16; 2]) 
     to.extend(&segment.options);
     let sum = headers::segment_checksum(&ipv4, &to[from..], segment.payload);
     to[from + 16..from + 18].copy_from_slice(&sum.to_be_bytes());
-    Behind::zeros(segment.payload)
+    Rest::zeros(segment.payload)
 }

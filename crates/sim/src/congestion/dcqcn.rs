@@ -134,7 +134,7 @@ impl ControllerParameters for DcqcnParameters {
             decrease_interval: self.decrease_interval,
             increase_interval: self.increase_interval,
             rate_on_first: self.rate_on_first,
-            target: range.most,
+            target: range.max,
             range,
             rai: step(self.rai, 5),
             rhai: step(self.rhai, 50),
@@ -250,14 +250,14 @@ impl Dcqcn {
         let before = control.rate.0;
         if self.stage >= self.fast_recovery {
             let step = if self.stage == self.fast_recovery { self.rai } else { self.rhai };
-            self.target = self.target.saturating_add(step).min(self.range.most);
+            self.target = self.target.saturating_add(step).min(self.range.max);
         }
         // Halves are whole bit/s each, as the authors add them.
         let rate = self.range.clamp(before / 2 + self.target / 2);
         control.rate = Rate(rate);
         self.stage = self.stage.saturating_add(1);
         // At the line rate and at rest, further increases change nothing until a cut starts the timer again.
-        let at_rest = rate == before && self.target == self.range.most;
+        let at_rest = rate == before && self.target == self.range.max;
         if self.eager || !at_rest {
             control.timers[INCREASE] = now.saturating_add(self.increase_interval);
         }

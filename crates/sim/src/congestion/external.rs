@@ -110,7 +110,7 @@ impl CongestionController for External {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{ControllerConfig, Window, situations};
+    use crate::congestion::{ControllerConfig, Window, tests::situations};
     use crate::external::caught;
 
     struct Absurd(u64);

@@ -119,7 +119,7 @@ impl ControllerParameters for HpccParameters {
             rai: self.rai.0,
             range: RateRange::new(self.min_rate, flow.line_rate),
         };
-        let reference = Reference { u: 1.0, rate: law.range.most, stage: 0 };
+        let reference = Reference { u: 1.0, rate: law.range.max, stage: 0 };
         let hops = int_hops.min(u8::MAX as usize);
         Hpcc {
             law,
@@ -287,7 +287,7 @@ impl Hpcc {
 
     /// One reference per hop: the least rate counts.
     fn update_hops(&mut self, records: &[IntRecord], full: bool) -> Option<u64> {
-        let mut least = None;
+        let mut min = None;
         for (hop, record) in records.iter().enumerate() {
             if self.sample_feedback && !full && record.queue == 0 {
                 continue;
@@ -302,9 +302,9 @@ impl Hpcc {
                 reference.rate = rate;
                 reference.stage = stage;
             }
-            least = Some(least.map_or(rate, |l: u64| l.min(rate)));
+            min = Some(min.map_or(rate, |l: u64| l.min(rate)));
         }
-        least
+        min
     }
 
     /// Load of a hop between two records (Eq. 2), and the time between them in ns. The order of the operations is that
@@ -323,7 +323,7 @@ impl Hpcc {
             // Nothing to add, and two divisions saved.
             return (tx_rate / capacity, tau_ns);
         }
-        let line_rate = self.law.range.most as f64;
+        let line_rate = self.law.range.max as f64;
         (tx_rate / capacity + queue * line_rate / capacity / self.window_bytes, tau_ns)
     }
 

@@ -16,9 +16,7 @@ pub mod timely;
 pub mod window;
 
 #[cfg(test)]
-mod lone_flow;
-#[cfg(test)]
-mod situations;
+mod tests;
 
 use crate::external::{Added, Scheme};
 use crate::parameters::Parameters;
@@ -370,17 +368,17 @@ impl ControllerConfig {
 /// Limits of a flow's rate: the configured least (never above the line rate) and the line rate.
 #[derive(Debug, Clone, Copy)]
 struct RateRange {
-    least: u64,
-    most: u64,
+    min: u64,
+    max: u64,
 }
 
 impl RateRange {
-    fn new(least: Rate, line_rate: Rate) -> RateRange {
-        let most = line_rate.0.max(1);
-        RateRange { least: least.0.clamp(1, most), most }
+    fn new(min: Rate, line_rate: Rate) -> RateRange {
+        let max = line_rate.0.max(1);
+        RateRange { min: min.0.clamp(1, max), max }
     }
     fn clamp(&self, rate_bps: u64) -> u64 {
-        rate_bps.clamp(self.least, self.most)
+        rate_bps.clamp(self.min, self.max)
     }
 }
 

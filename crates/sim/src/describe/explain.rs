@@ -16,15 +16,16 @@ use crate::{topology, transport};
 const PUBLISHED: &str =
     "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator";
 
-/// Where the keys of queue disciplines stand.
+/// The section with the keys of queue disciplines.
 const QUEUE: &str = "switch.queue";
 
-/// What `name` is: `{name, title, text, source, equations, parameters: [{key, type, default, help}], validation}`.
-/// A parameter that is one of a few names has them in `choices: [{name, help}]`. A controller has `transports` that it serves, each with its
-/// name there.
+/// Returns what `name` stands for: `{name, title, text, source, equations, parameters: [{key, type, default,
+/// help}], validation}`. A parameter with a fixed set of values has them in `choices: [{name, help}]`. A
+/// controller has `transports`: those that it serves, each with the controller's name there.
 ///
-/// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` where others have the name too), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section
-/// (`switch`) or a metric (`slowdown`). Errors: nothing has this name; the message offers the nearest.
+/// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` if other schemes have the same
+/// name), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section (`switch`) or a metric
+/// (`slowdown`). Errors: the name is unknown; the message offers the nearest one.
 pub fn explain(name: &str) -> Result<Value, String> {
     let wanted = name.trim();
     let found = scheme(wanted).or_else(|| sizes(wanted)).or_else(|| metric(wanted));
@@ -39,13 +40,13 @@ pub fn explain(name: &str) -> Result<Value, String> {
     })
 }
 
-/// A named thing that is chosen by `kind` or a choice.
+/// A scheme that is selected by `kind` or another choice.
 struct Scheme {
     name: &'static str,
     title: &'static str,
-    /// What it is, as people say it.
+    /// The common noun for it.
     what: &'static str,
-    /// Section that its keys are in, if it has any of its own.
+    /// The section of its keys, if it has any.
     section: &'static str,
 }
 
@@ -73,7 +74,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
 }
 
 fn scheme(name: &str) -> Option<Value> {
-    // Names that schemes of another kind have too: `tcp.dctcp`, `queue.pfabric`.
+    // Names that schemes of several rooms have: `tcp.dctcp`, `queue.pfabric`.
     let named = |scheme: &Scheme| match name.split_once('.') {
         Some(("tcp", bare)) => scheme.section == TCP_CONTROLLER && scheme.name == bare,
         Some(("queue", bare)) => scheme.section == QUEUE && scheme.name == bare,
@@ -92,10 +93,10 @@ fn scheme(name: &str) -> Option<Value> {
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));
-    let told = doc.filter(|doc| !doc.text.is_empty());
+    let described = doc.filter(|doc| !doc.text.is_empty());
     let title =
-        told.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
-    let text = told.map_or(scheme.title, |doc| doc.text);
+        described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
+    let text = described.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
@@ -150,7 +151,8 @@ fn section(path: &str) -> Option<Value> {
     Some(entry(path, &title, &text, source_of(path), None, Vec::new()))
 }
 
-/// A key by its full path or by the end of it; several keys may end alike, or have another default by kind.
+/// A key by its full path or by the end of it. Several keys may have the same end, or defaults that depend on
+/// the kind.
 fn key(name: &str) -> Option<Value> {
     let same = |a: &Declared, b: &Declared| a.help == b.help && a.default == b.default;
     let full = |section: &SectionKeys, key: &str| {
@@ -199,7 +201,7 @@ fn table(name: &str) -> Option<Value> {
     Some(entry(name, &format!("the keys of {name}"), "", source, None, list))
 }
 
-/// Where the defaults of a section, or of the section of a key, come from.
+/// The source of the defaults of a section, or of the section of a key.
 fn source_of(path: &str) -> &'static str {
     match path.split('.').next() {
         Some("switch" | "transport" | "telemetry") => PUBLISHED,
@@ -244,7 +246,7 @@ fn parameter(key: &str, declared: &Declared) -> Value {
     found
 }
 
-/// Every name that [`explain`] takes.
+/// Every name that [`explain`] accepts.
 fn known_names() -> Vec<String> {
     let mut names: Vec<String> = schemes().map(|scheme| scheme.name.to_string()).collect();
     names.extend(SizeDistribution::names().map(str::to_string));
@@ -264,81 +266,4 @@ fn known_names() -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schemes_keys_sections_and_metrics_are_explained() {
-        let hpcc = explain("hpcc").unwrap();
-        let keys: Vec<&str> =
-            hpcc["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap()).collect();
-        assert!(keys.contains(&"eta") && keys.contains(&"max_stage"), "{keys:?}");
-        assert!(hpcc["source"].as_str().unwrap().contains("SIGCOMM 2019"));
-        let kmin = explain("switch.ecn.kmin").unwrap();
-        assert_eq!(kmin["parameters"][0]["default"], "auto");
-        assert_eq!(explain("kmin").unwrap()["parameters"][0]["key"], "switch.ecn.kmin");
-        assert!(
-            explain("slowdown").unwrap()["text"]
-                .as_str()
-                .unwrap()
-                .contains("1 is as if the network were empty")
-        );
-        assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
-        assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
-        let keys_of = |name: &str| -> Vec<String> {
-            let found = explain(name).unwrap();
-            let keys = found["parameters"].as_array().unwrap().iter().map(|p| p["key"].as_str().unwrap());
-            keys.map(str::to_string).collect()
-        };
-        assert_eq!(keys_of("drill"), ["samples", "memory"]);
-        let order = &explain("spray").unwrap()["parameters"][0];
-        assert_eq!(order["choices"][0]["name"], "random");
-        assert!(order["choices"][1]["help"].as_str().unwrap().contains("in turn"));
-        assert_eq!(keys_of("queue.pfabric"), ["limit"]);
-        assert!(explain("queue.pfabric").unwrap()["title"].as_str().unwrap().starts_with("queue discipline"));
-        assert_eq!(keys_of("switch.balancer.gap").len(), 3, "500us, 200us and 100us, by kind");
-        assert!(keys_of("cebinae").contains(&"tax".to_string()));
-        assert!(explain("codel").unwrap()["source"].as_str().unwrap().contains("RFC 8289"));
-        assert!(keys_of("measure.queues").contains(&"measure.queues.every".to_string()));
-        assert!(keys_of("pfc").iter().all(|key| key.starts_with("switch.pfc.")));
-        assert_eq!(explain("window_bytes").unwrap()["name"], "bdp");
-        assert!(explain("websearch").unwrap()["source"].as_str().unwrap().contains("HPCC"));
-        assert!(explain("run").unwrap()["parameters"].as_array().unwrap().len() >= 4);
-    }
-
-    #[test]
-    fn an_unknown_name_gets_the_nearest() {
-        assert_eq!(explain("hpc").unwrap_err(), "nothing is called \"hpc\": did you mean \"hpcc\"?");
-    }
-
-    #[test]
-    fn every_scheme_that_is_listed_says_where_it_is_from_and_how_it_was_checked() {
-        let listed = super::super::names();
-        let names = listed.as_object().unwrap().values().flat_map(|kind| kind.as_array().unwrap());
-        for name in names.map(|entry| entry["name"].as_str().unwrap()) {
-            if matches!(name, "none" | "auto") {
-                continue;
-            }
-            let found = explain(name).unwrap();
-            for key in ["source", "validation"] {
-                assert_ne!(found[key], "", "{name}: no {key}; add it to describe/origins.rs");
-            }
-        }
-    }
-
-    #[test]
-    fn every_origin_is_of_a_scheme_that_there_is() {
-        for origin in origins::ORIGINS {
-            assert!(schemes().any(|scheme| scheme.name == origin.name), "{}", origin.name);
-        }
-    }
-
-    #[test]
-    fn every_declared_key_has_help() {
-        for section in sections() {
-            for (key, declared) in &section.keys {
-                assert!(!declared.help.is_empty(), "{}.{key} has no help", section.path);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
-//! What the numbers in results mean, for `weftline explain`.
+//! The meaning of the numbers in results, for `weftline explain`.
 
-/// One quantity that results show.
+/// A quantity in results.
 pub struct Metric {
     pub name: &'static str,
     pub title: &'static str,

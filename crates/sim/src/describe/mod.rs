@@ -1,4 +1,4 @@
-//! What a scenario may name, as data: the lists, the JSON Schema, and what each name means.
+//! What a scenario can name, as data: the lists, the JSON Schema, and the meaning of each name.
 
 mod counters;
 mod explain;
@@ -37,7 +37,7 @@ pub fn names() -> Value {
     })
 }
 
-/// Says of each controller which transports it serves.
+/// Adds to each controller the transports that it serves.
 fn with_transports(mut controllers: Value, laws: bool) -> Value {
     for entry in controllers.as_array_mut().into_iter().flatten() {
         let served = served_by(entry["name"].as_str().unwrap_or_default(), laws);
@@ -46,7 +46,8 @@ fn with_transports(mut controllers: Value, laws: bool) -> Value {
     controllers
 }
 
-/// The transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: it is one of those that steer a window.
+/// Returns the transports that a controller serves, with its name there: `{"rdma": "hpcc"}`. `law`: the
+/// controller steers a window.
 pub fn served_by(controller: &str, law: bool) -> Value {
     let mut served = Map::new();
     for transport in transport::DECLARED {
@@ -79,15 +80,15 @@ mod tests {
         for list in ["controllers", "tcp-controllers"] {
             for entry in names[list].as_array().unwrap() {
                 for (transport, name) in entry["transports"].as_object().unwrap() {
-                    let said = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
-                    let table = crate::scenario::document::parse(&said, "s.toml").unwrap();
+                    let text = format!("[a]\nkind = \"{transport}\"\ncontroller = {{ kind = {name} }}\n");
+                    let table = crate::scenario::document::parse(&text, "s.toml").unwrap();
                     let mut root = Section::root(&table, "s.toml");
                     let mut section = root.child("a");
                     let read = crate::scenario::transport::read(
                         &mut section,
                         &crate::transport::ReadContext::listing(),
                     );
-                    assert!(read.is_some() && section.is_clean(), "{said}");
+                    assert!(read.is_some() && section.is_clean(), "{text}");
                 }
             }
         }

@@ -1,17 +1,17 @@
-//! Where the schemes that are no controllers come from, and how each was checked, for `weftline explain`.
+//! Sources and validation of the schemes that do not declare them themselves, for `weftline explain`.
 //!
-//! Controllers say both themselves ([`crate::congestion::SchemeDoc`]), queue disciplines and transports their source.
-//! Pages: docs/schemes/.
+//! Controllers say both themselves ([`crate::congestion::SchemeDoc`]), queue disciplines and transports their
+//! source. Pages: docs/schemes/.
 
-/// What a scheme is from and how it was checked.
+/// Where a scheme was published and how the implementation was validated.
 pub struct Origin {
     pub name: &'static str,
-    /// Empty: its own room says it.
+    /// Empty if the scheme's own room declares it.
     pub source: &'static str,
     pub validation: &'static str,
 }
 
-/// The entry of a scheme, if it has one.
+/// Returns the entry of a scheme, if there is one.
 pub fn of(name: &str) -> Option<&'static Origin> {
     ORIGINS.iter().find(|origin| origin.name == name)
 }

@@ -1,4 +1,5 @@
-//! JSON Schema (draft 2020-12) of a scenario, made from the keys that are declared; editors check and complete by it.
+//! The JSON Schema (draft 2020-12) of a scenario, made from the declared keys. Editors use it to check and
+//! complete.
 
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ fn keys_of(path: &str) -> Vec<&'static (String, Declared)> {
     of(path).flat_map(|section| &section.keys).collect()
 }
 
-/// One alternative for each kind of the section. `required`: the kind must be given.
+/// One alternative per kind of the section. `required`: the kind must be given.
 fn by_kind(path: &str, required: bool) -> Value {
     let alternatives = of(path).map(|section| {
         let keys: Vec<_> = section.keys.iter().collect();
@@ -78,7 +79,7 @@ fn transport() -> Value {
     schema
 }
 
-/// The controllers of queue pairs: their own, and those of TCP that they may have, under the names that these have there.
+/// The controllers of queue pairs: their own, and the supported TCP controllers, with their names there.
 fn of_queue_pairs() -> Value {
     let mut schema = by_kind("transport.controller", false);
     let laws = by_kind(TCP_CONTROLLER, false);
@@ -93,7 +94,7 @@ fn of_queue_pairs() -> Value {
     schema
 }
 
-/// A workload's own transport: its kind may be that of `[transport]`, unsaid.
+/// A workload's own transport. Its kind may be omitted if it is that of `[transport]`.
 fn of_workload(transport: &Value) -> Value {
     let mut schema = transport.clone();
     for kind in schema["anyOf"].as_array_mut().into_iter().flatten() {
@@ -104,7 +105,7 @@ fn of_workload(transport: &Value) -> Value {
     schema
 }
 
-/// Thresholds may be one table or a list of tables with their rate.
+/// Thresholds may be one table, or a list of tables with a rate each.
 fn switch() -> Value {
     let mut schema = object(&keys_of("switch"));
     let common = schema["properties"]["ecn"].clone();
@@ -158,7 +159,7 @@ fn list_of(item: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
 
-/// `word`: what may stand in its place.
+/// `word`: the keyword that is accepted instead of a quantity.
 fn quantity(units: &str, example: &str, word: Option<&str>) -> Value {
     let word = word.map_or(String::new(), |word| format!("{word}|"));
     let pattern = format!("^\\s*({word}[0-9][0-9._]*\\s*({units}))\\s*$");
@@ -172,11 +173,11 @@ fn value(key: &str, declared: &Declared) -> Value {
         Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
         Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),
         Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", word),
-        Kind::Number { least, most } => json!({ "type": "number", "minimum": least, "maximum": most }),
-        Kind::Integer { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),
         Kind::Flag => json!({ "type": "boolean" }),
-        // Patterns of ports may come as a list; a text that looks like a number may be written as one.
+        // Patterns of ports may be a list. Text that looks like a number may be written as a number.
         Kind::Text if key.ends_with("ports") || key == "pcap" => json!({
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
         }),

@@ -1,8 +1,9 @@
-//! Event queue, crew of threads, whether they pay, and random streams. Knows nothing but units.
+//! Event queue, worker threads and the choice of how many to use, hashes, and random streams. Depends on
+//! units only.
 
-pub mod crew;
 pub mod murmur;
-pub mod payoff;
 pub mod prefetch;
 pub mod queue;
 pub mod random;
+pub mod thread_choice;
+pub mod worker_pool;

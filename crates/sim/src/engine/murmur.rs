@@ -1,7 +1,8 @@
-//! MurmurHash3, the 32-bit variant for x86, as two simulators use it that are repeated here.
+//! MurmurHash3, the 32-bit variant for x86, which two of the reproduced simulators use.
 //!
-//! Each word k of four bytes, least byte first: `h := 5 rotl(h ^ rotl(k c1, 15) c2, 13) + n`; up to three bytes that are left over
-//! go in without the last rotation. Then the length, and a mix in which every bit reaches every other.
+//! For each word k of four bytes in little-endian order: `h := 5 rotl(h ^ rotl(k c1, 15) c2, 13) + n`. Up to
+//! three remaining bytes are mixed in without the last rotation. Then the length is added, and a final mix
+//! makes every output bit depend on every input bit.
 //!
 //! Source: A. Appleby, MurmurHash3 (2011, public domain).
 
@@ -10,7 +11,7 @@ pub fn of_words(words: &[u32], seed: u32) -> u32 {
     finish(words.iter().fold(seed, |hash, &word| add(hash, word)), words.len() * 4)
 }
 
-/// Hash of bytes, however many.
+/// Hash of any number of bytes.
 pub fn of_bytes(bytes: &[u8], seed: u32) -> u32 {
     let words = bytes.chunks_exact(4);
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));

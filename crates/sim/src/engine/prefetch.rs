@@ -1,29 +1,30 @@
-//! Asks the processor for memory that is about to be touched.
+//! Prefetches memory into the cache shortly before it is used.
 
-/// Begins to fetch `slice[at]` into the cache; does nothing of use where there is no such place, or no such instruction.
+/// Prefetches `slice[at]`. Has no effect if the index is out of range or the processor has no such
+/// instruction.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // Some place where there is no such one: cheaper than a branch.
+        // An index out of range is replaced by a valid address, which is cheaper than a branch.
         let place = slice.as_ptr().wrapping_add(at.min(slice.len()));
-        // SAFETY: the instruction is part of every x86-64, and a prefetch has no effect that a program can see, whatever the
-        // address.
+        // SAFETY: the instruction is part of every x86-64, and a prefetch has no effect that a program can
+        // see, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
 }
 
-/// The same for the first `lines` cache lines of a value, or all where it has fewer.
+/// Prefetches the first `lines` cache lines of a value, or all of them if it has fewer.
 #[inline(always)]
 pub fn prefetch_lines<T>(value: &T, lines: usize) {
     const LINE: usize = 64;
     #[cfg(target_arch = "x86_64")]
     for at in (0..size_of::<T>().min(lines * LINE)).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: as above; the place lies within the value.
+        // SAFETY: as above; the address lies within the value.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().add(at)) };
     }
     #[cfg(not(target_arch = "x86_64"))]

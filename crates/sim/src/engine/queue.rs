@@ -1,20 +1,21 @@
-//! The event queue: a timing wheel whose slots are put in order only when their time comes.
+//! The event queue: a timing wheel that sorts a slot only when the slot's time has come.
 //!
-//! Near events (a few microseconds) hang in slots of about the time between two events, as linked lists in one slab,
-//! so inserting costs two writes; a slot is sorted when it is reached. Events further off wait
-//! in a coarse second wheel, and the rest in a heap. Order never depends on how an event came to its slot.
+//! Near events (a few microseconds ahead) are kept in slots whose width is about the time between two events.
+//! A slot is a linked list in one slab, so an insertion costs two writes; it is sorted when it is reached.
+//! Later events wait in a second, coarser wheel, and the latest in a heap. The order of events never depends
+//! on which of the three held them.
 
 use crate::units::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Slots of the near wheel; slot width times this is its span.
+/// Number of slots of the near wheel. Its span is this number times the width of a slot.
 const NEAR: usize = 4096;
-/// Spans of the near wheel that the coarse wheel covers.
+/// Number of near-wheel spans that the coarse wheel covers.
 const COARSE: usize = 1024;
 const NONE: u32 = u32::MAX;
 
-/// An event: it has a time, and is ordered by that first.
+/// An event. It has a time, which is the first criterion of its order.
 pub trait Timed: Copy + Ord {
     fn time(&self) -> Time;
 }
@@ -29,9 +30,9 @@ struct Entry<E> {
 pub struct EventQueue<E> {
     /// Width of a near slot is 2^shift ps.
     shift: u32,
-    /// Number of the slot being worked off.
+    /// Number of the current slot.
     slot: u64,
-    /// Its events, the next one last.
+    /// Events of the current slot, in descending order: the next one is the last element.
     current: Vec<E>,
     entries: Vec<Entry<E>>,
     free: u32,
@@ -41,16 +42,16 @@ pub struct EventQueue<E> {
     coarse: Box<[u32; COARSE]>,
     coarse_count: usize,
     far: BinaryHeap<Reverse<(E, u32)>>,
-    /// The first span that the coarse wheel or the heap holds something for; u64::MAX: none.
+    /// The first span for which the coarse wheel or the heap holds an event; `u64::MAX`: none.
     distant: u64,
     len: usize,
 }
 
 impl<E: Timed> EventQueue<E> {
-    /// What comes that many slots ahead, or later, waits in the heap.
+    /// Events at least this many slots ahead wait in the heap.
     pub const SLOTS: u64 = (NEAR * COARSE) as u64;
 
-    /// A queue whose slots are about `slot_width` wide; best where a slot holds a few events.
+    /// Creates a queue whose slots are about `slot_width` wide. It is fastest if a slot holds a few events.
     pub fn new(slot_width: Time) -> EventQueue<E> {
         EventQueue {
             shift: slot_width.0.clamp(64, 1 << 24).ilog2(),
@@ -76,7 +77,7 @@ impl<E: Timed> EventQueue<E> {
         self.len == 0
     }
 
-    /// Adds an event, not earlier than the last one taken out.
+    /// Adds an event. It must not be earlier than the last event removed.
     #[inline]
     pub fn push(&mut self, event: E) {
         self.len += 1;
@@ -92,12 +93,12 @@ impl<E: Timed> EventQueue<E> {
         }
     }
 
-    /// Takes out the next event.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<E> {
         self.pop_before(Time::MAX)
     }
 
-    /// Takes out the next event if it comes before `limit`.
+    /// Removes and returns the next event if it comes before `limit`.
     #[inline]
     pub fn pop_before(&mut self, limit: Time) -> Option<E> {
         loop {
@@ -114,8 +115,8 @@ impl<E: Timed> EventQueue<E> {
         }
     }
 
-    /// A time before which no event comes; none without events. Where it is not the time of an event, it lies further on
-    /// after a call of [`EventQueue::pop_before`] with a later limit.
+    /// Returns a lower bound for the time of the next event; none if the queue is empty. If the bound is not
+    /// the time of an event, a call of [`EventQueue::pop_before`] with a later limit raises it.
     pub fn none_before(&self) -> Option<Time> {
         if let Some(event) = self.current.last() {
             return Some(event.time());
@@ -177,7 +178,8 @@ impl<E: Timed> EventQueue<E> {
         }
     }
 
-    /// Moves to the next slot that holds something and puts its events in order; false if it begins at `limit` or later.
+    /// Moves to the next occupied slot and sorts its events. Returns false if that slot begins at `limit` or
+    /// later.
     fn advance(&mut self, limit: Time) -> bool {
         let last = limit.0.saturating_sub(1) >> self.shift;
         loop {
@@ -199,7 +201,7 @@ impl<E: Timed> EventQueue<E> {
         }
     }
 
-    /// The next occupied near slot up to the end of the present span.
+    /// Returns the next occupied near slot up to the end of the current span.
     #[inline]
     fn next_near_in_span(&self) -> Option<u64> {
         if self.near_count == 0 {
@@ -224,8 +226,8 @@ impl<E: Timed> EventQueue<E> {
         }
     }
 
-    /// Goes to the first slot of the next span that may hold something, and brings its events near; false if that slot
-    /// comes after `last`.
+    /// Moves to the first slot of the next span that may hold an event, and moves the events of that span to
+    /// the near wheel. Returns false if that slot comes after `last`.
     fn enter_next_span(&mut self, last: u64) -> bool {
         let now = self.slot / NEAR as u64;
         let span = if self.near_count > 0 { now + 1 } else { self.distant };
@@ -254,7 +256,8 @@ impl<E: Timed> EventQueue<E> {
         true
     }
 
-    /// The first span after `now` that the coarse wheel or the heap has something for; u64::MAX: none.
+    /// Returns the first span after `now` for which the coarse wheel or the heap holds an event; `u64::MAX`:
+    /// none.
     fn next_distant_span(&self, now: u64) -> u64 {
         let mut span = u64::MAX;
         if self.coarse_count > 0 {
@@ -287,78 +290,4 @@ impl<E: Timed> EventQueue<E> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::random::RandomStream;
-
-    impl Timed for (Time, u64) {
-        fn time(&self) -> Time {
-            self.0
-        }
-    }
-
-    /// By windows, as a partition runs: what comes out is the same, and no window is told of twice for nothing.
-    #[test]
-    fn windows_let_out_what_comes_before_their_end_and_no_more() {
-        let mut random = RandomStream::new(4, "windows");
-        let mut queue: EventQueue<(Time, u64)> = EventQueue::new(Time(1024));
-        let mut oracle = BinaryHeap::new();
-        let (mut key, mut empty_windows) = (0u64, 0);
-        let mut copy = Vec::new();
-        while key < 2000 {
-            let magnitude = random.below(40);
-            let time = random.below(1 << magnitude);
-            queue.push((Time(time), key));
-            oracle.push(Reverse((time, key)));
-            key += 1;
-        }
-        while let Some(from) = queue.none_before() {
-            let limit = from + Time(1 + random.below(1_000_000));
-            let before = copy.len();
-            while let Some(event) = queue.pop_before(limit) {
-                assert!(event.0 >= from && event.0 < limit);
-                copy.push(event.1);
-                if key < 6000 && random.below(2) == 0 {
-                    let magnitude = random.below(36);
-                    let time = limit.0 + random.below(1 << magnitude);
-                    queue.push((Time(time), key));
-                    oracle.push(Reverse((time, key)));
-                    key += 1;
-                }
-            }
-            empty_windows = if copy.len() == before { empty_windows + 1 } else { 0 };
-            assert!(empty_windows < 4, "windows that hold nothing follow each other");
-        }
-        let expected: Vec<u64> = std::iter::from_fn(|| oracle.pop()).map(|Reverse(event)| event.1).collect();
-        assert_eq!(copy, expected);
-    }
-
-    /// Against a binary heap, with delays from zero to far beyond every wheel.
-    #[test]
-    fn events_come_out_by_time_and_key_whatever_their_distance() {
-        for (seed, width) in [(1, 64), (2, 1024), (3, 1 << 20)] {
-            let mut random = RandomStream::new(seed, "queue");
-            let mut queue: EventQueue<(Time, u64)> = EventQueue::new(Time(width));
-            let mut oracle = BinaryHeap::new();
-            let mut now = 0;
-            for key in 0..60_000u64 {
-                if key % 3 == 2 {
-                    let event = queue.pop().unwrap();
-                    let Reverse(expected) = oracle.pop().unwrap();
-                    assert_eq!((event.0.0, event.1), expected);
-                    now = event.0.0;
-                    continue;
-                }
-                let magnitude = random.below(42);
-                let time = now + random.below(1 << magnitude);
-                queue.push((Time(time), key));
-                oracle.push(Reverse((time, key)));
-            }
-            while let Some(Reverse(expected)) = oracle.pop() {
-                let event = queue.pop().unwrap();
-                assert_eq!((event.0.0, event.1), expected);
-            }
-            assert!(queue.pop().is_none() && queue.is_empty());
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
 //! Random streams: one for each entity and purpose, derived from the run's seed and a name.
 //!
-//! xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64 over the seed and an FNV-1a hash of the
-//! name. The bits are part of a run's result, so generator, seeding and the transformations below are
-//! stated here and do not change; logarithms come from `libm`, which is the same on every platform.
+//! The generator is xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64 over the seed and an FNV-1a
+//! hash of the name. The bits are part of a run's result: generator, seeding and the transformations below
+//! must not change. Logarithms come from `libm`, which is the same on every platform.
 
 /// A reproducible stream of random numbers.
 #[derive(Clone, Debug)]
@@ -22,14 +22,14 @@ pub fn mix64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What a run's seed adds to the salts of the hashes that place flows on paths and in queues. Nothing for seed 1, the
-/// default, so that a salt alone then says where flows go.
+/// What a run's seed adds to the salts of the hashes that select paths and queues of flows: 0 for seed 1, the
+/// default, so that the salt alone determines the hash then.
 pub fn hash_salt(seed: u64) -> u64 {
     mix64(seed.wrapping_sub(1))
 }
 
 impl RandomStream {
-    /// The stream of `name` (such as `workload.0.host17.sizes`) in a run with this seed.
+    /// Creates the stream of `name` (such as `workload.0.host17.sizes`) in a run with this seed.
     pub fn new(seed: u64, name: &str) -> RandomStream {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
@@ -52,12 +52,12 @@ impl RandomStream {
         result
     }
 
-    /// Uniform in [0, 1), 53 bits.
+    /// Returns a uniform number in [0, 1), with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform whole number in 0..n without bias (Lemire 2019). `n` must not be zero.
+    /// Returns a uniform integer in 0..n without bias (Lemire 2019). `n` must not be zero.
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0);
         let threshold = n.wrapping_neg() % n;
@@ -69,7 +69,7 @@ impl RandomStream {
         }
     }
 
-    /// Exponential with the given mean.
+    /// Returns an exponentially distributed number with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         // 1 - u lies in (0, 1], so the logarithm is finite.
         -mean * libm::log(1.0 - self.uniform())

@@ -1,73 +1,75 @@
-//! What flows share on their way, as far as an estimate needs it: the links of hosts, and those that lead on from switches.
+//! The links that flows share, as far as an estimate needs them: the links of hosts, and the links between
+//! switches.
 
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
 use crate::units::{Rate, Time};
 
-/// Round trips at its share of its own link that a flow without a window has in flight where queues build up, until marks
-/// or delays have slowed it down.
+/// A flow without a window has this many round trips, at its share of its own link, in flight where queues
+/// build up, until marks or delays have slowed it down.
 const WINDOWLESS_ROUND_TRIPS: u64 = 4;
-/// A flow that takes this much longer than its own link alone would make it is held back elsewhere.
-const HELD_BACK: f64 = 1.01;
+/// If a flow takes this much longer than on its own link alone, another link limits it.
+const LIMITED_ELSEWHERE: f64 = 1.01;
 
-/// Something that flows share.
+/// Links that flows share.
 #[derive(Clone, Copy, Default)]
 struct Shared {
     bits_per_second: f64,
     flows: u32,
-    /// Bits that the flows there had left when the last one came.
+    /// Bits that the flows there had left at the last arrival.
     backlog: f64,
-    came: Time,
+    last_arrival: Time,
 }
 
 impl Shared {
     fn join(&mut self, bits: f64, now: Time) {
-        let drained = self.bits_per_second * now.saturating_sub(self.came).as_seconds();
+        let drained = self.bits_per_second * now.saturating_sub(self.last_arrival).as_seconds();
         self.backlog = (self.backlog - drained).max(0.0) + bits;
-        self.came = now;
+        self.last_arrival = now;
         self.flows += 1;
     }
 
-    /// Time of the flow that came last, in s: its bits at a fair share with those present, but no more than all that they
-    /// have left.
+    /// Returns the time in seconds of the flow that arrived last: its bits at a fair share with the present
+    /// flows, but at most the time of all bits left.
     fn seconds(&self, bits: f64) -> f64 {
         (bits * f64::from(self.flows)).min(self.backlog) / self.bits_per_second
     }
 }
 
-/// What flows share: first what holds nobody back, then the links out of and into every host, then the links that lead on
-/// from and to every switch.
+/// The shared links: index 0 limits nothing, then the links out of and into every host, then those from and
+/// to every switch.
 pub struct Fabric {
     shared: Vec<Shared>,
-    /// By host: the node of the switch that it hangs on; none where there are several.
+    /// By host: the node of its switch; none for hosts with several.
     switch_of: Vec<Option<NodeId>>,
-    /// Bytes of a switch's buffer.
+    /// Buffer of a switch in bytes.
     buffer: u64,
 }
 
-/// A flow on its way.
+/// A flow in flight.
 pub struct Crossing {
-    /// What it crosses: its own link, its destination's link, and in between what leads on from one switch and to another.
+    /// The shared links that it crosses: its own link, its destination's link, and in between those from one
+    /// switch and to another.
     pub places: [u32; 4],
-    /// For its bytes.
+    /// Transmission time of its bytes.
     pub time: Time,
     /// Its share of its own link.
     own: Rate,
-    /// Something other than its own link holds it back, so that queues build up.
+    /// Another link than its own limits it, so that queues build up.
     queues: bool,
 }
 
-/// Place of what holds nobody back, and its rate.
-const NOTHING: u32 = 0;
+/// Index of the entry that limits nothing, and its rate.
+const UNLIMITED: u32 = 0;
 const UNBOUND: f64 = 1e30;
 
 impl Fabric {
-    /// The shared parts of a network whose switches have buffers of this many bytes.
+    /// Creates the shared links of a network whose switches have buffers of this size.
     pub fn of(network: &Network, buffer: u64) -> Fabric {
         let (topology, routes) = (&network.topology, &network.routes);
         let hosts = routes.hosts();
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
-        shared[NOTHING as usize].bits_per_second = UNBOUND;
+        shared[UNLIMITED as usize].bits_per_second = UNBOUND;
         let mut fabric = Fabric { shared, switch_of: vec![None; hosts], buffer };
         let mut links_of_host = vec![0u32; hosts];
         for link in &topology.links {
@@ -90,7 +92,7 @@ impl Fabric {
         fabric
     }
 
-    /// A flow of this many bytes on the wire starts on this path.
+    /// A flow with this many bytes on the wire starts on this path.
     pub fn join(&mut self, src: HostId, dst: HostId, path: &Path, bytes: u64, now: Time) -> Crossing {
         let places = self.places(src, dst, path);
         let (bits, line_rate) = (bytes as f64 * 8.0, path.bottleneck.0.max(1));
@@ -107,19 +109,20 @@ impl Fabric {
             places,
             time: Time((longest * 1e12).round() as u64),
             own: Rate(((own.bits_per_second / f64::from(own.flows)) as u64).clamp(1, line_rate)),
-            queues: longest > HELD_BACK * seconds[0],
+            queues: longest > LIMITED_ELSEWHERE * seconds[0],
         }
     }
 
-    /// The flow that crossed these places has ended.
+    /// A flow that crossed these links has ended.
     pub fn leave(&mut self, places: [u32; 4]) {
         for place in places {
             self.shared[place as usize].flows -= 1;
         }
     }
 
-    /// Bytes that a flow may have in flight. Where its own link is what holds it back, its share of a round trip; elsewhere
-    /// queues grow until its window, or the buffer, shared with the other flows to the same host, is full.
+    /// Returns the bytes that a flow can have in flight. If its own link limits it, this is its share of the
+    /// link times the round trip; otherwise queues grow until its window, or the buffer, shared with the
+    /// other flows to the same host, is full.
     pub fn room(&self, crossing: &Crossing, round_trip: Time, window: Option<u64>) -> u64 {
         let product = crossing.own.bytes_in(round_trip).0;
         let window = window.unwrap_or(product.saturating_mul(WINDOWLESS_ROUND_TRIPS));
@@ -134,17 +137,17 @@ impl Fabric {
         let switches = (self.switch_of[src as usize], self.switch_of[dst as usize]);
         let (up, down) = match switches {
             (Some(from), Some(to)) if path.hops > 2 => (self.on_from(from), self.back_to(to)),
-            _ => (NOTHING, NOTHING),
+            _ => (UNLIMITED, UNLIMITED),
         };
         [out_of(src), into(dst), up, down]
     }
 
-    /// Place of the links that lead on from a switch to others.
+    /// Index of the links from a switch to others.
     fn on_from(&self, switch: NodeId) -> u32 {
         1 + 2 * (self.switch_of.len() as u32 + switch)
     }
 
-    /// Place of the links that lead from other switches to this one.
+    /// Index of the links from other switches to this one.
     fn back_to(&self, switch: NodeId) -> u32 {
         self.on_from(switch) + 1
     }

@@ -1,7 +1,7 @@
 //! What `weftline check` prints.
 
 use super::Estimate;
-use super::replay::MOST_FLOWS;
+use super::replay::MAX_FLOWS;
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -15,10 +15,10 @@ use crate::units::{Rate, Time};
 use crate::workload::{AskedLoad, TrafficSize};
 use serde_json::{Value, json};
 
-/// Everything that can be said before the run on so many threads, as `weftline check` prints it.
+/// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let size = scenario.traffic.size_up();
-    let estimate = Estimate::of(scenario, &size, threads, MOST_FLOWS);
+    let estimate = Estimate::of(scenario, &size, threads, MAX_FLOWS);
     let too_large = scenario.memory.and_then(|limit| estimate.memory_warning(limit));
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_large).collect();
     let asked = asked_load(scenario, &size);
@@ -78,8 +78,8 @@ fn topology_facts(network: &Network) -> Value {
     })
 }
 
-/// Largest ratio, over the switches next to hosts, of what the hosts can send to what leads on; none without links
-/// that lead on.
+/// Maximum ratio, over the switches next to hosts, of the rate of the links to hosts to that of the links to
+/// other switches; none without such links.
 fn oversubscription(topology: &Topology) -> Option<f64> {
     let tier = |node: NodeId| topology.nodes[node as usize].tier;
     let mut down = vec![0u128; topology.nodes.len()];
@@ -128,14 +128,14 @@ fn pfc_facts(scenario: &Scenario) -> Value {
     })
 }
 
-/// Payload bits over what the hosts' links carry until the last flow starts; none if all start at once.
+/// Payload bits over the capacity of the hosts' links until the last flow starts; none if all start at once.
 fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
     let capacity = host_capacity(topology);
     let seconds = size.last_start.as_seconds();
     (seconds > 0.0 && capacity > 0.0).then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 
-/// Bits per second of the links of the hosts that workloads use.
+/// Total rate in bit/s of the links of the hosts that workloads use.
 fn host_capacity(topology: &Topology) -> f64 {
     let mut used = vec![false; topology.nodes.len()];
     topology.hosts().iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
@@ -144,8 +144,8 @@ fn host_capacity(topology: &Topology) -> f64 {
     host_links.map(|link| link.rate.0 as f64).sum()
 }
 
-/// The load that the workloads were asked for, as a share of what the hosts' links carry, and the standard deviation of what flows
-/// drawn to it for as long as these come to; none where some workload is not asked for a load.
+/// The load set for the workloads, as a share of the capacity of the hosts' links, and the standard deviation
+/// of the load of flows drawn for that time; none if some workload has no load set.
 fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64)> {
     let asked: Option<Vec<AskedLoad>> =
         scenario.traffic.sources.iter().map(|source| source.asked()).collect();
@@ -156,7 +156,7 @@ fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64)> {
     (capacity > 0.0 && seconds > 0.0).then(|| (rate / capacity, (variance / seconds).sqrt() / capacity))
 }
 
-/// Flows whose start lies behind the end of the run: it does not count them.
+/// Flows that would start after the end of the run, which does not count them.
 fn not_due(scenario: &Scenario, size: &TrafficSize, estimate: &Estimate) -> u64 {
     match scenario.until {
         Until::At(stop) if stop < size.last_start => size.flows.saturating_sub(estimate.replay.flows),

@@ -1,14 +1,14 @@
-//! How long a run will take and how much memory it will hold, before it is started.
+//! Estimates the duration and the memory of a run before it starts.
 //!
-//! Time is packet-hops by what one costs under the scheme, times a factor for what no longer fits the caches, plus what
-//! building, flows and samples cost. Memory is the most that the process holds at a time (its peak resident memory, as
-//! summary.json has it): the program with its interpreter, the network, the flows of traces, the tables that are being
-//! written, and the maximum in flight (see [`replay`](super::replay)). It is meant to be rather too large than too small, because
-//! sweeps run as many points at a time as fit.
+//! The time is the number of packet-hops times the cost of one under the scheme, times a factor for data that
+//! no longer fits the caches, plus the costs of building, flows and samples. The memory is the peak resident
+//! memory of the process, as in summary.json: the program with its interpreter, the network, the flows of
+//! traces, the tables being written, and the maximum in flight (see [`replay`](super::replay)). The estimate
+//! should be too large rather than too small, because sweeps run as many points at a time as fit.
 //!
-//! All costs are in the tables below. They were measured with `weftline run` of the scenarios in benches/ and of fat trees
-//! with k = 4 to 32, one thread, on a shared x86-64 server (KVM, Sapphire Rapids class): see docs/performance.md, which
-//! sets estimates beside what was measured.
+//! All costs are in the tables below. They were measured with `weftline run` of the scenarios in benches/ and
+//! of fat trees with k = 4 to 32, with one thread, on a shared x86-64 server (KVM, Sapphire Rapids class):
+//! docs/performance.md compares estimates with measurements.
 
 mod fabric;
 mod facts;
@@ -22,91 +22,95 @@ use crate::net::port::Port;
 use crate::packet::Packet;
 use crate::scenario::Scenario;
 use crate::telemetry::TelemetryConfig;
-use crate::telemetry::carried::PLACES;
 use crate::telemetry::int::IntRecord;
+use crate::telemetry::packet_digest::PLACES;
 use crate::units::{Bytes, Time};
 use crate::workload::TrafficSize;
 
-/// (bytes that packets and flows in flight keep in use, factor on the cost of a hop); in between by the logarithm of
-/// the bytes. Between what fat trees with k = 16, 24 and 32 cost against k = 8 under a shift permutation (1.1, 1.3, 1.55) and
-/// under random partners, whose packets queue (2.1 with k = 24).
+/// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
+/// of the bytes. The factors lie between the costs of fat trees with k = 16, 24 and 32 relative to k = 8
+/// under a shift permutation (1.1, 1.3, 1.55) and under random partners, whose packets queue (2.1 with k =
+/// 24).
 const CACHE_FACTOR: &[(f64, f64)] = &[(2e6, 1.0), (13e6, 1.3), (44e6, 1.6), (105e6, 1.9)];
 /// CPU time of starting, ending and recording a flow, in ns: 10^6 flows of `google-rpc` on k = 8.
 const NS_PER_FLOW: f64 = 3000.0;
 /// CPU time of building a port, in ns: k = 32 with flows of one packet.
 const NS_PER_PORT: f64 = 2500.0;
-/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7 and 19), and of
-/// one sample of a series (`pod`, every 1 us).
+/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7
+/// and 19), and of one sample of a series (`pod`, every 1 us).
 const NS_PER_SAMPLE: f64 = 15.0;
 const NS_PER_ROW: f64 = 100.0;
-/// What each thread beyond the first adds to the speed of one: 0.5, 0.6 and 0.8 on two idle cores for `fat320-hpcc`,
-/// `w8-0.5` and `p8` (docs/threads.md).
+/// Additional speed per thread beyond the first, relative to one thread: 0.5, 0.6 and 0.8 on two idle cores
+/// for `fat320-hpcc`, `w8-0.5` and `p8` (docs/threads.md).
 const GAIN_PER_THREAD: f64 = 0.6;
 
 /// The program with the Python interpreter and its libraries: k = 4 with one flow.
 const PROGRAM_BYTES: u64 = 32_000_000;
-/// What flows.parquet takes while a row group of it is in the making, for the first flows, and for each one of the group.
+/// Memory of flows.parquet while a row group is being written: for the first flows, and per flow of the
+/// group.
 const FLOW_TABLE_BYTES: u64 = 2_500_000;
 const FLOW_ROW_BYTES: u64 = 310;
 const FLOW_ROWS: u64 = 65_536;
-/// The same of series.parquet and digests.parquet, with what waits to be written.
+/// The same for series.parquet and digests.parquet, with the rows that wait to be written.
 const OTHER_TABLE_BYTES: u64 = 3_000_000;
-/// Packets that queue because flows collide, which the replay does not know: between none for a shift permutation, and the
-/// half of what is in flight for random partners under ECMP.
+/// Share of packets in flight that queue because flows collide, which the replay does not model: between 0
+/// for a shift permutation and half for random partners under ECMP.
 const QUEUED_SHARE: f64 = 0.4;
-/// Beside its [`Port`] and its totals (twice: at the end they are copied out): marker, buffer counters, lists of
-/// the topology in its two copies.
+/// In addition to its [`Port`] and its totals (twice: they are copied at the end): marker, buffer counters,
+/// lists of the topology in its two copies.
 const OTHER_PORT_BYTES: u64 = 250;
-/// Node, name (three copies), and what a host or a switch holds itself.
+/// Node, name (three copies), and the state of a host or a switch.
 const HOST_BYTES: u64 = 1200;
 const SWITCH_BYTES: u64 = 600;
 /// An entry of the event queue: time, key, action, link.
 const EVENT_BYTES: u64 = 40;
 /// A flow in flight: queue pair, receiver, gate, timers.
 const FLOW_BYTES: u64 = 700;
-/// A flow that waits for others: itself, and what waits for it, in hash tables that double.
+/// A flow that waits for others: the flow, and the list of flows that wait for it, in hash tables that
+/// double.
 const WAITING_FLOW_BYTES: u64 = 400;
-/// What receivers remember of a flow that has ended, in hash tables that double; nothing of one that sent nothing twice.
+/// State that receivers keep for a flow that has ended, in hash tables that double; none for a flow without
+/// retransmissions.
 const ENDED_FLOW_BYTES: u64 = 40;
-/// The retransmission timer of a flow that has ended, until it comes up.
+/// The retransmission timer of a flow that has ended, until it fires.
 const TIMER_BYTES: u64 = 64;
-/// A finished flow while summary.json is made: the percentiles sort all of them.
+/// A finished flow while summary.json is made: percentiles sort all of them.
 const SUMMARY_FLOW_BYTES: u64 = 40;
-/// A port's histogram of its queue: 250 bins.
+/// The histogram of a port's queue: 250 bins.
 const HISTOGRAM_BYTES: u64 = 2000;
 
-/// What a run will cost; about, see the table of docs/performance.md.
+/// The estimated cost of a run; for its accuracy see the table in docs/performance.md.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub replay: Replay,
-    /// CPU time on one core, building included.
+    /// CPU time on one core, including building.
     pub seconds: f64,
-    /// Wall time on the threads that share the run.
+    /// Wall-clock time with the run's number of threads.
     pub seconds_on_threads: f64,
     pub memory: Memory,
 }
 
-/// Bytes that a process holds at its peak, by what they are for.
+/// Peak memory of the process in bytes, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub program: u64,
     /// Ports, hosts, switches, histograms.
     pub network: u64,
     pub routes: u64,
-    /// Flows of traces, which are held from the start to the end.
+    /// Flows of traces, which are kept for the whole run.
     pub traces: u64,
-    /// Tables while they are written.
+    /// Tables being written.
     pub tables: u64,
     /// Packets in flight with their telemetry and events.
     pub packets: u64,
     /// Flows in flight, waiting, and ended.
     pub flows: u64,
-    /// What the summary takes, once packets and flows are gone.
+    /// Memory of the summary, after packets and flows were freed.
     pub summary: u64,
 }
 
 impl Memory {
-    /// The peak: of the run, or of its summary after it.
+    /// Returns the peak: of the run, or of its summary.
     pub fn peak(&self) -> Bytes {
         let lasting = [self.network, self.routes, self.traces, self.tables];
         let lasting = lasting.into_iter().fold(self.program, u64::saturating_add);
@@ -115,38 +119,39 @@ impl Memory {
 }
 
 impl Scenario {
-    /// Everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom, flows, and
-    /// how much work the run is.
+    /// Returns everything that follows from the scenario: rates, base RTT, windows, thresholds, headroom,
+    /// flows, and the amount of work.
     pub fn check(&self) -> serde_json::Value {
         self.check_on(self.threads.max(1))
     }
 
-    /// The same, where it is known how many threads will share the run.
+    /// The same, with a known number of threads.
     pub fn check_on(&self, threads: usize) -> serde_json::Value {
         facts::facts(self, threads)
     }
 
-    /// How long the run will take and how much memory it will hold.
+    /// Estimates the duration and the memory of the run.
     pub fn estimate(&self) -> Estimate {
-        self.estimate_from(replay::MOST_FLOWS)
+        self.estimate_from(replay::MAX_FLOWS)
     }
 
-    /// The same from the first flows alone: sooner, and as good where the others are like them.
-    /// What sources cannot tell of the others is counted.
-    pub fn estimate_from(&self, most_flows: u64) -> Estimate {
-        Estimate::of(self, &self.traffic.size_up_from(most_flows), self.threads.max(1), most_flows)
+    /// The same from the first flows only: faster, and equally good if the other flows are similar. What
+    /// sources cannot report about the others is counted.
+    pub fn estimate_from(&self, max_flows: u64) -> Estimate {
+        Estimate::of(self, &self.traffic.size_up_from(max_flows), self.threads.max(1), max_flows)
     }
 
-    /// The estimate from the first flows as `check` prints it.
-    pub fn look(&self, most_flows: u64) -> serde_json::Value {
-        facts::estimate_facts(&self.estimate_from(most_flows))
+    /// The estimate from the first flows, as `check` prints it.
+    pub fn look(&self, max_flows: u64) -> serde_json::Value {
+        facts::estimate_facts(&self.estimate_from(max_flows))
     }
 }
 
 impl Estimate {
-    /// Plays the flows of a scenario through, `most_flows` of them; `size` is what all come to, `threads` share the run.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize, most_flows: u64) -> Estimate {
-        let replay = Replay::of(scenario, size, most_flows);
+    /// Replays the first `max_flows` flows of a scenario. `size`: the size of all its traffic; `threads`:
+    /// number of threads of the run.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, threads: usize, max_flows: u64) -> Estimate {
+        let replay = Replay::of(scenario, size, max_flows);
         let memory = memory(scenario, &replay);
         let seconds = seconds(scenario, &replay);
         let extra_threads = threads.saturating_sub(1) as f64;
@@ -158,7 +163,7 @@ impl Estimate {
         }
     }
 
-    /// What to say of a run that will probably not fit its limit.
+    /// Returns a warning for a run that will probably exceed its memory limit.
     pub fn memory_warning(&self, limit: Bytes) -> Option<String> {
         let peak = self.memory.peak();
         (peak > limit).then(|| {
@@ -171,7 +176,7 @@ impl Estimate {
     }
 }
 
-/// To two digits, as more would promise too much.
+/// Rounds to two digits, which is the precision of the estimate.
 fn rounded(bytes: Bytes) -> Bytes {
     let unit = 10u64.pow(bytes.0.max(1).ilog10().saturating_sub(1));
     Bytes(bytes.0 / unit * unit)
@@ -191,12 +196,12 @@ fn seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     ns / 1e9
 }
 
-/// CPU time of a packet-hop under the dearest of the scenario's transports and controllers.
+/// CPU time of a packet-hop under the most expensive transport and controller of the scenario.
 fn ns_per_hop(scenario: &Scenario) -> f64 {
     scenario.transports.iter().map(|transport| transport.facts().ns_per_hop).fold(0.0, f64::max)
 }
 
-/// By how much a hop costs more when this many bytes are in use.
+/// The factor on the cost of a hop if this many bytes are in use.
 fn cache_factor(bytes: f64) -> f64 {
     let (first, last) = (CACHE_FACTOR[0], CACHE_FACTOR[CACHE_FACTOR.len() - 1]);
     if bytes <= first.0 {
@@ -209,7 +214,7 @@ fn cache_factor(bytes: f64) -> f64 {
     })
 }
 
-/// Samples of histograms, and rows of series.
+/// Numbers of samples of histograms, and of rows of series.
 fn samples(measure: &MeasureConfig, end: Time) -> (f64, f64) {
     let often = |count: usize, every: Time| count as f64 * end.0 as f64 / every.0.max(1) as f64;
     let ports = [&measure.queue_series, &measure.utilisation, &measure.port_events, &measure.disciplines];
@@ -235,7 +240,7 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
     Memory {
         program: PROGRAM_BYTES,
         network: ports * port + hosts * HOST_BYTES + switches * SWITCH_BYTES + histograms * HISTOGRAM_BYTES,
-        // Those of the scenario, and those of the run, which failures change.
+        // The routes of the scenario, and those of the run, which failures change.
         routes: 2 * scenario.network.routes.memory_bytes() as u64,
         traces: scenario.traffic.sources.iter().map(|source| source.memory_bytes()).sum(),
         tables: table_bytes(scenario, replay),
@@ -250,7 +255,7 @@ fn memory(scenario: &Scenario, replay: &Replay) -> Memory {
     }
 }
 
-/// What tables take while they are written.
+/// Memory of tables while they are written.
 fn table_bytes(scenario: &Scenario, replay: &Replay) -> u64 {
     let rows = replay.flows.min(FLOW_ROWS);
     let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
@@ -264,14 +269,14 @@ fn connection_bytes(scenario: &Scenario) -> u64 {
     scenario.transports.iter().map(|transport| transport.facts().connection_bytes).max().unwrap_or(0)
 }
 
-/// Share of the flows whose retransmission timer has not come up when the run ends.
+/// Share of the flows whose retransmission timer has not fired when the run ends.
 fn timers_left(scenario: &Scenario, end: Time) -> f64 {
     let timeouts = scenario.transports.iter().map(|transport| transport.facts().timer_left);
     let longest = timeouts.max().unwrap_or(Time::ZERO);
     (longest.as_seconds() / end.as_seconds().max(1e-12)).min(1.0)
 }
 
-/// A packet in flight, with its event, and its telemetry where packets have any.
+/// Memory of a packet in flight, with its event, and its telemetry if packets have any.
 fn packet_bytes(scenario: &Scenario) -> u64 {
     let telemetry = match &scenario.telemetry {
         TelemetryConfig::None => 0,

@@ -1,11 +1,11 @@
-//! Who is in flight when: a scenario's flows, played through in a few steps each, without packets.
+//! Which flows are in flight when: replays a scenario's flows in a few steps each, without packets.
 //!
-//! A flow takes its base RTT and the time of its bytes on the wire at its share of what it crosses (see
-//! [`fabric`](super::fabric)), fixed when it starts. Under Poisson arrivals that gives about load / (1 - load) flows a link,
-//! as processor sharing does; of an incast all flows are in flight to the end; a chain of dependent flows takes the
-//! sum of its times.
+//! A flow takes its base RTT plus the time of its bytes on the wire at its share of the links (see
+//! [`fabric`](super::fabric)), which is fixed when it starts. Under Poisson arrivals that gives about load /
+//! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
+//! chain of dependent flows takes the sum of its times.
 //!
-//! Differs from a run: no queueing delay, control loop or loss, and no collision of flows inside the fabric.
+//! Differs from a run: no queueing delay, control loop or loss, and no collisions of flows inside the fabric.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -21,35 +21,35 @@ use crate::units::Time;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, TrafficSize};
 
-/// Flows that are played if nothing else is said; the rest is taken to be like them.
-pub const MOST_FLOWS: u64 = 2_000_000;
+/// Default maximum number of flows that are replayed; the others are assumed to be similar.
+pub const MAX_FLOWS: u64 = 2_000_000;
 
-/// What a run's flows come to.
+/// Totals and maxima of a run's flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Replay {
     /// Flows that start before the run ends.
     pub flows: u64,
-    /// Data packets and their acknowledgements, times the links they cross.
+    /// Data packets and acknowledgements, times the number of links that they cross.
     pub packet_hops: f64,
     /// Simulated time at which the last flow, or the run, ends.
     pub end: Time,
-    /// Most flows in flight at a time.
+    /// Maximum number of flows in flight.
     pub flows_in_flight: u64,
-    /// Connections that stay open to the end, over which flows follow each other.
+    /// Connections that stay open to the end and are used by several flows.
     pub connections: u64,
-    /// Most flows at a time that are known but wait for others.
+    /// Maximum number of flows that are known but wait for others.
     pub flows_waiting: u64,
-    /// Most packets in flight at a time, acknowledgements included.
+    /// Maximum number of packets in flight, including acknowledgements.
     pub packets_in_flight: u64,
-    /// Packets in flight, averaged over the packets: what a packet finds in the caches.
+    /// Number of packets in flight, averaged over the packets: the data that competes for the caches.
     pub packets_met: f64,
 }
 
 impl Replay {
-    /// Plays the first flows of a scenario's traffic; `size` is what all of it comes to.
-    pub fn of(scenario: &Scenario, size: &TrafficSize, most_flows: u64) -> Replay {
+    /// Replays the first flows of a scenario's traffic. `size`: the size of all of it.
+    pub fn of(scenario: &Scenario, size: &TrafficSize, max_flows: u64) -> Replay {
         let mut player = Player::new(scenario);
-        let mut played = player.play(scenario, most_flows);
+        let mut played = player.play(scenario, max_flows);
         if player.bytes > 0 && !player.stopped_by_time {
             let (share, end) = match scenario.until {
                 Until::At(stop) if stop < size.last_start => {
@@ -82,7 +82,7 @@ struct Waiting {
     ended: u16,
 }
 
-/// What the packets of a transport are like.
+/// The packet sizes of a transport.
 struct Wire {
     mtu: u64,
     overhead: u64,
@@ -91,7 +91,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Bytes of a full packet.
+    /// Size of a full packet.
     fn packet(&self) -> u64 {
         self.mtu + self.overhead
     }
@@ -152,12 +152,12 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn play(&mut self, scenario: &Scenario, most_flows: u64) -> Replay {
+    fn play(&mut self, scenario: &Scenario, max_flows: u64) -> Replay {
         let stop = match scenario.until {
             Until::At(time) => time,
             Until::FlowsDone { .. } => Time::MAX,
         };
-        let mut announced = Merged::new(&scenario.traffic).take(most_flows as usize).peekable();
+        let mut announced = Merged::new(&scenario.traffic).take(max_flows as usize).peekable();
         loop {
             let arrives = announced.peek().map(|arrival| arrival.spec.start);
             let starts = self.ready.first_key_value().map(|(key, _)| key.0);
@@ -192,7 +192,7 @@ impl<'s> Player<'s> {
         self.now = time.max(self.now);
     }
 
-    /// The run ends before its flows: those in flight have done a part of their packet-hops.
+    /// The run ends before its flows: those in flight have completed only a part of their packet-hops.
     fn stop_at(&mut self, time: Time) {
         self.move_to(time);
         self.stopped_by_time = true;
@@ -291,83 +291,4 @@ fn round_trip(path: &Path, packet: u64) -> Time {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::Hooks;
-    use std::path::Path as FilePath;
-
-    /// What the flows of `workload` come to on a star of eight hosts with 100 Gb/s and 1 us.
-    fn played(workload: &str) -> Replay {
-        let text = format!("[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\n{workload}");
-        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
-        scenario.map(|scenario| scenario.estimate().replay).unwrap()
-    }
-
-    #[test]
-    fn a_lone_flow_takes_its_round_trip_and_its_bytes() {
-        let replay =
-            played("kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"5us\" }]");
-        assert_eq!((replay.flows, replay.packet_hops), (1, 1000.0 * 2.0 * 2.0));
-        assert_eq!((replay.flows_in_flight, replay.flows_waiting), (1, 0));
-        // 1 000 packets of 1 000 B with 48 B of header and 42 B of INT; one more on each hop.
-        let packet = Time(87_200);
-        assert_eq!(replay.end, Time::from_us(5) + Time::from_us(4) + Time(packet.0 * 1002));
-        // 4.17 us at line rate.
-        assert_eq!(replay.packets_in_flight, 48);
-        assert_eq!(replay.packets_met, 48.0);
-    }
-
-    #[test]
-    fn an_incast_is_in_flight_to_the_end_with_all_its_windows() {
-        let replay = played("kind = \"incast\"\nsenders = 4\nreceiver = 0\nsize = \"1MB\"");
-        assert_eq!((replay.flows_in_flight, replay.flows_waiting), (4, 0));
-        let end = replay.end.as_ns();
-        assert!((end - 4.0 * 87_200.0).abs() < 6000.0, "{end}");
-        // The first comes alone; the window of the others is a base RTT of 4.16 us at line rate.
-        let window = 52_000u64.div_ceil(1090);
-        assert_eq!(replay.packets_in_flight, 4 * window);
-    }
-
-    #[test]
-    fn random_arrivals_hold_as_many_flows_as_processor_sharing() {
-        let poisson = "kind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\ncount = 4000";
-        let replay = played(poisson);
-        assert_eq!(replay.flows, 4000);
-        // Eight senders with one flow each on average; the most at a time is several times that.
-        assert!((8..120).contains(&replay.flows_in_flight), "{replay:?}");
-        assert!(replay.packets_met < replay.packets_in_flight as f64, "{replay:?}");
-    }
-
-    #[test]
-    fn connections_that_stay_open_are_those_that_transports_keep() {
-        let workload = "kind = \"request-response\"\nconnections = 1\nsize = \"100KB\"\nduration = \"1ms\"\n";
-        let open = |rest: &str| played(&format!("{workload}{rest}"));
-        // Four clients and four servers, one connection of each pair, both ways; some are not used in a millisecond.
-        let replay = open("[transport]\nkind = \"tcp\"");
-        assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
-        assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);
-        assert_eq!(open("[transport]\nkind = \"phost\"").connections, 0);
-        assert_eq!(open("[transport]\nkind = \"rdma\"").connections, replay.connections);
-    }
-
-    #[test]
-    fn dependent_flows_come_one_after_the_other() {
-        let replay = played("kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"");
-        // 14 steps of 8 flows of 1 MB.
-        assert_eq!((replay.flows, replay.flows_in_flight), (112, 8));
-        assert_eq!(replay.flows_waiting, 112 - 8);
-        let step = 4_000.0 + 1002.0 * 87.2;
-        assert!((replay.end.as_ns() - 14.0 * step).abs() < 10.0, "{}", replay.end);
-    }
-
-    #[test]
-    fn a_run_that_ends_before_its_flows_does_a_part_of_their_work() {
-        let flows = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"0us\" }, \
-                     { src = 0, dst = 1, size = \"1MB\", start = \"1ms\" }]\n[run]\nuntil = ";
-        let half = played(&format!("{flows}\"45.6872us\""));
-        assert_eq!((half.flows, half.end), (1, Time(45_687_200)));
-        assert!((half.packet_hops - 2000.0).abs() < 1.0, "{half:?}");
-        let all = played(&format!("{flows}\"1s\""));
-        assert_eq!((all.flows, all.packet_hops), (2, 8000.0));
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
-//! A flow alone on one path, to the picosecond: its packets leave back to back, every hop stores (or cuts through) and forwards,
-//! and its acknowledgements come back behind each other.
+//! Completion of a flow alone on one path, to the picosecond: its packets leave back to back, every hop
+//! forwards them (store-and-forward or cut-through), and its acknowledgements return back to back.
 
 use crate::net::port::Line;
 use crate::transport::Framing;
 use crate::units::Time;
 
-/// The packets of `size` payload bytes as they come to the receiver.
+/// The packets of `size` payload bytes as they arrive at the receiver.
 pub fn delivery<'l>(path: impl Iterator<Item = &'l Line>, framing: &Framing, size: u64) -> Train {
     let packets = size.div_ceil(framing.payload).max(1);
     let full = framing.data_bytes(framing.payload);
@@ -14,23 +14,25 @@ pub fn delivery<'l>(path: impl Iterator<Item = &'l Line>, framing: &Framing, siz
     path.fold(train, |train, line| train.cross(line, full, last))
 }
 
-/// When the last byte has been acknowledged by a receiver that had a train of packets; `back` is the path of acknowledgements.
+/// The time at which the last byte has been acknowledged by a receiver that got a train of packets. `back`:
+/// the path of acknowledgements.
 pub fn acknowledged<'l>(train: Train, back: impl Iterator<Item = &'l Line>, framing: &Framing) -> Time {
-    // Packets are acknowledged when all of them is there; acknowledgements too follow each other back to back.
+    // A packet is acknowledged when it has arrived completely; acknowledgements, too, follow each other back
+    // to back.
     let full_packets = if framing.acks_each { train.full_packets } else { 0 };
     let acks = Train { first: train.first.whole(), last: train.last.whole(), full_packets, ..train };
     let ack = framing.ack;
     back.fold(acks, |acks, line| acks.cross(line, ack, ack)).last.tail
 }
 
-/// How long one packet takes.
+/// Latency of one packet.
 pub fn lone<'l>(path: impl Iterator<Item = &'l Line>, bytes: u64) -> Time {
     let cross = |packet: Arrival, line: &Line| reaches(line, packet.earliest(line, bytes), bytes);
     path.fold(Arrival::default(), cross).tail
 }
 
-/// Equal packets, and a last one that may be smaller, as they reach a hop. The equal ones come at one pace: that of
-/// the slowest hop so far.
+/// Equal packets, and a last one that may be smaller, as they arrive at a hop. The equal ones have a constant
+/// spacing: that of the slowest hop so far.
 #[derive(Clone, Copy, Default)]
 pub struct Train {
     full_packets: u64,
@@ -39,7 +41,7 @@ pub struct Train {
     pub last: Arrival,
 }
 
-/// When a packet may be forwarded, and when all of it is there.
+/// When a packet may be forwarded, and when it has arrived completely.
 #[derive(Clone, Copy, Default)]
 pub struct Arrival {
     head: Time,
@@ -47,7 +49,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Of a packet that is ready then.
+    /// The arrival of a packet that is complete at this time.
     pub fn at(time: Time) -> Arrival {
         Arrival { head: time, tail: time }
     }
@@ -56,8 +58,8 @@ impl Arrival {
         Arrival { head: self.tail, ..self }
     }
 
-    /// When the next hop may begin to send it: neither before its head has come, nor so early that its end would leave
-    /// before it has come.
+    /// The earliest time at which the next hop can start to send the packet: not before its header has
+    /// arrived, and not so early that its end would leave before it has arrived.
     pub fn earliest(self, line: &Line, bytes: u64) -> Time {
         match line.ideal {
             true => self.head,
@@ -85,7 +87,8 @@ impl Train {
     }
 }
 
-/// When a packet that starts at `start` may be forwarded by the next hop, and when all of it is there.
+/// For a packet whose transmission begins at `start`: when the next hop may forward it, and when it has
+/// arrived completely.
 pub fn reaches(line: &Line, start: Time, bytes: u64) -> Arrival {
     let (whole, to_head) = line.times(bytes);
     let after = |time| start.saturating_add(time).saturating_add(line.delay);

@@ -1,29 +1,30 @@
-//! The time a flow takes alone: what slowdowns are measured against.
+//! The completion time of a flow alone on the network, to which slowdowns relate.
 //!
-//! *Alone* is a lower bound: no flow takes less, whichever of its shortest paths its packets take. It is that of the network as
-//! configured, before anything fails. A flow that keeps to one path has the exact time of one that nothing throttles on the fastest
-//! of its paths ([`alone`]); one whose packets may take several at a time has a bound ([`spread`]). A flow whose routes change while it
-//! is under way is one of these; one that is led over a path of more hops, which may be a faster one, has what no path of more hops
-//! can do better, if that is less.
+//! *Alone* is a lower bound: no flow takes less, whichever of its shortest paths its packets take. It refers
+//! to the network as configured, before failures. For a flow that keeps to one path it is the exact time
+//! without competing traffic on the fastest of its paths ([`alone`]); for a flow whose packets take several
+//! paths at a time it is a bound ([`spread`]). The bound also holds for a flow whose routes change during its
+//! lifetime. If a flow is routed over a path with more hops, which may be faster, its time is the minimum
+//! over paths of that length, if that is smaller.
 //!
-//! *Delivery* is the same without the way back. The other definitions are those of authors that weftline is compared with; they leave
-//! parts out, are named as theirs, and are no bounds ([`papers`]).
+//! *Delivery* is the same without the return path. The other definitions are those of authors with whom
+//! weftline is compared. They omit parts, have their authors' names, and are not bounds ([`papers`]).
 
 mod alone;
 mod papers;
+mod paths;
 mod spread;
-mod ways;
 
 use crate::config::{Config, Forwarding, IdealFct};
 use crate::net::map::Map;
 use crate::transport::{Framing, TransportConfig};
 use crate::units::Time;
 use crate::workload::FlowSpec;
+use paths::{Links, Pair, ShortestPaths};
 use spread::{Hop, Load};
 use std::sync::Arc;
-use ways::{Links, Pair, Ways};
 
-/// Ideal completion times of a run's flows, by the definition that its scenario names.
+/// Ideal completion times of a run's flows, by the definition that the scenario names.
 pub struct Ideals {
     definition: IdealFct,
     /// By the index that flows carry.
@@ -31,10 +32,10 @@ pub struct Ideals {
     overtakes_tails: bool,
     links: Links,
     /// The paths of the network as configured.
-    ways: Ways,
-    /// The routes that the run has had, first those of the network as configured.
+    paths: ShortestPaths,
+    /// The routes that were used in the run; the first are those of the network as configured.
     routes: Vec<Arc<Map>>,
-    /// From when on which of them held.
+    /// Start time of each period, and the index of its routes.
     periods: Vec<(Time, usize)>,
 }
 
@@ -42,14 +43,14 @@ pub struct Ideals {
 #[derive(Clone, Copy)]
 struct Sending {
     framing: Framing,
-    /// All packets take one path while routes stay.
+    /// All packets take one path while routes do not change.
     one_path: bool,
-    /// The last packet leaves its host behind the others.
+    /// The last packet leaves its host after the others.
     in_order: bool,
 }
 
 impl Ideals {
-    /// `map` is that of the network before anything fails.
+    /// `map`: the network before failures.
     pub fn new(config: &Config, map: &Arc<Map>) -> Ideals {
         let keeps = config.switch.balancer.keeps_flows_on_paths();
         let sending = |transport: &TransportConfig| Sending {
@@ -62,13 +63,14 @@ impl Ideals {
             transports: config.transports.iter().map(sending).collect(),
             overtakes_tails: matches!(config.switch.forwarding, Forwarding::IdealCutThrough { .. }),
             links: Links::new(config, map),
-            ways: Ways::new(map.clone()),
+            paths: ShortestPaths::new(map.clone()),
             routes: vec![map.clone()],
             periods: vec![(Time::ZERO, 0)],
         }
     }
 
-    /// Routes changed at `now`: those of `map`, which are number `number` of all that the run has had.
+    /// Records that routes changed at `now` to those of `map`, which has index `number` among all routes of
+    /// the run.
     pub fn reroute(&mut self, now: Time, map: &Arc<Map>, number: usize) {
         if number == self.routes.len() {
             self.routes.push(map.clone());
@@ -76,7 +78,8 @@ impl Ideals {
         self.periods.push((now, number));
     }
 
-    /// Of a flow that was under way from `start` to `end`; zero where the network as configured has no path for it.
+    /// Returns the ideal time of a flow that lasted from `start` to `end`; zero if the network as configured
+    /// has no path for it.
     pub fn of(&mut self, spec: &FlowSpec, start: Time, end: Time) -> Time {
         if matches!(self.definition, IdealFct::Hpcc | IdealFct::Phost) {
             return self.as_published(spec);
@@ -92,7 +95,7 @@ impl Ideals {
         }
     }
 
-    /// The routes that held between `start` and `end`, each once.
+    /// Returns the routes that were valid between `start` and `end`, each once.
     fn met(&self, start: Time, end: Time) -> Vec<usize> {
         if self.periods.len() == 1 {
             return Vec::from([0]);
@@ -105,7 +108,7 @@ impl Ideals {
         met
     }
 
-    /// By the definition of a paper, along the first path.
+    /// The ideal time by the definition of a paper, along the first path.
     fn as_published(&self, spec: &FlowSpec) -> Time {
         let path = papers::first_path(&self.routes[0], spec);
         match self.definition {
@@ -115,11 +118,12 @@ impl Ideals {
         }
     }
 
-    /// On the network as configured, and how many hops its paths have; none where there is no path. `stays` is how the flow is
-    /// sent if routes changed meanwhile: over any of its paths, if there are several.
+    /// Returns the time on the network as configured and the number of hops of its paths; none if there is no
+    /// path. `stays`: whether routes did not change, so that the flow kept to its path; otherwise it may have
+    /// used any of its paths.
     fn configured(&mut self, spec: &FlowSpec, sending: &Sending, stays: &Sending) -> Option<(Time, usize)> {
         let (links, framing) = (&self.links, &sending.framing);
-        let [there, back] = self.ways.pairs(links, spec.src, spec.dst)?;
+        let [there, back] = self.paths.pairs(links, spec.src, spec.dst)?;
         let acknowledged = self.definition == IdealFct::Alone;
         let delivery = |path| alone::delivery(there.path(links, path), framing, spec.size);
         let one_way = (there.count(), back.count()) == (Some(1), Some(1));
@@ -162,7 +166,7 @@ impl Ideals {
     }
 }
 
-/// How long one packet takes on the fastest of the paths of `there`.
+/// Latency of one packet on the fastest of the paths of `there`.
 fn lone(there: &Pair, back: &Pair, links: &Links, bytes: u64) -> Time {
     match there.count() {
         Some(paths) => (0..paths).map(|path| alone::lone(there.path(links, path), bytes)).min(),

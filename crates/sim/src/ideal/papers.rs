@@ -1,18 +1,19 @@
-//! Ideal times as papers define them, along the first of a flow's shortest paths. They leave parts out, and a flow may take less.
+//! Ideal times as papers define them, along the first of a flow's shortest paths. They omit parts, so that a
+//! flow may take less.
 
 use crate::net::map::{Map, Side};
 use crate::transport::Framing;
 use crate::units::{Rate, Time};
 use crate::workload::FlowSpec;
 
-/// More hops than any path has; ends a walk that would go in circles.
-const MOST_HOPS: usize = 256;
+/// Longer than any path; ends a walk that would loop.
+const MAX_HOPS: usize = 256;
 
-/// The links that a packet crosses by the first of its shortest paths; none where there is no path.
+/// Returns the links of the first of a packet's shortest paths; none if there is no path.
 pub fn first_path<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
     let mut path = Vec::new();
     let (mut node, goal) = (map.routes.host_node(spec.src), map.routes.host_node(spec.dst));
-    while node != goal && path.len() < MOST_HOPS {
+    while node != goal && path.len() < MAX_HOPS {
         let Some(&local) = map.routes.next_hops(node, spec.dst).first() else { return Vec::new() };
         let side = map.side(node, local);
         node = side.peer_node;
@@ -21,7 +22,8 @@ pub fn first_path<'m>(map: &'m Map, spec: &FlowSpec) -> Vec<&'m Side> {
     path
 }
 
-/// Base RTT (a full payload in one direction) and all bytes with plain headers at the slowest link, in whole ns.
+/// Base RTT (a full payload in one direction) plus all bytes with plain headers at the slowest link, in whole
+/// ns.
 pub fn hpcc(path: &[&Side], framing: &Framing, size: u64) -> Time {
     const PLAIN_HEADER: u64 = 48;
     let mtu = framing.payload;
@@ -36,8 +38,9 @@ pub fn hpcc(path: &[&Side], framing: &Framing, size: u64) -> Time {
     u64::try_from((rtt + ns(total, slowest)) * 1000).map_or(Time::MAX, Time)
 }
 
-/// OPT of the pHost authors: whole packets of 1460 B payload and 40 B header at the host's rate, an acknowledgement, and
-/// the headers over the inner links (cut-through) or a packet more (store and forward).
+/// OPT of the pHost authors: whole packets of 1460 B payload and 40 B header at the host's rate, an
+/// acknowledgement, and the headers over the inner links (cut-through) or one more packet (store and
+/// forward).
 pub fn phost(path: &[&Side], size: u64) -> Time {
     let packets = size.div_ceil(1460);
     let host = path[0].line.rate;

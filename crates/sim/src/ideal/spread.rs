@@ -1,17 +1,19 @@
-//! The least time of a flow whose packets may take several paths, in any order.
+//! The minimum time of a flow whose packets may take several paths, in any order.
 //!
-//! All shortest paths have the same number of hops, and every packet crosses each hop once. Let hop i have links that carry
-//! C_i together, A_i be the least time after which a packet can begin to cross it, and L_i the least time from the end of
-//! a packet's transmission there until the receiver has all of it. With W bytes on the wire, no order of the packets and no choice of
-//! paths delivers the flow before
+//! All shortest paths have the same number of hops, and every packet crosses each hop once. Let the links of
+//! hop i have the total rate C_i, let A_i be the earliest time at which a packet can begin to cross it, and
+//! L_i the minimum time from the end of a packet's transmission there until the receiver has the whole
+//! packet. With W bytes on the wire, no order of the packets and no choice of paths delivers the flow before
 //!
 //! > max over i of A_i + W / C_i + L_i
 //!
-//! and A_i and L_i are those of the fastest link of every hop. The same holds of the full packets alone, and of each packet. A smaller
-//! last packet leaves its host behind the others, where they leave by one port in order.
+//! where A_i and L_i are those of the fastest link of every hop. The same holds for the full packets alone,
+//! and for each packet. A smaller last packet leaves its host after the others if they leave through one port
+//! in order.
 //!
-//! On paths that are all alike and no slower than the hosts' links it is what a flow takes on one of them, but for flows of fewer
-//! packets than the paths have hops, whose smaller last packet may pass others; where paths differ it is a bound.
+//! If all paths are equal and no slower than the hosts' links, the bound is the time that a flow takes on one
+//! of them, except for flows with fewer packets than the paths have hops, whose smaller last packet may
+//! overtake others. If paths differ it is a lower bound.
 
 use super::alone::{Arrival, reaches};
 use crate::net::port::{Line, Rounding};
@@ -21,11 +23,12 @@ use crate::units::Time;
 /// The links of one hop.
 #[derive(Clone, Copy)]
 pub struct Hop {
-    /// As fast and as short as any of them; forwards as soon as the header has come, if switches cut through.
+    /// Combines the highest rate and the lowest delay of the links; forwards once the header has arrived if
+    /// switches cut through.
     pub best: Line,
-    /// As slow as any of them.
+    /// Combines the lowest rate and the highest delay of the links.
     pub slowest: Line,
-    /// Bits per second of all together.
+    /// Total rate in bit/s.
     pub total: u64,
 }
 
@@ -35,15 +38,15 @@ impl Hop {
     }
 }
 
-/// What crosses: full packets, and a last one that may be smaller.
+/// The packets of a flow: full ones, and a last one that may be smaller.
 #[derive(Clone, Copy)]
 pub struct Load {
     full: u64,
     last: u64,
     packets: u64,
-    /// The last packet leaves its host behind the others.
+    /// The last packet leaves its host after the others.
     in_order: bool,
-    /// Switches forward packets before all of them has come, and without waiting for the rest.
+    /// Switches may forward a packet before it has arrived completely, and without waiting for its tail.
     overtakes_tails: bool,
 }
 
@@ -54,13 +57,13 @@ impl Load {
         Load { full: framing.data_bytes(framing.payload), last, packets, in_order, overtakes_tails }
     }
 
-    /// The sizes of its packets.
+    /// The sizes of the packets.
     pub fn sizes(&self) -> impl Iterator<Item = u64> + use<> {
         let full = (self.packets > 1).then_some(self.full);
         full.into_iter().chain(std::iter::once(self.last))
     }
 
-    /// When the last packet can leave at the soonest.
+    /// Earliest start of the last packet.
     fn last_leaves(&self, first: &Hop) -> Time {
         match self.in_order && first.is_one_link() {
             true => time(self.crossing(&first.best, first.total, false)),
@@ -68,8 +71,8 @@ impl Load {
         }
     }
 
-    /// Picoseconds in which links that carry `total` together are done with the full packets and, where it is asked for, the last.
-    /// `line` is the fastest of them.
+    /// Time in picoseconds in which links with the total rate `total` transmit the full packets and, with
+    /// `last_too`, the last one. `line`: the fastest of them.
     fn crossing(&self, line: &Line, total: u64, last_too: bool) -> i128 {
         const PICOBITS: u128 = 8_000_000_000_000;
         let full_packets = self.packets - 1;
@@ -82,7 +85,7 @@ impl Load {
         let bytes = u128::from(full_packets) * u128::from(self.full) + u128::from(last);
         let mut work = bytes.saturating_mul(PICOBITS);
         if line.rounding != Rounding::Up {
-            // Each transmission is cut by less than a nanosecond and a rounding error.
+            // Rounding shortens each transmission by less than a nanosecond and a rounding error.
             let cut = 1001 * u128::from(line.rate.0) * u128::from(self.packets);
             work = work.saturating_sub(cut);
         }
@@ -118,15 +121,16 @@ impl Course {
         Course { starts, end: packet.tail, bytes }
     }
 
-    /// From the end of its transmission over hop `at` until the receiver has all of it. May be less than nothing: where switches do
-    /// not wait for the tail, a later and faster link is done with a packet before a slow one is.
+    /// Time from the end of its transmission over hop `at` until the receiver has the whole packet. It may be
+    /// negative: if switches do not wait for the tail, a later and faster link finishes a packet before an
+    /// earlier, slow one.
     fn rest(&self, hops: &[Hop], at: usize) -> i128 {
         let from_start = i128::from(self.end.0) - i128::from(self.starts[at].0);
         from_start - i128::from(hops[at].slowest.transmission_time(self.bytes).0)
     }
 }
 
-/// Until the receiver has a flow whose packets may take any of the paths over `hops`.
+/// Delivery time of a flow whose packets may take any of the paths over `hops`.
 pub fn delivery(hops: &[Hop], load: &Load) -> Time {
     let Some(first) = hops.first() else { return Time::ZERO };
     let leaves = load.last_leaves(first);
@@ -134,18 +138,18 @@ pub fn delivery(hops: &[Hop], load: &Load) -> Time {
     if load.packets > 1 {
         courses.insert(0, Course::of(hops, load.full, Time::ZERO));
     }
-    let mut least = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
+    let mut min = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
     for at in 0..hops.len() {
-        least = least.max(load.through(hops, &courses, at, true));
+        min = min.max(load.through(hops, &courses, at, true));
         if load.packets > 1 {
-            least = least.max(load.through(hops, &courses[..1], at, false));
+            min = min.max(load.through(hops, &courses[..1], at, false));
         }
     }
-    time(least)
+    time(min)
 }
 
 impl Load {
-    /// Until the receiver has the packets of these kinds, by what hop `at` carries.
+    /// The bound on the delivery time of the packets of these kinds from the capacity of hop `at`.
     fn through(&self, hops: &[Hop], courses: &[Course], at: usize, last_too: bool) -> i128 {
         let start = courses.iter().map(|course| course.starts[at].0).min().unwrap_or(0);
         let rest = courses.iter().map(|course| course.rest(hops, at)).min().unwrap_or(0);

@@ -1,25 +1,26 @@
-//! How the work of a run was spread over the regions that its network was cut into.
+//! How the work of a run was distributed over the regions of its network.
 //!
-//! Nothing of it is part of the results: another number of regions gives the same [`Outcome`](super::Outcome) and another
-//! balance.
+//! The balance is not part of the results: another number of regions gives the same
+//! [`Outcome`](super::Outcome) and another balance.
 
 use crate::units::Time;
 
-/// What each region did, and how often they waited for each other.
+/// What each region did, and how often the regions waited for each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Balance {
     pub threads: usize,
-    /// How far a region may run ahead of the others; [`Time::MAX`] with one region.
+    /// How far a region may advance ahead of the others; [`Time::MAX`] with one region.
     pub lookahead: Time,
-    /// Windows of time that the regions worked off in step.
+    /// Number of time windows in which the regions advanced in step.
     pub windows: u64,
     pub regions: Vec<RegionWork>,
-    /// Events of the busiest region of each window, added up: what the run takes, in events, with as many threads as
-    /// regions.
-    pub longest_way: u64,
-    /// Share of the wall time in which one thread worked on all regions, because several did not pay.
+    /// Sum over the windows of the events of their busiest region: the length of the run, in events, with as
+    /// many threads as regions.
+    pub critical_path: u64,
+    /// Share of the wall-clock time in which one thread worked on all regions because several were not
+    /// faster.
     pub share_alone: f64,
-    /// How many times as fast as one thread they were when that was last measured; none: never.
+    /// Last measured speedup of all threads over one; none: never measured.
     pub threads_ratio: Option<f64>,
 }
 
@@ -28,12 +29,12 @@ pub struct Balance {
 pub struct RegionWork {
     pub events: u64,
     pub packet_hops: u64,
-    /// Packet-hops that led into other regions.
+    /// Packet-hops that lead into other regions.
     pub crossings: u64,
 }
 
 impl Balance {
-    /// What to say of threads that did not pay for more than a fifth of the run.
+    /// Returns a warning if several threads were not faster than one for more than a fifth of the run.
     pub fn warning(&self) -> Option<String> {
         let ratio = self.threads_ratio.filter(|_| self.share_alone > 0.2)?;
         Some(format!(
@@ -44,21 +45,22 @@ impl Balance {
         ))
     }
 
-    /// Packet-hops of the busiest region over the mean of all: 1 where all did the same, and where nothing was done.
+    /// Packet-hops of the busiest region over the mean of all; 1 if all did the same, and if nothing was
+    /// done.
     pub fn busiest_over_mean(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
-        let most = self.regions.iter().map(|region| region.packet_hops).max().unwrap_or(0);
-        if all == 0 { 1.0 } else { (most * self.regions.len() as u64) as f64 / all as f64 }
+        let max = self.regions.iter().map(|region| region.packet_hops).max().unwrap_or(0);
+        if all == 0 { 1.0 } else { (max * self.regions.len() as u64) as f64 / all as f64 }
     }
 
-    /// How many times faster than one thread the run could be if waiting for each other cost nothing; it counts that in
-    /// every window all wait for the busiest region.
-    pub fn most_speedup(&self) -> f64 {
+    /// Returns the speedup over one thread that the run could reach if waiting cost nothing: in every window,
+    /// all regions wait for the busiest one.
+    pub fn max_speedup(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.events).sum();
-        if self.longest_way == 0 { 1.0 } else { all as f64 / self.longest_way as f64 }
+        if self.critical_path == 0 { 1.0 } else { all as f64 / self.critical_path as f64 }
     }
 
-    /// Share of the packet-hops that led from one region into another.
+    /// Share of the packet-hops that lead from one region into another.
     pub fn crossing_share(&self) -> f64 {
         let all: u64 = self.regions.iter().map(|region| region.packet_hops).sum();
         let crossings: u64 = self.regions.iter().map(|region| region.crossings).sum();
@@ -70,7 +72,7 @@ impl Balance {
 mod tests {
     use super::*;
 
-    fn balance(hops: &[u64], longest_way: u64) -> Balance {
+    fn balance(hops: &[u64], critical_path: u64) -> Balance {
         let work = |&hops: &u64| RegionWork { events: 2 * hops, packet_hops: hops, crossings: hops / 10 };
         let regions: Vec<RegionWork> = hops.iter().map(work).collect();
         Balance {
@@ -78,7 +80,7 @@ mod tests {
             lookahead: Time::from_us(1),
             windows: 7,
             regions,
-            longest_way,
+            critical_path,
             share_alone: 0.0,
             threads_ratio: None,
         }
@@ -93,10 +95,10 @@ mod tests {
 
     #[test]
     fn what_could_be_gained_counts_the_busiest_region_of_each_window() {
-        // Regions that do the same in all, but take turns, gain nothing.
-        assert_eq!(balance(&[100, 100], 400).most_speedup(), 1.0);
-        assert_eq!(balance(&[100, 100], 200).most_speedup(), 2.0);
-        assert_eq!(balance(&[0], 0).most_speedup(), 1.0);
+        // Regions that do equal work, but in turns, gain nothing.
+        assert_eq!(balance(&[100, 100], 400).max_speedup(), 1.0);
+        assert_eq!(balance(&[100, 100], 200).max_speedup(), 2.0);
+        assert_eq!(balance(&[0], 0).max_speedup(), 1.0);
         assert_eq!(balance(&[100, 100], 200).crossing_share(), 0.1);
     }
 }

@@ -1,15 +1,16 @@
-//! What became of the data packets of a group of flows, and how often their senders had to send again.
+//! What happened to the data packets of a group of flows, and how often senders had to retransmit.
 //!
-//! Every data packet that a host sends is received, dropped in a buffer, lost on a dead link, lost at random, stranded, or still under
-//! way when the run ends, so
+//! Every data packet that a host sends is received, dropped in a buffer, lost on a dead link, lost at random,
+//! stranded, or still under way when the run ends, so
 //!
 //! ```text
 //! data_sent = data_received + data_dropped + data_lost_on_dead_links + data_lost_at_random + data_stranded + data_in_flight
 //! retransmitted = retransmitted_needed + retransmitted_spurious
 //! ```
 //!
-//! Lost packets are counted where they are lost, by the group that they carry; what was sent comes from the records of the flows;
-//! spurious and refused packets are counted by receivers, timeouts by whoever waits. A packet that arrives in order touches none of it.
+//! Lost packets are counted where they are lost, by the group that they carry. Sent packets come from the
+//! records of the flows. Receivers count spurious and refused packets, and senders count timeouts. A packet
+//! that arrives in order changes no counter.
 
 use crate::counters::counters;
 
@@ -44,12 +45,12 @@ counters! {
 }
 
 impl LossCounters {
-    /// Data packets that did not arrive and are not under way any more.
+    /// Data packets that did not arrive and are no longer in flight.
     pub fn lost(&self) -> u64 {
         self.data_dropped + self.data_lost_on_dead_links + self.data_lost_at_random + self.data_stranded
     }
 
-    /// The counters that follow from the others, once the run is over.
+    /// Computes the counters that follow from the others, once the run is over.
     pub fn closed(self) -> LossCounters {
         let elsewhere = self.lost() + self.data_in_flight;
         debug_assert!(

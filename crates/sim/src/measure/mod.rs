@@ -1,4 +1,4 @@
-//! What a run records, streamed out while it goes on.
+//! What a run records. Records are streamed out during the run.
 
 mod balance;
 mod config;
@@ -14,7 +14,7 @@ use crate::units::{Bytes, Time};
 use crate::workload::{FlowId, FlowSpec};
 use std::ops::Range;
 
-/// A flow that ended, or that had not ended when the run did (`finish` none).
+/// The record of a flow that ended, or that had not ended when the run did (`finish` is none).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowRecord {
     pub flow: FlowId,
@@ -23,11 +23,12 @@ pub struct FlowRecord {
     pub size: u64,
     pub start: Time,
     pub finish: Option<Time>,
-    /// The time it would take alone, by the definition that the scenario names; set when the record is handed on.
+    /// Completion time of the flow alone on the network, by the definition that the scenario names; set when
+    /// the record is passed on.
     pub ideal: Time,
     pub packets_sent: u64,
     pub packets_retransmitted: u64,
-    /// Retransmission timeouts that expired.
+    /// Number of retransmission timeouts that expired.
     pub timeouts: u32,
     pub group: u16,
     pub transport: u16,
@@ -35,7 +36,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// What the flow was asked to be, as far as its ideal time depends on it.
+    /// Returns the specification of the flow, as far as its ideal time depends on it.
     pub fn asked(&self) -> FlowSpec {
         FlowSpec {
             src: self.src,
@@ -46,7 +47,7 @@ impl FlowRecord {
         }
     }
 
-    /// Of a flow that has not ended, and of which nothing was sent.
+    /// The record of a flow that has not ended, before anything was sent.
     pub fn of(flow: FlowId, spec: &FlowSpec, src: u32, start: Time) -> FlowRecord {
         FlowRecord {
             flow,
@@ -66,7 +67,8 @@ impl FlowRecord {
     }
 }
 
-/// What a series row is about; turned into a name (`leaf0.p3`, `flow12`, group name) when it is written.
+/// What a row of a series is about; converted to a name (`leaf0.p3`, `flow12`, name of a group) when it is
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entity {
     /// (node, port of the node)
@@ -76,7 +78,7 @@ pub enum Entity {
     Run,
 }
 
-/// One measured value over time.
+/// One measured value at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     pub time: Time,
@@ -87,41 +89,43 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Behind the last switch of a path, and everywhere in one that is not known because it has more than there is room for.
+/// Marks the places after the last switch of a path, and every place of a path that is unknown because it is
+/// too long.
 pub const NO_NODE: u32 = u32::MAX;
 
-/// The digest that a sink took off a packet (PINT).
+/// The digest that a receiving host removed from a packet (PINT).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestRecord {
-    /// When it came to the receiving host.
+    /// Arrival time at the receiving host.
     pub time: Time,
     pub flow: FlowId,
-    /// Number of the subflow in a multipath connection; 0 elsewhere.
+    /// Number of the subflow in a multipath connection; 0 otherwise.
     pub subflow: u32,
     pub src: u32,
     pub dst: u32,
     pub packet: u64,
     pub digest: u64,
-    /// The switches that it passed, as they noted it themselves, where that is asked for; see [`NO_NODE`].
+    /// The switches that the packet passed, as the simulator recorded them, if the scenario asks for them;
+    /// see [`NO_NODE`].
     pub path: Option<Box<[u32; 6]>>,
-    /// A switch found the packet in a loop.
+    /// Whether a switch found the packet in a loop.
     pub looped: bool,
-    /// Switches that the packet passed.
+    /// Number of switches that the packet passed.
     pub hops: u32,
-    /// Of the plan that they ran; 0 without one.
+    /// Version of the plan that the switches ran; 0 without a plan.
     pub plan_version: u32,
 }
 
-/// A packet as it began to cross a link, written as a frame.
+/// A packet at the start of its transmission on a link, as a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// When its first bit left.
+    /// Time at which its first bit left.
     pub time: Time,
-    /// The number of the link among those asked for.
+    /// Index of the link among those captured.
     pub link: u16,
-    /// Bytes of the whole frame.
+    /// Length of the whole frame in bytes.
     pub length: u32,
-    /// Those that were kept, among [`Frames::bytes`].
+    /// The bytes kept of it, as a range of [`Frames::bytes`].
     pub bytes: Range<usize>,
 }
 
@@ -139,15 +143,15 @@ impl Frames {
     }
 }
 
-/// Where records go, in batches. An error ends the run; what was written stays.
+/// Where records are written, in batches. An error ends the run; what was written remains.
 pub trait Sink {
     fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()>;
     fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()>;
-    /// Digests; whoever has no use for them need not say so.
+    /// Writes digests. The default ignores them.
     fn digests(&mut self, _batch: &[DigestRecord]) -> std::io::Result<()> {
         Ok(())
     }
-    /// Packets of the links that are watched; whether more are wanted.
+    /// Writes captured packets. Returns false if no more are wanted.
     fn frames(&mut self, _batch: &Frames) -> std::io::Result<bool> {
         Ok(false)
     }
@@ -170,7 +174,7 @@ impl QueueHistogram {
         self.bins[bin] += 1;
     }
 
-    /// Lower edge in bytes of the bin in which the share `p` of all samples is reached.
+    /// Returns the lower edge, in bytes, of the bin in which the share `p` of all samples is reached.
     pub fn percentile(&self, p: f64) -> u64 {
         let total: u64 = self.bins.iter().sum();
         let wanted = (p * total as f64).ceil().max(1.0) as u64;
@@ -201,22 +205,22 @@ pub struct PortTotals {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub packets_received: u64,
-    /// Packets that this port's queue or the switch's buffer refused.
+    /// Packets that the port's queue or the switch's buffer refused.
     pub packets_dropped: u64,
     pub bytes_dropped: u64,
-    /// Lost on the wire into this port, because the link was down or at random.
+    /// Packets lost on the link towards this port, because the link was down or at random.
     pub packets_lost: u64,
     pub bytes_lost: u64,
-    /// Of these, those that the link lost at random.
+    /// Packets among these that the link lost at random.
     pub packets_lost_at_random: u64,
-    /// Had nowhere to go: the port's link was down, or no route was left.
+    /// Packets that could not be forwarded: the port's link was down, or no route was left.
     pub packets_stranded: u64,
     pub bytes_stranded: u64,
     pub ecn_marks: u64,
-    /// Pause frames received, and how long any class was held by them.
+    /// Pause frames received, and the time for which any class was paused by them.
     pub pauses: u64,
     pub paused: Time,
-    /// When the present pause began, if there is one.
+    /// Start of the current pause, if there is one.
     pub paused_since: Time,
 }
 
@@ -226,10 +230,10 @@ pub enum Ending {
     /// All flows done, or the stated time reached.
     #[default]
     Done,
-    /// No byte was delivered for the stall time though flows were unfinished.
+    /// No byte was delivered for the stall time although flows were unfinished.
     Stalled,
     Interrupted,
-    /// The process held more memory than whoever watched the run allowed it.
+    /// The process used more memory than its caller allowed.
     MemoryLimit {
         held: Bytes,
         limit: Bytes,
@@ -243,11 +247,11 @@ pub struct Outcome {
     /// Simulated time at which the run ended.
     pub end: Time,
     pub flows: u64,
-    /// Flows that the run ended before: not counted, and without records.
+    /// Flows that would have started after the end of the run: not counted, and without records.
     pub flows_not_due: u64,
     pub flows_done: u64,
     pub events: u64,
-    /// Packets transmitted on any link, acknowledgements and pause frames included.
+    /// Packets transmitted on any link, including acknowledgements and pause frames.
     pub packet_hops: u64,
     pub bytes_on_wire: u64,
     pub telemetry_bytes: u64,
@@ -257,15 +261,15 @@ pub struct Outcome {
     pub counters: CounterSet,
     /// When a packet was last lost on a link or had nowhere to go.
     pub last_loss: Option<Time>,
-    /// What came to the hosts, where they put it in order or it was asked for.
+    /// Counters of arrivals at hosts, if hosts reorder packets or the scenario asks for them.
     pub receiving: Option<Receiving>,
-    /// 64-bit hash of all completed flows and counters: equal bits, equal number.
+    /// 64-bit hash of all completed flows and counters: runs with equal bits have equal fingerprints.
     pub fingerprint: u64,
-    /// What became of data packets, by group.
+    /// What happened to data packets, by group.
     pub losses: Vec<LossCounters>,
     /// (node, port of the node, totals), in order.
     pub ports: Vec<(u32, u32, PortTotals)>,
-    /// Histogram of each port asked for, in order.
+    /// Histogram of each port that the scenario names, in order.
     pub queues: Vec<(u32, u32, QueueHistogram)>,
     /// (job, start, finish) of every job that ended.
     pub jobs: Vec<(u32, Time, Time)>,
@@ -273,20 +277,21 @@ pub struct Outcome {
     pub disciplines: Vec<(u32, u32, CounterSet)>,
 }
 
-/// What came to the hosts.
+/// Arrivals at hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Receiving {
-    /// Data packets, and those of them that one sent later had overtaken: as they came, and as the transports saw them.
+    /// Data packets, and those of them that a later-sent packet had overtaken: on arrival, and as the
+    /// transports saw them.
     pub packets: u64,
     pub reordered: u64,
     pub reordered_behind: u64,
-    /// Packets held back to be put in order, those whose predecessors were given up waiting for, and the most payload
-    /// that one host held.
+    /// Packets held back to restore their order, those released because waiting for their predecessors ended,
+    /// and the maximum payload that one host held.
     pub held: u64,
     pub expired: u64,
-    pub most_held: u64,
-    /// Flows whose packets passed two switches or more, and the distinct paths of each, added up; zero where paths were not
-    /// asked for.
+    pub max_held: u64,
+    /// Flows whose packets passed two switches or more, and the total number of their distinct paths; zero if
+    /// paths were not recorded.
     pub flows: u64,
     pub paths: u64,
 }
@@ -298,11 +303,11 @@ impl Outcome {
     }
 }
 
-/// How far a run is; passed to whoever watches it.
+/// Progress of a run, for its caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     pub now: Time,
-    /// The time at which it must end, if that is known.
+    /// The time at which the run ends at the latest, if that is known.
     pub until: Option<Time>,
     pub flows_done: u64,
     pub flows: u64,

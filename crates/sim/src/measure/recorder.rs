@@ -1,11 +1,12 @@
-//! Collects what nodes report, and hands it on in batches. What was not asked for costs a test of one flag at most.
+//! Collects what nodes report, and passes it on in batches. What the scenario does not ask for costs one test
+//! of a flag at most.
 
 use super::{DigestRecord, Entity, FlowRecord, LossCounters, Sample, Sink};
 use crate::engine::random::mix64;
 use crate::units::Time;
 use crate::workload::FlowId;
 
-/// Rows kept before they are handed on.
+/// Rows collected before they are passed on.
 const BATCH: usize = 8192;
 
 pub struct Recorder {
@@ -13,16 +14,16 @@ pub struct Recorder {
     samples: Vec<Sample>,
     digests: Vec<DigestRecord>,
     pub flows_done: u64,
-    /// Flows of which there is a record, ended or not.
+    /// Flows that have a record, ended or not.
     pub flows_recorded: u64,
     /// Sum of the hashes of all completed flows: independent of the order in which they complete.
     pub hash: u64,
-    /// Payload bytes delivered in order since the start, in all and per group.
+    /// Payload bytes delivered in order since the start, in total and per group.
     pub delivered: u64,
     pub group_delivered: Vec<u64>,
-    /// What became of data packets, by group.
+    /// What happened to data packets, by group.
     pub losses: Vec<LossCounters>,
-    /// The same for watched flows, sorted by flow.
+    /// Delivered payload bytes of the watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
 }
@@ -46,7 +47,7 @@ impl Recorder {
         }
     }
 
-    /// A flow ended, or the run did before it.
+    /// Records a flow when it ends, or when the run ends before it.
     pub fn flow(&mut self, record: FlowRecord) {
         if let Some(finish) = record.finish {
             self.flows_done += 1;
@@ -63,7 +64,7 @@ impl Recorder {
         self.flows.push(record);
     }
 
-    /// Payload came in order to its receiver.
+    /// Counts payload that arrived in order at its receiver.
     #[inline]
     pub fn deliver(&mut self, flow: FlowId, group: u16, bytes: u64) {
         self.count_bytes(group, bytes);
@@ -72,21 +73,21 @@ impl Recorder {
         }
     }
 
-    /// The same, for the group alone.
+    /// Counts delivered payload for the group only.
     #[inline]
     pub fn count_bytes(&mut self, group: u16, bytes: u64) {
         self.delivered += bytes;
         self.group_delivered[usize::from(group)] += bytes;
     }
 
-    /// The same, for the flow alone.
+    /// Counts delivered payload for the flow only.
     pub fn watch(&mut self, flow: FlowId, bytes: u64) {
         if let Ok(at) = self.watched.binary_search_by_key(&flow, |w| w.0) {
             self.watched[at].1 += bytes;
         }
     }
 
-    /// Something befell a data packet of this group.
+    /// Counts an event of a data packet of this group.
     #[cold]
     pub fn count(&mut self, group: u16, counter: fn(&mut LossCounters) -> &mut u64) {
         *counter(&mut self.losses[usize::from(group)]) += 1;
@@ -106,12 +107,12 @@ impl Recorder {
         self.digests.push(record);
     }
 
-    /// Whether there is a batch to hand on.
+    /// Returns true if a batch is ready to be passed on.
     pub fn is_full(&self) -> bool {
         self.flows.len().max(self.samples.len()).max(self.digests.len()) >= BATCH
     }
 
-    /// Takes out what was collected.
+    /// Moves everything collected to `to`.
     pub fn take(&mut self, to: &mut Collected) {
         to.flows.append(&mut self.flows);
         to.samples.append(&mut self.samples);
@@ -119,7 +120,7 @@ impl Recorder {
     }
 }
 
-/// What was collected and is to be handed on.
+/// What was collected and is to be passed on.
 #[derive(Default)]
 pub struct Collected {
     pub flows: Vec<FlowRecord>,
@@ -128,9 +129,9 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Hands everything on: flows by when they ended and number, samples and digests by time, however many partitions they come
-    /// from. After an error nothing is handed on twice.
-    pub fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    /// Passes everything on: flows by end and number, samples and digests by time, whichever partitions they
+    /// come from. After an error nothing is passed on twice.
+    pub fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         self.flows.sort_unstable_by_key(|record| (record.finish.unwrap_or(Time::MAX), record.flow));
         self.samples.sort_by_key(|sample| (sample.time, sample.entity));
         self.digests.sort_by_cached_key(|record| (record.time, record.flow, record.packet));

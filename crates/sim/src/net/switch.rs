@@ -17,7 +17,7 @@ use crate::engine::random::RandomStream;
 use crate::packet::{NONE, Packet, PacketId, PacketKind, flag};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::telemetry::int::{HopState, IntStacks};
-use crate::telemetry::pint::{Leaving, PintSwitch};
+use crate::telemetry::pint::{DepartingPacket, PintSwitch};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 use balancing::OwnPorts;
@@ -171,7 +171,7 @@ impl Switch {
         let (class, ingress, size) = (packet.class, packet.ingress, u64::from(packet.size));
         let carries = packet.telemetry != NONE && packet.kind == PacketKind::Data;
         if carries && matches!(self.telemetry, SwitchTelemetry::Pint(_)) {
-            net.stacks.carried(packet.telemetry).set_came(net.now);
+            net.stacks.packet_digest(packet.telemetry).set_arrival(net.now);
         }
         let port = &mut net.ports[out as usize];
         if !port.up {
@@ -348,11 +348,11 @@ fn departs(
     packet: &mut Packet,
     now: Time,
     stacks: &mut IntStacks,
-    waited: bool,
+    was_queued: bool,
 ) -> bool {
     let class = packet.class;
     // Where it did not wait nothing waits behind it, and an empty queue is below every threshold.
-    let marks = waited
+    let marks = was_queued
         && class != 0
         && switch.markers[usize::from(port.local)].marks(port.queue.class_bytes(class), &mut switch.random);
     if marks && packet.kind == PacketKind::Data {
@@ -364,14 +364,14 @@ fn departs(
                 let hop = HopState {
                     now,
                     bytes_sent: port.bytes_sent,
-                    queue_bytes: if waited { port.queue.bytes() } else { 0 },
+                    queue_bytes: if was_queued { port.queue.bytes() } else { 0 },
                     rate_kbps: port.rate_kbps,
                 };
                 stacks.push(packet.telemetry, switch.path_id, hop);
             }
             SwitchTelemetry::Int => {}
             SwitchTelemetry::Pint(pint) if packet.kind == PacketKind::Data => {
-                digest(pint, port, packet, now, stacks, waited);
+                digest(pint, port, packet, now, stacks, was_queued);
             }
             SwitchTelemetry::Pint(pint) => {
                 pint.other(port.local, now, port.queue.bytes(), u32::from(packet.size));
@@ -389,9 +389,9 @@ fn digest(
     packet: &Packet,
     now: Time,
     stacks: &mut IntStacks,
-    waited: bool,
+    was_queued: bool,
 ) {
-    pint.data(&mut stacks.carried(packet.telemetry), &Departing { now, port, packet, waited });
+    pint.data(&mut stacks.packet_digest(packet.telemetry), &Departing { now, port, packet, was_queued });
 }
 
 /// A data packet that leaves by a port.
@@ -399,10 +399,10 @@ struct Departing<'a> {
     now: Time,
     port: &'a Port,
     packet: &'a Packet,
-    waited: bool,
+    was_queued: bool,
 }
 
-impl Leaving for Departing<'_> {
+impl DepartingPacket for Departing<'_> {
     fn now(&self) -> Time {
         self.now
     }
@@ -421,8 +421,8 @@ impl Leaving for Departing<'_> {
     fn size(&self) -> u32 {
         u32::from(self.packet.size)
     }
-    fn waited(&self) -> bool {
-        self.waited
+    fn was_queued(&self) -> bool {
+        self.was_queued
     }
 }
 

@@ -1,7 +1,7 @@
-//! One fixed-size packet, and the slab that all packets of a partition live in.
+//! One packet of fixed size, and the slab that holds all packets of a partition.
 //!
-//! A packet is 64 bytes, one cache line, and moves by its index. What is larger and rarer (telemetry records) lives in a
-//! slab of its own, which only the packets that carry it pay for.
+//! A packet is 64 bytes, one cache line, and is referred to by its index. Larger and rarer data (telemetry
+//! records) are in a slab of their own, so that only the packets that carry them pay for them.
 
 pub mod hash;
 
@@ -18,16 +18,16 @@ pub const NONE: u32 = u32::MAX;
 pub enum PacketKind {
     #[default]
     Data,
-    /// `seq` is the next byte expected.
+    /// An acknowledgement: `seq` is the next byte expected.
     Ack,
-    /// The same, and says that the byte `seq` is missing.
+    /// An acknowledgement that reports the byte `seq` as missing.
     Nack,
     /// PFC: the peer must not send `aux`'s class until a [`PacketKind::Resume`] comes.
     Pause,
     Resume,
-    /// From switch to switch, for load balancers: the path to the ToR `src` is `aux` / 256 busy.
+    /// A load balancer's probe between switches: the path to the ToR `src` has a utilisation of `aux` / 256.
     Probe,
-    /// A transport's own signal (a request, a token, a schedule): which, stands in [`Packet::code`].
+    /// A transport's own signal (a request, a token, a schedule). [`Packet::code`] says which.
     Control,
 }
 
@@ -35,13 +35,13 @@ pub enum PacketKind {
 pub mod flag {
     /// Congestion experienced (data), or its echo (acknowledgement).
     pub const MARKED: u8 = 1;
-    /// The last byte of its flow is in it.
+    /// The packet contains the last byte of its flow.
     pub const LAST: u8 = 2;
-    /// Switches write telemetry records into it.
+    /// Switches write telemetry records into the packet.
     pub const TELEMETRY: u8 = 4;
-    /// Its sender would not react to a mark: a queue that would mark it drops it.
+    /// The sender would not react to a mark: a queue that would mark the packet drops it.
     pub const NOT_CAPABLE: u8 = 8;
-    /// From this bit on: [`Packet::code`](super::Packet::code).
+    /// The first bit of [`Packet::code`](super::Packet::code).
     pub const CODE_SHIFT: u8 = 4;
 }
 
@@ -50,39 +50,39 @@ pub mod flag {
 pub struct Packet {
     /// First payload byte (data) or next byte expected (acknowledgements).
     pub seq: u64,
-    /// When its transmission at the source began; echoed by the acknowledgement.
+    /// Start of the transmission at the source; echoed by the acknowledgement.
     pub sent: Time,
-    /// The next packet of the list (queue, free list) that it is in.
+    /// The next packet of the list (queue, free list) that contains this one.
     pub next: PacketId,
     pub flow: u32,
-    /// Hosts.
+    /// Host numbers of source and destination.
     pub src: u32,
     pub dst: u32,
     /// The sender's own number for the flow, echoed by the acknowledgement.
     pub sender: u32,
-    /// Chooses among equal paths; in the compat mode the sender's UDP port.
+    /// Selects among equal-cost paths; in the compat mode the sender's UDP port.
     pub hash: u32,
     /// Records in the telemetry slab.
     pub telemetry: u32,
-    /// Data: bytes that the flow had left, or what else pFabric's queues order by. Selective acknowledgements: number of the
-    /// packet that arrived. Pauses: the class.
+    /// Data: remaining bytes of the flow, or the other priorities by which pFabric's queues order packets.
+    /// Selective acknowledgements: number of the packet that arrived. Pauses: the class.
     pub aux: u32,
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     pub size: u16,
     pub payload: u16,
-    /// Port (of the node it is at) through which it came in.
+    /// Ingress port, as a port of the node at which the packet is.
     pub ingress: u16,
     pub group: u16,
     pub kind: PacketKind,
-    /// Traffic class in which it queues and can be paused.
+    /// Traffic class in which the packet queues and can be paused.
     pub class: u8,
-    /// The same from the first switch on (a NIC may let acknowledgements pass by).
+    /// The class from the first switch on (a NIC may prioritise acknowledgements).
     pub wire_class: u8,
     pub flags: u8,
-    /// Which transport of the host takes it, and which of its settings the flow runs under.
+    /// Which transport of the host the packet belongs to, and which settings its flow uses.
     pub transport: u8,
     pub profile: u8,
-    /// Generation of the link it is on; a link that went down meanwhile has another.
+    /// Generation of the link on which the packet is; a link that went down in the meantime has another one.
     pub generation: u8,
 }
 
@@ -95,13 +95,13 @@ impl Packet {
     pub fn is_last(&self) -> bool {
         self.flags & flag::LAST != 0
     }
-    /// Which of its transport's signals a [`PacketKind::Control`] is: 0 to 15, as the transport numbers them.
+    /// Which signal of its transport a [`PacketKind::Control`] packet is: 0 to 15, defined by the transport.
     pub fn code(&self) -> u8 {
         self.flags >> flag::CODE_SHIFT
     }
 }
 
-/// All packets of a partition; freed places are used again, last freed first.
+/// All packets of a partition. Free places are reused, the last one freed first.
 #[derive(Default)]
 pub struct PacketSlab {
     packets: Vec<Packet>,
@@ -124,7 +124,7 @@ impl PacketSlab {
         id
     }
 
-    /// One more place, which is free.
+    /// Appends one more free place.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> PacketId {
@@ -140,13 +140,13 @@ impl PacketSlab {
         self.free = id;
     }
 
-    /// Begins to fetch a packet into the cache.
+    /// Prefetches a packet into the cache.
     #[inline(always)]
     pub fn prefetch(&self, id: PacketId) {
         prefetch(&self.packets, id as usize);
     }
 
-    /// Packets alive: queued or on a wire.
+    /// Number of packets in use: queued or on a link.
     pub fn live(&self) -> usize {
         self.live
     }

@@ -9,7 +9,7 @@ use crate::net::partition::Partition;
 #[derive(Default)]
 pub(crate) struct Windows {
     pub count: u64,
-    pub longest_way: u64,
+    pub critical_path: u64,
     /// Events that each region had handled when the last window ended.
     before: Vec<u64>,
 }
@@ -24,7 +24,7 @@ impl Windows {
             let now = region.net.events_handled();
             most = most.max(now - std::mem::replace(before, now));
         }
-        self.longest_way += most;
+        self.critical_path += most;
     }
 }
 
@@ -44,7 +44,7 @@ impl Simulation {
             lookahead: self.plan.lookahead,
             windows: self.windows.count,
             regions: self.regions.iter().map(|region| work(&region.net)).collect(),
-            longest_way: self.windows.longest_way,
+            critical_path: self.windows.critical_path,
             share_alone: 0.0,
             threads_ratio: None,
         }

@@ -15,7 +15,7 @@ pub struct Flows {
     announced: u64,
     expected: u64,
     /// Of each source: no deadline is sooner than so many ideal completion times after the start.
-    least_deadlines: Vec<f64>,
+    min_deadlines: Vec<f64>,
     jobs: Jobs,
     /// Of each job, its start and the latest end of its flows so far.
     job_spans: Vec<(Option<Time>, Time)>,
@@ -32,7 +32,7 @@ impl Flows {
             merged,
             announced: 0,
             expected: traffic.size_up().flows,
-            least_deadlines: traffic.sources.iter().map(|source| source.least_deadline()).collect(),
+            min_deadlines: traffic.sources.iter().map(|source| source.min_deadline()).collect(),
             job_spans: vec![(None, Time::ZERO); jobs.len()],
             jobs,
             jobs_ended: Vec::new(),
@@ -109,7 +109,7 @@ impl Simulation {
 
     /// Moves a deadline that comes too soon after the start.
     fn put_off_deadline(&mut self, arrival: &mut Arrival) {
-        let least = self.flows.least_deadlines[usize::from(arrival.source)];
+        let least = self.flows.min_deadlines[usize::from(arrival.source)];
         if let Some(deadline) = arrival.spec.deadline.filter(|_| least > 0.0) {
             // It may fail meanwhile: what counts is the network as configured.
             let ideal = self.ideals.of(&arrival.spec, Time::ZERO, Time::ZERO);

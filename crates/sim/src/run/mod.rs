@@ -17,8 +17,8 @@ pub(crate) mod starts;
 mod turns;
 
 use crate::capture::Capture;
-use crate::engine::crew;
-use crate::engine::payoff::{Mode, Payoff};
+use crate::engine::thread_choice::{ThreadChoice, Threads};
+use crate::engine::worker_pool;
 use crate::external::{SchemePanic, caught};
 use crate::ideal::Ideals;
 use crate::measure::recorder::Collected;
@@ -26,7 +26,7 @@ use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sin
 use crate::net::map::Map;
 use crate::transport::Settings;
 use crate::units::Time;
-use crate::workload::merge::MOST_FLOWS;
+use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;
 use changes::Changes;
 use flows::Flows;
@@ -97,7 +97,7 @@ fn too_late() -> String {
 }
 
 fn too_many_flows() -> String {
-    format!("more than {MOST_FLOWS} flows: shorten a workload's duration, or lower its count or load")
+    format!("more than {MAX_FLOWS} flows: shorten a workload's duration, or lower its count or load")
 }
 
 /// Boxed, because regions change hands twice a window.
@@ -135,19 +135,19 @@ impl Simulation {
         match self.plan.threads {
             1 => self.conduct(&mut |regions: &mut Vec<_>| regions.iter_mut().for_each(work), sink, watch),
             threads => {
-                let (mut payoff, began) = (Payoff::default(), Instant::now());
-                let result = crew::gather(threads, work, |crew| {
+                let (mut choice, began) = (ThreadChoice::default(), Instant::now());
+                let result = worker_pool::with_pool(threads, work, |pool| {
                     let mut work = |regions: &mut Regions| {
                         let done = regions.iter().map(|region| region.net.events_handled()).sum();
-                        match payoff.next(began.elapsed(), done) {
-                            Mode::Together => crew.work(regions),
-                            Mode::Alone => crew.work_alone(regions),
+                        match choice.next(began.elapsed(), done) {
+                            Threads::All => pool.work(regions),
+                            Threads::One => pool.work_in_leader(regions),
                         }
                     };
                     self.conduct(&mut work, sink, watch)
                 });
                 result.map(|(outcome, balance)| {
-                    let (share_alone, threads_ratio) = (payoff.share_alone(), payoff.ratio());
+                    let (share_alone, threads_ratio) = (choice.share_alone(), choice.ratio());
                     (outcome, Balance { share_alone, threads_ratio, ..balance })
                 })
             }
@@ -169,7 +169,7 @@ impl Simulation {
         });
         let ending = led.unwrap_or_else(|panic| Err(panic.into()));
         if matches!(ending, Ok(_) | Err(RunError::Scheme(_))) {
-            self.hand_on(sink)?;
+            self.flush(sink)?;
         }
         let ending = ending?;
         let balance = self.balance();
@@ -215,7 +215,7 @@ impl Simulation {
             if self.samples.len() + self.ended.len() > 0
                 || self.regions.iter().any(|r| r.net.recorder.is_full() || r.net.taps.is_full())
             {
-                self.hand_on(sink)?;
+                self.flush(sink)?;
             }
         };
         if self.flows.too_many() {
@@ -296,7 +296,7 @@ impl Simulation {
     }
 
     /// Hands on what was recorded.
-    fn hand_on(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
+    fn flush(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         let mut collected = Collected { flows: std::mem::take(&mut self.ended), ..Collected::default() };
         for region in &mut self.regions {
             region.net.recorder.take(&mut collected);
@@ -307,7 +307,7 @@ impl Simulation {
         }
         // Behind what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);
-        collected.hand_on(sink)?;
+        collected.flush(sink)?;
         self.hand_on_frames(sink)
     }
 
@@ -315,7 +315,7 @@ impl Simulation {
     fn hand_on_frames(&mut self, sink: &mut dyn Sink) -> std::io::Result<()> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         self.regions.iter_mut().for_each(|region| region.net.taps.take(&mut capture.notes));
-        if !capture.hand_on(sink)? {
+        if !capture.flush(sink)? {
             self.capture = None;
             self.regions.iter_mut().for_each(|region| region.net.taps.close());
         }
@@ -325,7 +325,7 @@ impl Simulation {
     /// Hands on what was recorded and says why the run cannot go on.
     #[cold]
     fn gives_up(&mut self, sink: &mut dyn Sink, why: String) -> RunError {
-        match self.hand_on(sink) {
+        match self.flush(sink) {
             Ok(()) => RunError::Impossible(why),
             Err(error) => RunError::Sink(error),
         }

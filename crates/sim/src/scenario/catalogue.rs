@@ -186,10 +186,10 @@ pub fn type_in_words(declared: &Declared) -> String {
         Kind::Time => "time, such as \"10us\"".to_string(),
         Kind::Bytes => "size, such as \"32MB\"".to_string(),
         Kind::Rate => "rate, such as \"100Gbps\"".to_string(),
-        Kind::Number { least, most } => format!("number from {least} to {most}"),
-        Kind::Integer { least, most } => match (least, most) {
-            (least, i64::MAX) => format!("whole number from {least}"),
-            (least, most) => format!("whole number from {least} to {most}"),
+        Kind::Number { min, max } => format!("number from {min} to {max}"),
+        Kind::Integer { min, max } => match (min, max) {
+            (min, i64::MAX) => format!("whole number from {min}"),
+            (min, max) => format!("whole number from {min} to {max}"),
         },
         Kind::Flag => "true or false".to_string(),
         Kind::Text => "text".to_string(),

@@ -1,14 +1,15 @@
 //! In-band network telemetry (INT): every switch on the path writes a record into the data packet.
 //!
-//! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue length,
-//! the last two in units that grow with the NIC's rate. Both counters wrap, and differences undo the wrap. The
-//! rate code indexes a table of the rates in the network; here the record holds the rate itself, in kb/s.
-//! A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids) shares its bits.
+//! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue
+//! length, the last two in units that grow with the NIC's rate. Both counters wrap, and differences undo the
+//! wrap. The rate code is an index into a table of the network's rates; here the record contains the rate
+//! itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids)
+//! shares its bits.
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
 //! authors' simulator, which has no path id.
 
-use super::carried::{Carried, PLACES};
+use super::packet_digest::{PLACES, PacketDigest};
 
 /// One hop's record, quantised as on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +24,7 @@ pub struct IntRecord {
     pub rate_kbps: u32,
 }
 
-/// Units of the quantised fields; one for the whole network.
+/// Units of the quantised fields, equal in the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntLayout {
     pub sent_unit: u32,
@@ -31,7 +32,7 @@ pub struct IntLayout {
 }
 
 impl<'a> IntView<'a> {
-    /// Of a stack that [`IntStacks::copy_out`] has copied; none of no places.
+    /// A view of a stack that [`IntStacks::copy_out`] copied; none if there are no places.
     pub fn of(places: &'a [IntRecord]) -> Option<IntView<'a>> {
         let (head, records) = places.split_first()?;
         Some(IntView { hops: head.time, records, path_id: head.sent as u16 })
@@ -39,7 +40,7 @@ impl<'a> IntView<'a> {
 }
 
 impl IntLayout {
-    /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s and in proportion above.
+    /// Units for NICs of this rate: 128 B and 80 B at 25 Gb/s, and proportionally more above.
     pub fn for_nic(rate: crate::units::Rate) -> IntLayout {
         let multiple = (rate.0 / 25_000_000_000).max(1) as u32;
         IntLayout { sent_unit: 128 * multiple, queue_unit: 80 * multiple }
@@ -47,10 +48,24 @@ impl IntLayout {
 }
 
 impl IntRecord {
+    /// A place of the slab as four 32-bit words: for what is no INT record but uses the same places.
+    #[inline(always)]
+    pub const fn words(&self) -> [u32; 4] {
+        [self.time, self.sent, self.queue, self.rate_kbps]
+    }
+    #[inline(always)]
+    pub fn words_mut(&mut self) -> [&mut u32; 4] {
+        [&mut self.time, &mut self.sent, &mut self.queue, &mut self.rate_kbps]
+    }
+    #[inline(always)]
+    pub const fn from_words([time, sent, queue, rate_kbps]: [u32; 4]) -> IntRecord {
+        IntRecord { time, sent, queue, rate_kbps }
+    }
+
     pub const TIME_BITS: u32 = 24;
     pub const SENT_BITS: u32 = 20;
     pub const QUEUE_BITS: u32 = 17;
-    /// Bytes of a record on the wire, and of the counter behind the records.
+    /// Bytes of a record on the wire, and of the counter after the records.
     pub const WIRE_BYTES: u32 = 8;
     pub const COUNT_BYTES: u32 = 2;
 
@@ -70,31 +85,34 @@ impl IntRecord {
     }
 }
 
-/// What an acknowledgement brings back: the records of the path and its id.
+/// What an acknowledgement returns: the records of the path and its id.
 #[derive(Debug, Clone, Copy)]
 pub struct IntView<'a> {
-    /// Hops that wrote a record; may exceed `records.len()`, then records were overwritten and mean nothing.
+    /// Number of hops that wrote a record. If it exceeds `records.len()`, records were overwritten and are
+    /// invalid.
     pub hops: u32,
     pub records: &'a [IntRecord],
     pub path_id: u16,
 }
 
-/// The records that packets carry, by index; places are used again.
+/// The records that packets carry, by index. Places are reused.
 pub struct IntStacks {
     max_hops: usize,
-    /// They carry digests.
+    /// The stacks carry digests.
     digests: bool,
-    /// For each stack its head, in the form of a record, then its records: what one hop touches lies together.
+    /// Each stack is its head, stored as a record, followed by its records, so that what one hop accesses is
+    /// contiguous.
     records: Vec<IntRecord>,
     free: Vec<u32>,
     layout: IntLayout,
-    /// Where the unit of bytes sent is a power of two.
+    /// Set if the unit of bytes sent is a power of two.
     sent_shift: Option<u32>,
-    /// 2^64 over the unit of queue lengths, rounded up: multiplying by it and keeping the high half divides 32 bits exactly.
+    /// 2^64 over the unit of queue lengths, rounded up: multiplying by it and taking the high half divides
+    /// 32-bit numbers exactly.
     queue_reciprocal: u64,
 }
 
-/// How many hops have written into a stack, and the id of their path.
+/// Number of hops that have written into a stack, and the id of their path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StackHead {
     hops: u32,
@@ -102,7 +120,7 @@ pub struct StackHead {
 }
 
 impl IntStacks {
-    /// Stacks that carry a digest each ([`Carried`]).
+    /// Stacks with one digest each ([`PacketDigest`]).
     pub fn of_digests(layout: IntLayout) -> IntStacks {
         IntStacks { digests: true, ..IntStacks::new(PLACES - 1, layout) }
     }
@@ -125,7 +143,7 @@ impl IntStacks {
         self.layout
     }
 
-    /// An empty stack.
+    /// Returns an empty stack.
     #[inline]
     pub fn insert(&mut self) -> u32 {
         if let Some(id) = self.free.pop() {
@@ -142,30 +160,30 @@ impl IntStacks {
         StackHead { hops: head.time, path_id: head.sent }
     }
 
-    /// Makes a stack carry six numbers beside a packet, instead of records: selective acknowledgements. Two places are in use,
-    /// whatever the stacks of the run are for.
+    /// Stores six numbers for a packet instead of records: SACK blocks. Two places are used, whatever the
+    /// stacks of the run are for.
     #[inline]
     pub fn carry_numbers(&mut self, id: u32, numbers: [u32; 6]) {
         let from = id as usize * (self.max_hops + 1);
-        let [time, queue, rate_kbps, rest @ ..] = numbers;
-        // The head says how many places are in use, and nothing else.
-        self.records[from] = IntRecord { time: 1, sent: 0, queue, rate_kbps };
-        self.records[from + 1] = IntRecord { time, sent: rest[0], queue: rest[1], rate_kbps: rest[2] };
+        let [a, b, c, d, e, f] = numbers;
+        // The head contains the number of records in use, here 1, and two of the numbers.
+        self.records[from] = IntRecord::from_words([1, 0, a, b]);
+        self.records[from + 1] = IntRecord::from_words([c, d, e, f]);
     }
 
-    /// What [`IntStacks::carry_numbers`] put there.
+    /// The numbers stored by [`IntStacks::carry_numbers`].
     #[inline]
     pub fn numbers(&self, id: u32) -> [u32; 6] {
         let from = id as usize * (self.max_hops + 1);
         numbers_in([self.records[from], self.records[from + 1]])
     }
 
-    /// What a stack carries in a run with digests.
+    /// The digest in a stack, in a run with digests.
     #[inline(always)]
-    pub fn carried(&mut self, id: u32) -> Carried<'_> {
+    pub fn packet_digest(&mut self, id: u32) -> PacketDigest<'_> {
         debug_assert!(self.digests);
         let from = id as usize * PLACES;
-        Carried::of(&mut self.records[from..from + PLACES])
+        PacketDigest::of(&mut self.records[from..from + PLACES])
     }
 
     fn set_head(&mut self, id: u32, head: StackHead) {
@@ -181,16 +199,16 @@ impl IntStacks {
         to.extend_from_slice(&self.records[from..from + used]);
     }
 
-    /// The head of a stack and the records behind it.
+    /// Number of places in use, including the head.
     #[inline]
     fn places_in_use(&self, head: &IntRecord) -> usize {
         if self.digests {
-            return Carried::places_in_use(head).min(PLACES);
+            return PacketDigest::places_in_use(head).min(PLACES);
         }
         (head.time as usize).min(self.max_hops) + 1
     }
 
-    /// Takes the first stack off a list of records that [`IntStacks::copy_out`] has made.
+    /// Removes the first stack from a list that [`IntStacks::copy_out`] wrote, and inserts it.
     #[inline]
     pub fn copy_in(&mut self, records: &mut &[IntRecord]) -> u32 {
         let id = self.insert();
@@ -206,8 +224,8 @@ impl IntStacks {
         self.free.push(id);
     }
 
-    /// Writes the record of one hop; `switch` is XORed into the path id (12 bits). Beyond the room that a packet has,
-    /// records overwrite the oldest, and the count tells the receiver that they mean nothing.
+    /// Writes the record of one hop. `switch` is XORed into the path id (12 bits). If a packet has no place
+    /// left, records overwrite the oldest, and the count tells the receiver that they are invalid.
     #[inline(always)]
     pub fn push(&mut self, id: u32, switch: u16, hop: HopState) {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
@@ -242,18 +260,19 @@ impl IntStacks {
     }
 }
 
-/// What [`IntStacks::carry_numbers`] put into these two places.
+/// The numbers that [`IntStacks::carry_numbers`] stored in these two places.
 pub fn numbers_in([first, second]: [IntRecord; 2]) -> [u32; 6] {
-    [second.time, first.queue, first.rate_kbps, second.sent, second.queue, second.rate_kbps]
+    let ([_, _, a, b], [c, d, e, f]) = (first.words(), second.words());
+    [a, b, c, d, e, f]
 }
 
-/// What a switch knows of a port when a packet leaves it.
+/// The state of a port when a packet leaves it.
 #[derive(Clone, Copy)]
 pub struct HopState {
     pub now: crate::units::Time,
     /// Bytes sent by the port before this packet.
     pub bytes_sent: u64,
-    /// Bytes in all its queues, this packet gone.
+    /// Bytes in all its queues, without this packet.
     pub queue_bytes: u64,
     pub rate_kbps: u32,
 }

@@ -1,4 +1,4 @@
-//! The loads of a switch's ports, as PINT's query for the busiest port and HPCC-PINT have them.
+//! The loads of a switch's ports, for PINT's query for the busiest port and for HPCC-PINT.
 
 use super::pint::Computed;
 use crate::counters::{Counter, CounterGroup, CounterSet};
@@ -22,10 +22,10 @@ pub static RECIRCULATED: CounterGroup = CounterGroup {
 
 /// By local port.
 pub enum PortLoads {
-    /// No query asks for them.
+    /// No query uses loads.
     None,
     Exact(Vec<Exact>),
-    /// As hardware computes them.
+    /// As a switch's hardware computes them.
     Hardware(Vec<PortLoad>),
 }
 
@@ -63,7 +63,8 @@ impl PortLoads {
         }
     }
 
-    /// A data packet leaves by `port`; what a note of the load holds: a floating-point number, or with tables units of 2^-20.
+    /// A data packet leaves by `port`. Returns the value of a note of the load: a floating-point number, or
+    /// with tables units of 2^-20.
     #[inline(always)]
     pub fn data(&mut self, port: u16, now: Time, queue: u64, size: u32) -> u64 {
         match self {
@@ -97,7 +98,7 @@ impl PortLoads {
         }
     }
 
-    /// The rate of a port changes. Its load is not rescaled: what comes from now on is measured against the new rate.
+    /// Changes the rate of a port. Its load is not rescaled: later packets are measured against the new rate.
     pub fn set_rate(&mut self, port: u16, rate: Rate) {
         let port = usize::from(port);
         match self {

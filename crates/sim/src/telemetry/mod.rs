@@ -1,8 +1,8 @@
-//! What packets carry about the network they crossed.
+//! Telemetry that packets carry about their path.
 
-pub mod carried;
 pub mod int;
 pub mod load;
+pub mod packet_digest;
 pub mod pint;
 
 use pint::PintConfig;

@@ -1,16 +1,18 @@
-//! PINT: every packet carries a digest of a few bits; switches change it, the receiver's side reads it.
+//! PINT: every packet carries a digest of a few bits, which switches change and the receiver's side decodes.
 //!
-//! A switch keeps the load of each port (what HPCC steers on), and has the plan's encoder write what the packet's queries ask
-//! for. The digest lies where INT would have its records; it is encoded where it is read ([`super::carried`]).
+//! A switch computes the load of each port (the input of HPCC), and the plan's encoder writes what the packet's
+//! queries require. The digest uses the places where INT has its records; it is encoded when it is read
+//! ([`super::packet_digest`]).
 //!
-//! Packet id: flow and first byte; a retransmission repeats it, as on a network where it is a hash of header fields. Hop number: how
-//! many switches have written, which a real one takes from the TTL.
+//! Packet id: flow and first byte. A retransmission has the same id, as on a network in which it is a hash of
+//! header fields. Hop number: the number of switches that have written, which a real switch takes from the
+//! TTL.
 //!
 //! Source: Ben Basat et al., "PINT: Probabilistic In-band Network Telemetry", SIGCOMM 2020, §3 to §4.
 
-use super::carried::{Carried, NO_SET, Note, ROOM};
 use super::int::IntRecord;
 use super::load::PortLoads;
+use super::packet_digest::{MAX_NOTES, NO_SET, Note, PacketDigest};
 use crate::counters::CounterSet;
 use crate::units::{Rate, Time};
 use pint::code::MAX_HOPS;
@@ -29,34 +31,35 @@ pub enum Computed {
     Exact,
     /// Integers and tables of logarithms.
     Tables(Tables),
-    /// Rounds of so many packets; each round's last goes through the pipeline twice, and its value is stored so much later.
+    /// Rounds of `registers` packets; the last packet of each round passes the pipeline twice, and its value
+    /// is stored after `delay`.
     Recirculated {
         registers: u32,
         delay: Time,
     },
 }
 
-/// What a run needs to know of PINT.
+/// The parameters of PINT in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PintConfig {
     pub encoder: Arc<Encoder>,
-    /// What each of the encoder's queries is about.
+    /// The observed value of each of the encoder's queries.
     pub observed: Vec<Value>,
-    /// The query that carries the load of the path's busiest port, if there is one.
+    /// The query for the load of the path's busiest port, if there is one.
     pub load: Option<LoadQuery>,
     pub law: Law,
     pub computed: Computed,
-    /// Bytes of the digest on the wire.
+    /// Size of the digest on the wire in bytes.
     pub wire_bytes: u32,
-    /// Share of the packets whose digests sinks record, in units of 2^-32.
+    /// Share of the packets whose digests receivers record, in units of 2^-32.
     pub recorded: u64,
-    /// Whether a recorded digest comes with the switches that its packet passed.
+    /// Whether a recorded digest includes the switches that its packet passed.
     pub paths: bool,
-    /// The plan that the encoder was made from, if it was made from one, and its version, else 0.
+    /// The plan from which the encoder was made, if any, and its version, otherwise 0.
     pub plan: Option<Arc<Plan>>,
     pub version: u32,
-    /// By set, what switches note of its packets.
-    pub kept: Box<[Kept]>,
+    /// By set: what switches note for its packets.
+    pub set_notes: Box<[SetNotes]>,
 }
 
 /// A query for the largest load on a path.
@@ -72,17 +75,17 @@ pub struct LoadQuery {
 /// Loads are encoded in units of 1/512.
 const UNITS: f64 = 512.0;
 /// Entries of a query's tables.
-const LISTED: u64 = 1024;
+const TABLE_ENTRIES: u64 = 1024;
 
 impl LoadQuery {
-    /// The `number`-th query has the load in this approximation.
+    /// The query with index `number`, which encodes the load with this approximation.
     pub fn new(number: usize, approximation: Approximation) -> LoadQuery {
-        let codes = 0..=approximation.limit().min(LISTED);
+        let codes = 0..=approximation.limit().min(TABLE_ENTRIES);
         let loads = codes.map(|code| approximation.decode(code) / UNITS).collect();
-        LoadQuery { number, approximation, places: Places::of(&approximation, LISTED), loads }
+        LoadQuery { number, approximation, places: Places::of(&approximation, TABLE_ENTRIES), loads }
     }
 
-    /// A code after a hop with this load, scaled.
+    /// The code after a hop with this load, scaled.
     #[inline(always)]
     fn raise(&self, now: u64, load: u64, coin: impl FnOnce() -> u32) -> u64 {
         match self.places.get(load) {
@@ -98,13 +101,14 @@ impl LoadQuery {
     }
 }
 
-/// The keys of the simulator's own purposes, beside those of the plan.
+/// Keys for the simulator's own purposes, in addition to those of the plan.
 const COINS: u64 = u64::MAX;
 const RECORDS: u64 = u64::MAX - 1;
 
 impl PintConfig {
-    /// One query, the load of the busiest port in `bits` bits on a geometric grid of this base, on `share` (in units of 2^-16) of
-    /// the packets. None if the grid cannot be: the base must be above 1.00017 and at most 16, the bits at most 32.
+    /// One query: the load of the busiest port in `bits` bits on a geometric grid with this base, on `share`
+    /// (in units of 2^-16) of the packets. None if the grid is invalid: the base must be above 1.00017 and at
+    /// most 16, the bits at most 32.
     pub fn of_load(
         law: Law,
         computed: Computed,
@@ -121,7 +125,7 @@ impl PintConfig {
             Encoder::new(Key::new(seed, 0), &[Task::Maximum(approximation)], &sets);
         let (encoder, observed) = (encoder.ok()?, vec![Value::Utilisation]);
         Some(PintConfig {
-            kept: Kept::of_sets(&encoder, &observed),
+            set_notes: SetNotes::of_sets(&encoder, &observed),
             encoder: Arc::new(encoder),
             observed,
             load: Some(LoadQuery::new(0, approximation)),
@@ -135,7 +139,7 @@ impl PintConfig {
         })
     }
 
-    /// What a plan asks for; its first query for the largest utilisation is what HPCC-PINT steers on.
+    /// The queries of a plan. HPCC-PINT uses its first query for the largest utilisation.
     pub fn of_plan(plan: Plan, law: Law, computed: Computed) -> Result<PintConfig, Refused> {
         let encoder = plan.encoder()?;
         let queries = &plan.queries().queries;
@@ -152,7 +156,7 @@ impl PintConfig {
         let version = plan.version();
         let plan = Some(Arc::new(plan));
         Ok(PintConfig {
-            kept: Kept::of_sets(&encoder, &observed),
+            set_notes: SetNotes::of_sets(&encoder, &observed),
             encoder: Arc::new(encoder),
             observed,
             load,
@@ -166,10 +170,10 @@ impl PintConfig {
         })
     }
 
-    /// Whether the digest of a packet is recorded where it arrives.
+    /// Whether the digest of a packet is recorded at its receiver.
     #[inline]
     pub fn records(&self, seed: u64, packet: u64) -> bool {
-        // All or none without a hash.
+        // With all packets or none no hash is needed.
         match self.recorded {
             0 => false,
             1..=0xffff_ffff => u64::from(Key::new(seed, RECORDS).word(packet).layer()) < self.recorded,
@@ -183,33 +187,36 @@ impl PintConfig {
         self.encoder.set(packet).map_or(NO_SET, |set| set as u32)
     }
 
-    /// The digest that a packet carries; what was noted is encoded.
+    /// Returns the digest that a packet carries, after encoding its notes.
     #[inline(never)]
-    pub fn digest(&self, carried: &mut Carried) -> u64 {
-        let notes = carried.notes();
-        // Nothing is noted of a packet without a set.
-        let Some(kept) = self.kept.get(carried.set() as usize).filter(|_| !notes.is_empty()) else {
-            return carried.encoded();
+    pub fn digest(&self, packet_digest: &mut PacketDigest) -> u64 {
+        let notes = packet_digest.notes();
+        // Packets without a set have no notes.
+        let Some(set_notes) = self.set_notes.get(packet_digest.set() as usize).filter(|_| !notes.is_empty())
+        else {
+            return packet_digest.encoded();
         };
-        let each = kept.len().max(1);
+        let each = set_notes.len().max(1);
         let hops = (notes.len() / each) as u32;
         let at = |n: u32| {
             let from = n as usize * each;
-            Seen { config: self, kept, notes: notes.get(from..from + each).unwrap_or(&[]) }
+            HopNotes { config: self, set_notes, notes: notes.get(from..from + each).unwrap_or(&[]) }
         };
-        let (set, first) = (carried.set() as usize, carried.hops() - hops + 1);
+        let (set, first) = (packet_digest.set() as usize, packet_digest.hops() - hops + 1);
         let (digest, looped) =
-            self.encoder.encode_along(set, carried.encoded(), carried.packet(), first, hops, at);
-        carried.set_encoded(digest, looped);
+            self.encoder.encode_along(set, packet_digest.encoded(), packet_digest.packet(), first, hops, at);
+        packet_digest.set_encoded(digest, looped);
         digest
     }
 
-    /// The switches that have noted something of a packet, in order; then, and where one's notes are encoded already, `u32::MAX`.
-    pub fn path(&self, carried: &Carried) -> [u32; ROOM] {
-        let mut path = [u32::MAX; ROOM];
-        let each = self.kept.get(carried.set() as usize).map_or(1, |kept| kept.len().max(1));
-        let notes = carried.notes();
-        if notes.len() == carried.hops() as usize * each {
+    /// The switches from which a packet has notes, in order; for the rest, and if notes have been encoded
+    /// already, `u32::MAX`.
+    pub fn path(&self, packet_digest: &PacketDigest) -> [u32; MAX_NOTES] {
+        let mut path = [u32::MAX; MAX_NOTES];
+        let each =
+            self.set_notes.get(packet_digest.set() as usize).map_or(1, |set_notes| set_notes.len().max(1));
+        let notes = packet_digest.notes();
+        if notes.len() == packet_digest.hops() as usize * each {
             for (place, note) in path.iter_mut().zip(notes.iter().step_by(each)) {
                 *place = Note::of(note).node;
             }
@@ -217,24 +224,24 @@ impl PintConfig {
         path
     }
 
-    /// The load that a digest brings, if its packet serves that query. Of the digest only this field is encoded.
+    /// The load in a digest, if its packet serves that query. Only this field of the digest is encoded.
     #[inline]
-    pub fn load_of(&self, carried: &Carried) -> Option<f64> {
+    pub fn load_of(&self, packet_digest: &PacketDigest) -> Option<f64> {
         let query = self.load.as_ref()?;
-        let kept = self.kept.get(carried.set() as usize)?;
-        let fields = self.encoder.fields_of(carried.set() as usize);
+        let set_notes = self.set_notes.get(packet_digest.set() as usize)?;
+        let fields = self.encoder.fields_of(packet_digest.set() as usize);
         let field = fields.iter().find(|field| usize::from(field.query) == query.number)?;
-        let Source::Load(place) = kept.sources[query.number % MAX_QUERIES] else { return None };
-        let (notes, each) = (carried.notes(), kept.len().max(1));
-        let before = carried.hops() - (notes.len() / each) as u32;
-        let (mut code, word) = (field.read(carried.encoded()), field.key.word(carried.packet()));
+        let Source::Load(place) = set_notes.sources[query.number % MAX_QUERIES] else { return None };
+        let (notes, each) = (packet_digest.notes(), set_notes.len().max(1));
+        let before = packet_digest.hops() - (notes.len() / each) as u32;
+        let (mut code, word) = (field.read(packet_digest.encoded()), field.key.word(packet_digest.packet()));
         for (hop, note) in (before + 1..).zip(notes.iter().skip(usize::from(place)).step_by(each)) {
             code = query.raise(code, self.scaled(Note::of(note).value), || word.coin(hop.min(MAX_HOPS)));
         }
         Some(query.load(code))
     }
 
-    /// The number that is encoded for a load that was noted.
+    /// The number that is encoded for a noted load.
     #[inline]
     fn scaled(&self, load: u64) -> u64 {
         match self.computed {
@@ -244,66 +251,67 @@ impl PintConfig {
     }
 }
 
-/// The id of a packet, by which all switches and the receiver draw the same hashes.
+/// The id of a packet, from which all switches and the receiver draw the same hashes.
 #[inline]
 pub fn packet_id(flow: u32, first_byte: u64) -> u64 {
     u64::from(flow) << 32 ^ first_byte
 }
 
-/// A random number for the sender's own use, different for every acknowledgement: its packet left at `sent`.
+/// A random number for the sender's own use, different for every acknowledgement. `sent`: the time at which
+/// its packet left.
 #[inline]
 pub fn coin(seed: u64, flow: u32, sent: Time) -> u32 {
     Key::new(seed, COINS).word(u64::from(flow) << 40 ^ sent.0).layer()
 }
 
-/// Values that a hop notes of one packet at most.
+/// Maximum number of values that a hop notes for one packet.
 const VALUES: usize = 5;
 
-/// What a switch notes of the packets of one set: the values, besides its own id and the ports, that the set's queries are about, each
-/// once. Where there are none one is noted all the same.
+/// What a switch notes for the packets of one set, in addition to its own id and the ports: the values of the
+/// set's queries, each once. Without any value there is still one note.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Kept {
+pub struct SetNotes {
     values: [Value; VALUES],
     count: usize,
     /// By query.
     sources: [Source; MAX_QUERIES],
 }
 
-/// Where a query's value is among a hop's notes.
+/// Where a query's value is among the notes of a hop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Source {
     Node,
     Ingress,
     Egress,
-    /// Of the note with this number.
+    /// The note with this index.
     Value(u8),
-    /// The same, and it is a load.
+    /// The note with this index, which is a load.
     Load(u8),
 }
 
-impl Kept {
-    fn of_sets(encoder: &Encoder, observed: &[Value]) -> Box<[Kept]> {
-        (0..MAX_SETS).map(|set| Kept::of(encoder.fields_of(set), observed)).collect()
+impl SetNotes {
+    fn of_sets(encoder: &Encoder, observed: &[Value]) -> Box<[SetNotes]> {
+        (0..MAX_SETS).map(|set| SetNotes::of(encoder.fields_of(set), observed)).collect()
     }
 
-    /// Of a set; nothing of one without queries.
-    fn of(fields: &[Field], observed: &[Value]) -> Kept {
-        let mut kept =
-            Kept { values: [Value::SwitchId; VALUES], count: 0, sources: [Source::Node; MAX_QUERIES] };
+    /// The notes for a set; none without queries.
+    fn of(fields: &[Field], observed: &[Value]) -> SetNotes {
+        let mut set_notes =
+            SetNotes { values: [Value::SwitchId; VALUES], count: 0, sources: [Source::Node; MAX_QUERIES] };
         for query in fields.iter().map(|field| usize::from(field.query)) {
             let Some(value) = observed.get(query) else { continue };
-            kept.sources[query] = match value {
+            set_notes.sources[query] = match value {
                 Value::SwitchId => Source::Node,
                 Value::IngressPort => Source::Ingress,
                 Value::EgressPort => Source::Egress,
-                Value::Utilisation => Source::Load(kept.place(*value)),
-                _ => Source::Value(kept.place(*value)),
+                Value::Utilisation => Source::Load(set_notes.place(*value)),
+                _ => Source::Value(set_notes.place(*value)),
             };
         }
         if !fields.is_empty() {
-            kept.count = kept.count.max(1);
+            set_notes.count = set_notes.count.max(1);
         }
-        kept
+        set_notes
     }
 
     #[inline(always)]
@@ -311,9 +319,9 @@ impl Kept {
         self.count.min(VALUES)
     }
 
-    /// Which of the notes has a value, from now on.
+    /// The index of the note for a value, which is added if necessary.
     fn place(&mut self, value: Value) -> u8 {
-        let place = self.values[..self.len()].iter().position(|noted| *noted == value);
+        let place = self.values[..self.len()].iter().position(|note_count| *note_count == value);
         let place = place.unwrap_or_else(|| {
             self.values[self.count] = value;
             self.count += 1;
@@ -323,27 +331,27 @@ impl Kept {
     }
 }
 
-/// What one switch keeps for PINT.
+/// The state of one switch for PINT.
 pub struct PintSwitch {
     config: Arc<PintConfig>,
     node: u32,
     loads: PortLoads,
 }
 
-/// A data packet that leaves a switch, as far as PINT is concerned.
-pub trait Leaving {
+/// A data packet that leaves a switch.
+pub trait DepartingPacket {
     fn now(&self) -> Time;
     /// Local ports.
     fn ingress(&self) -> u16;
     fn egress(&self) -> u16;
-    /// Bytes in all queues of the port, this packet gone.
+    /// Bytes in all queues of the port, without this packet.
     fn queue_bytes(&self) -> u64;
-    /// Bytes that the port has sent before it.
+    /// Bytes that the port has sent before this packet.
     fn sent_bytes(&self) -> u64;
-    /// Bytes on the wire.
+    /// Size on the wire in bytes.
     fn size(&self) -> u32;
-    /// Whether it was queued here; it carries since when.
-    fn waited(&self) -> bool;
+    /// Whether the packet was queued here; then it carries its arrival time.
+    fn was_queued(&self) -> bool;
 }
 
 impl PintSwitch {
@@ -364,19 +372,21 @@ impl PintSwitch {
         PintSwitch { config: config.clone(), node, loads }
     }
 
-    /// A data packet leaves: what its queries ask for is noted.
+    /// A data packet leaves: takes the notes that its queries require.
     #[inline(always)]
-    pub fn data(&mut self, carried: &mut Carried, leaving: &impl Leaving) {
+    pub fn data(&mut self, packet_digest: &mut PacketDigest, leaving: &impl DepartingPacket) {
         let (now, queue) = (leaving.now(), leaving.queue_bytes());
         let load = self.loads.data(leaving.egress(), now, queue, leaving.size());
-        let Some(kept) = self.config.kept.get(carried.set() as usize) else { return carried.count_hop() };
-        if !carried.has_room(kept.len()) {
-            self.config.digest(carried);
+        let Some(set_notes) = self.config.set_notes.get(packet_digest.set() as usize) else {
+            return packet_digest.count_hop();
+        };
+        if !packet_digest.has_room_for(set_notes.len()) {
+            self.config.digest(packet_digest);
         }
-        carried.count_hop();
-        for value in &kept.values[..kept.len()] {
+        packet_digest.count_hop();
+        for value in &set_notes.values[..set_notes.len()] {
             let value = match value {
-                Value::HopLatency if leaving.waited() => (now - carried.came()).ns(),
+                Value::HopLatency if leaving.was_queued() => (now - packet_digest.arrival()).ns(),
                 Value::HopLatency => 0,
                 Value::Utilisation => load,
                 Value::QueueBytes => queue,
@@ -385,7 +395,7 @@ impl PintSwitch {
                 Value::SwitchId | Value::IngressPort | Value::EgressPort => 0,
             };
             let (ingress, egress) = (leaving.ingress(), leaving.egress());
-            carried.note(Note { node: self.node, ingress, egress, value });
+            packet_digest.note(Note { node: self.node, ingress, egress, value });
         }
     }
 
@@ -394,30 +404,30 @@ impl PintSwitch {
         self.loads.count(counters);
     }
 
-    /// The rate of a local port changes.
+    /// Changes the rate of a local port.
     pub fn set_rate(&mut self, port: u16, rate: Rate) {
         self.loads.set_rate(port, rate);
     }
 
-    /// Any other packet of `size` bytes leaves with `queue_bytes` behind it: it is part of the port's load.
+    /// Another packet of `size` bytes leaves, with `queue_bytes` left: it is part of the port's load.
     #[inline(always)]
     pub fn other(&mut self, egress: u16, now: Time, queue_bytes: u64, size: u32) {
         self.loads.other(egress, now, queue_bytes, size);
     }
 }
 
-/// What one hop has noted of a packet.
-struct Seen<'a> {
+/// The notes of one hop about a packet.
+struct HopNotes<'a> {
     config: &'a PintConfig,
-    kept: &'a Kept,
+    set_notes: &'a SetNotes,
     notes: &'a [IntRecord],
 }
 
-impl Observed for Seen<'_> {
+impl Observed for HopNotes<'_> {
     #[inline(always)]
     fn value(&mut self, query: usize) -> Option<u64> {
         let note = |at: u8| Some(Note::of(self.notes.get(usize::from(at))?));
-        Some(match *self.kept.sources.get(query)? {
+        Some(match *self.set_notes.sources.get(query)? {
             Source::Value(at) => note(at)?.value,
             Source::Load(at) => self.config.scaled(note(at)?.value),
             Source::Node => u64::from(note(0)?.node),

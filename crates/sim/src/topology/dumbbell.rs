@@ -1,7 +1,7 @@
 //! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
 
 use super::TopologyParameters;
-use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
+use super::network::{LinkSpec, MAX_COUNT, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
@@ -49,7 +49,7 @@ impl TopologyParameters for Dumbbell {
         let hosts = groups.iter().map(|group| group.0).sum();
         for key in ["left", "right"] {
             let help = "With `groups` they say how many hosts there are.";
-            if p.integer(key, hosts as i64, (1, MOST), help) as u64 != hosts {
+            if p.integer(key, hosts as i64, (1, MAX_COUNT), help) as u64 != hosts {
                 p.complain(key, format!("the groups have {hosts} hosts on either side"));
             }
         }
@@ -117,8 +117,8 @@ fn read_groups(p: &mut Parameters) -> Vec<(u64, Time)> {
             }
         }
     }
-    if groups.iter().map(|group| u128::from(group.0)).sum::<u128>() > MOST as u128 {
-        p.complain("groups", format!("expected at most {MOST} hosts"));
+    if groups.iter().map(|group| u128::from(group.0)).sum::<u128>() > MAX_COUNT as u128 {
+        p.complain("groups", format!("expected at most {MAX_COUNT} hosts"));
         return Vec::new();
     }
     groups
@@ -131,9 +131,11 @@ fn read_group(value: &Value) -> Result<(u64, Time), String> {
     let (mut hosts, mut delay) = (None, None);
     for (key, value) in entries {
         match (key.as_str(), value) {
-            ("hosts", Value::Integer(count)) if (1..=MOST).contains(count) => hosts = Some(*count as u64),
+            ("hosts", Value::Integer(count)) if (1..=MAX_COUNT).contains(count) => {
+                hosts = Some(*count as u64)
+            }
             ("hosts", other) => {
-                return Err(format!("hosts: expected 1 to {MOST}, found {}", describe(other)));
+                return Err(format!("hosts: expected 1 to {MAX_COUNT}, found {}", describe(other)));
             }
             ("delay", Value::Text(text)) => {
                 let parsed = text.parse::<Time>().map_err(|error| format!("delay: {error}"))?;
@@ -156,54 +158,4 @@ fn read_group(value: &Value) -> Result<(u64, Time), String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parameters::{Declared, Source};
-
-    struct Given(Vec<Value>, Vec<String>);
-
-    impl Source for Given {
-        fn get(&mut self, key: &str) -> Option<Value> {
-            (key == "groups").then(|| Value::List(self.0.clone()))
-        }
-        fn complain(&mut self, key: &str, message: String) {
-            self.1.push(format!("{key}: {message}"));
-        }
-        fn declare(&mut self, _: Declared, _: Option<Value>) {}
-    }
-
-    fn read(groups: Vec<Value>) -> (Dumbbell, Vec<String>) {
-        let mut given = Given(groups, Vec::new());
-        let dumbbell = Dumbbell::read(&mut Parameters::new(&mut given));
-        (dumbbell, given.1)
-    }
-
-    fn group(hosts: i64, delay: &str) -> Value {
-        let entries = [("hosts", Value::Integer(hosts)), ("delay", Value::Text(delay.into()))];
-        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).to_vec())
-    }
-
-    #[test]
-    fn groups_have_delays_of_their_own_on_both_sides() {
-        let (dumbbell, complaints) = read(vec![group(2, "200us"), group(1, "2ms")]);
-        assert!(complaints.is_empty(), "{complaints:?}");
-        let topology = dumbbell.build().unwrap();
-        let delays: Vec<u64> = topology.links[..6].iter().map(|link| link.delay.ns() / 1000).collect();
-        assert_eq!(delays, [200, 200, 2000, 200, 200, 2000]);
-    }
-
-    #[test]
-    fn groups_that_make_no_sense_are_told() {
-        let told = |groups| read(groups).1.remove(0);
-        assert_eq!(told(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
-        assert_eq!(
-            told(vec![group(1, "1us"), group(1, "0us")]),
-            "groups: group 1: delay: 0 is no delay: expected more than 0, such as \"1us\""
-        );
-        assert!(told(vec![Value::Integer(3)]).contains("expected a table with hosts and delay"));
-        assert!(
-            told(vec![Value::Table(vec![("host".into(), Value::Integer(1))])])
-                .contains("did you mean \"hosts\"")
-        );
-    }
-}
+mod tests;

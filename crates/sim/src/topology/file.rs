@@ -62,7 +62,7 @@ impl TopologyParameters for FileSpec {
             return Err(TopologyError::key("file", "expected the name of a topology file"));
         }
         let format = self.format()?;
-        let bytes = files::read(&base_dir.join(&self.file), files::MOST_BYTES)
+        let bytes = files::read(&base_dir.join(&self.file), files::MAX_BYTES)
             .map_err(|message| TopologyError::new(message).in_file(&self.file))?;
         self.parse(format, &bytes)
     }

@@ -4,7 +4,7 @@ use super::{NodeKind, Topology};
 use std::collections::BTreeSet;
 
 /// Most kinds of switches that names may tell apart; a network whose switches are called after towns has one kind.
-const MOST_KINDS: usize = 8;
+const MAX_KINDS: usize = 8;
 
 impl Topology {
     /// Kinds of links by what they lead from and to, and for every node and port the place of its link's kind among them. A
@@ -15,7 +15,7 @@ impl Topology {
             self.nodes.iter().filter(|n| n.kind == NodeKind::Switch).map(|n| stem(&n.name)).collect();
         let kind = |node: u32| match &self.nodes[node as usize] {
             node if node.kind == NodeKind::Host => "host".to_string(),
-            node if stems.len() <= MOST_KINDS && !stem(&node.name).is_empty() => stem(&node.name),
+            node if stems.len() <= MAX_KINDS && !stem(&node.name).is_empty() => stem(&node.name),
             _ => "switch".to_string(),
         };
         let mut kinds: Vec<String> = Vec::new();

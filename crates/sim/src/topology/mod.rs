@@ -33,7 +33,7 @@ pub use overrides::{LinkOverride, apply_overrides};
 pub use path_times::{Path, PathTimes, max_base_rtt};
 pub use routes::{NextHopOrder, NextHops, Routes, Row};
 pub use toml_file::write_toml;
-pub use validity::{MOST_LINKS, MOST_NODES};
+pub use validity::{MAX_LINKS, MAX_NODES};
 pub use zoo::ZooOptions;
 
 use crate::doc::SchemeDoc;

@@ -1,7 +1,7 @@
 //! The parts that the builders share: hosts first, then switches tier by tier, links in the order in which
 //! they are made; and the checks of counts and links.
 
-use super::validity::{MOST_LINKS, MOST_NODES};
+use super::validity::{MAX_LINKS, MAX_NODES};
 use super::{Link, Node, NodeId, NodeKind, Topology, TopologyError};
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
@@ -70,17 +70,17 @@ impl LinkSpec {
 }
 
 /// The largest value of a count, so that products of three of them cannot overflow.
-pub(super) const MOST: i64 = MOST_NODES as i64;
+pub(super) const MAX_COUNT: i64 = MAX_NODES as i64;
 
-/// Reads a count of at least `least`.
+/// Reads a count of at least `min`.
 pub(super) fn read_count(
     p: &mut Parameters,
     key: &'static str,
     default: u64,
-    least: i64,
+    min: i64,
     help: &'static str,
 ) -> u64 {
-    p.integer(key, default as i64, (least, MOST), help) as u64
+    p.integer(key, default as i64, (min, MAX_COUNT), help) as u64
 }
 
 /// Each count is from 1 to the limit of nodes.
@@ -89,8 +89,8 @@ pub(super) fn check_counts(counts: &[(&'static str, u64)]) -> Result<(), Topolog
         if count == 0 {
             return Err(TopologyError::key(key, "expected at least 1, found 0"));
         }
-        if count > MOST_NODES as u64 {
-            let message = format!("expected at most {MOST_NODES} (the limit of nodes), found {count}");
+        if count > MAX_NODES as u64 {
+            let message = format!("expected at most {MAX_NODES} (the limit of nodes), found {count}");
             return Err(TopologyError::key(key, message));
         }
     }
@@ -105,11 +105,11 @@ pub(super) struct Network {
 
 impl Network {
     pub fn new(nodes: u128, links: u128) -> Result<Network, TopologyError> {
-        if nodes > MOST_NODES as u128 {
-            return Err(TopologyError::new(format!("{nodes} nodes are more than the limit of {MOST_NODES}")));
+        if nodes > MAX_NODES as u128 {
+            return Err(TopologyError::new(format!("{nodes} nodes are more than the limit of {MAX_NODES}")));
         }
-        if links > MOST_LINKS as u128 {
-            return Err(TopologyError::new(format!("{links} links are more than the limit of {MOST_LINKS}")));
+        if links > MAX_LINKS as u128 {
+            return Err(TopologyError::new(format!("{links} links are more than the limit of {MAX_LINKS}")));
         }
         let mut topology = Topology::default();
         topology.nodes.reserve_exact(nodes as usize);

@@ -5,7 +5,7 @@
 //! bottleneck its senders (on its left switch) and its receivers (on its right one).
 
 use super::TopologyParameters;
-use super::network::{LinkSpec, MOST, Network, check_counts, read_count};
+use super::network::{LinkSpec, MAX_COUNT, Network, check_counts, read_count};
 use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe};
@@ -108,17 +108,21 @@ fn read_by_hop(p: &mut Parameters, bottlenecks: u64) -> Vec<u64> {
     let mut counts = Vec::new();
     for value in &list {
         match value {
-            Value::Integer(count) if (0..=MOST).contains(count) => counts.push(*count as u64),
+            Value::Integer(count) if (0..=MAX_COUNT).contains(count) => counts.push(*count as u64),
             other => {
                 let found = describe(other);
-                p.complain("hosts_by_hop", format!("expected numbers of hosts, 0 to {MOST}, found {found}"));
+                p.complain(
+                    "hosts_by_hop",
+                    format!("expected numbers of hosts, 0 to {MAX_COUNT}, found {found}"),
+                );
                 return Vec::new();
             }
         }
     }
-    if counts.len() as u64 != bottlenecks || counts.iter().sum::<u64>() > MOST as u64 {
-        let message =
-            format!("expected {bottlenecks} numbers, one for each bottleneck, at most {MOST} hosts together");
+    if counts.len() as u64 != bottlenecks || counts.iter().sum::<u64>() > MAX_COUNT as u64 {
+        let message = format!(
+            "expected {bottlenecks} numbers, one for each bottleneck, at most {MAX_COUNT} hosts together"
+        );
         p.complain("hosts_by_hop", message);
         return Vec::new();
     }

@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 use super::{Link, NodeId, NodeKind, Topology, TopologyError};
 
 /// The most nodes that a topology may have.
-pub const MOST_NODES: usize = 1_000_000;
+pub const MAX_NODES: usize = 1_000_000;
 /// The most links that a topology may have.
-pub const MOST_LINKS: usize = 10_000_000;
+pub const MAX_LINKS: usize = 10_000_000;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
@@ -23,9 +23,9 @@ impl Topology {
     }
 
     fn check_names(&self) -> Result<(), TopologyError> {
-        if self.nodes.len() > MOST_NODES {
+        if self.nodes.len() > MAX_NODES {
             let found = self.nodes.len();
-            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MOST_NODES}")));
+            return Err(TopologyError::new(format!("{found} nodes are more than the limit of {MAX_NODES}")));
         }
         let mut seen: FxHashMap<&str, ()> = FxHashMap::default();
         for node in &self.nodes {
@@ -51,9 +51,9 @@ impl Topology {
     }
 
     fn check_links(&self) -> Result<(), TopologyError> {
-        if self.links.len() > MOST_LINKS {
+        if self.links.len() > MAX_LINKS {
             let found = self.links.len();
-            return Err(TopologyError::new(format!("{found} links are more than the limit of {MOST_LINKS}")));
+            return Err(TopologyError::new(format!("{found} links are more than the limit of {MAX_LINKS}")));
         }
         let mut degree = vec![0u32; self.nodes.len()];
         for (index, link) in self.links.iter().enumerate() {
@@ -170,59 +170,4 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Node, Topology, star::Star};
-    use super::*;
-    use crate::topology::TopologyParameters;
-    use crate::units::{Rate, Time};
-
-    fn star() -> Topology {
-        Star { hosts: 3, ..Star::default() }.build().unwrap()
-    }
-    fn message(topology: &Topology) -> String {
-        topology.validate().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn each_defect_of_a_topology_is_named() {
-        assert!(star().validate().is_ok());
-        let mut t = star();
-        t.links[1].rate = Rate(0);
-        assert_eq!(message(&t), "the link between host1 and s0 has rate 0: more than 0 is needed");
-        let mut t = star();
-        t.links[1].delay = Time::ZERO;
-        assert!(message(&t).contains("host1 and s0 has delay 0"));
-        let mut t = star();
-        t.links.pop();
-        assert_eq!(message(&t), "host \"host2\" has no link");
-        let mut t = star();
-        t.links[0].a = 3;
-        assert_eq!(message(&t), "a link joins s0 to itself");
-        let mut t = star();
-        t.links[0].a = 9;
-        assert_eq!(message(&t), "link 0 ends at node 9, which does not exist");
-        let mut t = star();
-        t.nodes[1].name = "host0".into();
-        assert_eq!(message(&t), "two nodes are named \"host0\"");
-        t.nodes[1].name = "a.b".into();
-        assert!(message(&t).starts_with("\"a.b\" cannot name a node"));
-    }
-
-    #[test]
-    fn hosts_do_not_connect_what_they_touch() {
-        let mut t = star();
-        let switch = |name: &str| Node { name: name.into(), kind: NodeKind::Switch, tier: 1 };
-        let host = Node { name: "host3".into(), kind: NodeKind::Host, tier: 0 };
-        t.nodes.extend([switch("s1"), host]);
-        assert_eq!(message(&t), "host \"host3\" has no link");
-        let link = |a, b| Link { a, b, rate: Rate::from_gbps(1), delay: Time::from_us(1) };
-        t.links.push(link(5, 4));
-        assert_eq!(message(&t), "not connected: no path from host0 to host3");
-        t.links.push(link(0, 4));
-        assert_eq!(message(&t), "not connected: no path from host1 to host3");
-        t.links.extend([link(1, 4), link(2, 4)]);
-        assert!(t.validate().is_ok(), "two planes");
-        t.nodes.push(switch("s2"));
-        assert_eq!(message(&t), "not connected: switch \"s2\" reaches no host");
-    }
-}
+mod tests;

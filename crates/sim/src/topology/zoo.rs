@@ -93,8 +93,8 @@ impl Graph {
         options.check()?;
         let (places, per_node) = (self.places.len(), options.hosts_per_node);
         let nodes = places as u128 * (u128::from(per_node) + 1);
-        if nodes > validity::MOST_NODES as u128 {
-            let message = format!("{nodes} nodes are more than the limit of {}", validity::MOST_NODES);
+        if nodes > validity::MAX_NODES as u128 {
+            let message = format!("{nodes} nodes are more than the limit of {}", validity::MAX_NODES);
             return Err(TopologyError::key("hosts_per_node", message));
         }
         let hosts = places * per_node as usize;
@@ -173,9 +173,9 @@ impl Place {
     }
 
     fn check(&self) -> Result<(), TopologyError> {
-        for (what, value, most) in [("Latitude", self.latitude, 90.0), ("Longitude", self.longitude, 180.0)] {
-            if let Some(value) = value.filter(|v| !(-most..=most).contains(v)) {
-                let message = format!("{what} {value} is not between -{most} and {most}");
+        for (what, value, max) in [("Latitude", self.latitude, 90.0), ("Longitude", self.longitude, 180.0)] {
+            if let Some(value) = value.filter(|v| !(-max..=max).contains(v)) {
+                let message = format!("{what} {value} is not between -{max} and {max}");
                 return Err(TopologyError::line(self.line, message));
             }
         }

@@ -90,7 +90,7 @@ impl FlowSource for AllToAll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::testing::{drain, source, text};
+    use crate::workload::tests::{drain, source, text};
     use std::collections::BTreeSet;
 
     #[test]

@@ -8,7 +8,7 @@
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
 use super::sizes::{self, SizeDistribution};
-use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -69,7 +69,7 @@ impl WorkloadParameters for ClosedLoopSpec {
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
         }
-        if spec.request_size.0 > sizes::MOST_BYTES {
+        if spec.request_size.0 > sizes::MAX_BYTES {
             p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
         }
         spec
@@ -84,9 +84,9 @@ impl WorkloadParameters for ClosedLoopSpec {
         }
         let slots = clients.len() as u64 * self.concurrency;
         let flows = u128::from(slots) * u128::from(self.requests) * 2;
-        if flows > u128::from(MOST_DEPENDENT_FLOWS) {
+        if flows > u128::from(MAX_DEPENDENT_FLOWS) {
             let message = format!(
-                "{flows} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}: \
+                "{flows} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}: \
                  fewer requests, clients or slots"
             );
             return Err(WorkloadError::new("requests", message));
@@ -194,52 +194,4 @@ impl FlowSource for ClosedLoop {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parameters::Value;
-    use crate::workload::testing::{drain, play, source, source_error, text};
-
-    #[test]
-    fn one_slot_asks_waits_thinks_and_asks_again() {
-        let keys = [
-            ("clients", text("0")),
-            ("servers", text("1")),
-            ("requests", Value::Integer(2)),
-            ("think_time", text("5us")),
-            ("service_time", text("2us")),
-            ("size", text("4KB")),
-        ];
-        let source = source("closed-loop", 2, &keys);
-        let flows = drain(&*source);
-        let shape: Vec<_> = flows.iter().map(|f| (f.src, f.dst, f.size)).collect();
-        assert_eq!(shape, [(0, 1, 100), (1, 0, 4000), (0, 1, 100), (1, 0, 4000)]);
-        // Every transfer takes 1 us: 0-1, service to 3, 3-4, think to 9, 9-10, service to 12, 12-13.
-        let starts: Vec<_> = play(&*source, Time::from_us(1)).iter().map(|t| t.0.ns()).collect();
-        assert_eq!(starts, [0, 3000, 9000, 12000]);
-    }
-
-    #[test]
-    fn a_client_keeps_as_many_requests_outstanding_as_it_has_slots() {
-        let keys = [
-            ("clients", text("0-2")),
-            ("concurrency", Value::Integer(4)),
-            ("requests", Value::Integer(5)),
-            ("thinking", text("exponential")),
-            ("think_time", text("1us")),
-        ];
-        let source = source("closed-loop", 8, &keys);
-        assert_eq!(drain(&*source).len(), 3 * 4 * 5 * 2);
-        assert_eq!(source.dependencies().len(), 120 - 12);
-        let times = play(&*source, Time::from_us(1));
-        let at_once = times.iter().filter(|t| t.0 == Time::ZERO).count();
-        assert_eq!(at_once, 12);
-    }
-
-    #[test]
-    fn a_client_that_is_the_only_server_is_refused() {
-        let keys = [("clients", text("0-3")), ("servers", text("2"))];
-        assert_eq!(source_error("closed-loop", 4, &keys).to_string(), "host 2 has no server but itself");
-        let many = [("requests", Value::Integer(1_000_000_000))];
-        assert!(source_error("closed-loop", 4, &many).to_string().contains("the limit is 50000000"));
-    }
-}
+mod tests;

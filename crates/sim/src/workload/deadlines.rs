@@ -14,7 +14,7 @@ pub struct DeadlineSpec {
     /// Mean time from a flow's start to its deadline; none: no deadlines.
     pub mean: Option<Time>,
     /// In ideal completion times of the flow.
-    pub least: f64,
+    pub min: f64,
 }
 
 impl DeadlineSpec {
@@ -24,18 +24,18 @@ impl DeadlineSpec {
             "Mean of the exponential time from start to deadline; auto: none.",
         );
         let help = "Least time from start to deadline, in ideal completion times of the flow.";
-        let least = p.number("deadline_least", 1.25, (0.0, 1e6), help);
+        let min = p.number("deadline_least", 1.25, (0.0, 1e6), help);
         if mean == Some(Time::ZERO) {
             p.complain("deadline_mean", "must be more than zero".into());
         }
-        DeadlineSpec { mean, least }
+        DeadlineSpec { mean, min }
     }
 
     /// `source`, with deadlines drawn from `stream` if there are any.
     pub fn apply(self, source: Box<dyn FlowSource>, stream: RandomStream) -> Box<dyn FlowSource> {
         match self.mean {
             None => source,
-            Some(mean) => Box::new(WithDeadlines { source, stream, mean, least: self.least }),
+            Some(mean) => Box::new(WithDeadlines { source, stream, mean, min: self.min }),
         }
     }
 }
@@ -44,7 +44,7 @@ struct WithDeadlines {
     source: Box<dyn FlowSource>,
     stream: RandomStream,
     mean: Time,
-    least: f64,
+    min: f64,
 }
 
 impl FlowSource for WithDeadlines {
@@ -56,9 +56,9 @@ impl FlowSource for WithDeadlines {
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {
-        let WithDeadlines { stream, mean, least, .. } = self;
+        let WithDeadlines { stream, mean, min, .. } = self;
         let (source, stream) = (self.source.clone_box(), stream.clone());
-        Box::new(WithDeadlines { source, stream, mean: *mean, least: *least })
+        Box::new(WithDeadlines { source, stream, mean: *mean, min: *min })
     }
 
     fn dependencies(&self) -> Vec<(u32, u32)> {
@@ -73,50 +73,10 @@ impl FlowSource for WithDeadlines {
         self.source.rest()
     }
 
-    fn least_deadline(&self) -> f64 {
-        self.least
+    fn min_deadline(&self) -> f64 {
+        self.min
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::parameters::Value;
-    use crate::workload::testing::{complaints, drain, source, text};
-
-    #[test]
-    fn deadlines_are_exponential_and_leave_the_flows_as_they_are() {
-        let plain = [("count", Value::Integer(20_000)), ("size", text("10KB"))];
-        let with = [plain.to_vec(), vec![("deadline_mean", text("1ms"))]].concat();
-        let (plain, with) = (drain(&*source("poisson", 8, &plain)), drain(&*source("poisson", 8, &with)));
-        let patience = |i: usize| with[i].deadline.map_or(0.0, |d| (d - with[i].start).as_ns());
-        for (i, flow) in plain.iter().enumerate() {
-            assert_eq!((flow.src, flow.dst, flow.size, flow.start), {
-                let same = with[i];
-                (same.src, same.dst, same.size, same.start)
-            });
-            assert_eq!(flow.deadline, None);
-        }
-        let n = with.len();
-        let mean = (0..n).map(patience).sum::<f64>() / n as f64;
-        // The standard error of the mean of 20 000 draws is 0.7 %.
-        assert!((mean / 1e6 - 1.0).abs() < 0.03, "{mean}");
-        // Of an exponential distribution 63.2 % lie below its mean.
-        let below = (0..n).filter(|&i| patience(i) < 1e6).count() as f64 / n as f64;
-        assert!((below - 0.632).abs() < 0.015, "{below}");
-        assert_eq!(
-            source("poisson", 8, &[("count", Value::Integer(1)), ("deadline_mean", text("1ms"))])
-                .least_deadline(),
-            1.25
-        );
-    }
-
-    #[test]
-    fn deadlines_that_make_no_sense_are_complained_about() {
-        assert_eq!(
-            complaints("poisson", &[("deadline_mean", text("0s"))]),
-            ["deadline_mean: must be more than zero"]
-        );
-        let given = complaints("flows", &[("deadline_mean", text("1ms"))]);
-        assert!(given.iter().any(|said| said.contains("give each flow its own")), "{given:?}");
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 /// The most flows that a run can number.
-pub const MOST_FLOWS: FlowId = FlowId::MAX - 1;
+pub const MAX_FLOWS: FlowId = FlowId::MAX - 1;
 
 /// A flow on its way into the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Merged {
 
     /// Whether there are more flows than can be numbered; those beyond the last number do not come.
     pub fn too_many(&self) -> bool {
-        self.next_id == MOST_FLOWS && !self.heap.is_empty()
+        self.next_id == MAX_FLOWS && !self.heap.is_empty()
     }
 }
 
@@ -75,7 +75,7 @@ impl Iterator for Merged {
     /// The next flow. A flow with dependencies comes at its own start, which may be after what it waits for has
     /// ended: whoever counts the ends must count those that come before it.
     fn next(&mut self) -> Option<Arrival> {
-        if self.next_id == MOST_FLOWS {
+        if self.next_id == MAX_FLOWS {
             return None;
         }
         let mut top = self.heap.peek_mut()?;
@@ -212,13 +212,13 @@ pub struct TrafficSize {
     pub flows: u64,
     pub bytes: u64,
     pub last_start: Time,
-    /// Whether these are all flows; false: counting stopped at [`Traffic::MOST_COUNTED`].
+    /// Whether these are all flows; false: counting stopped at [`Traffic::MAX_COUNTED`].
     pub complete: bool,
 }
 
 impl Traffic {
     /// Flows after which sizing a run stops.
-    pub const MOST_COUNTED: u64 = 50_000_000;
+    pub const MAX_COUNTED: u64 = 50_000_000;
 
     /// Counts the flows and their bytes, on copies of the sources. Flows are counted in the order of their sources
     /// one after the other, so an incomplete count is of the first sources only.
@@ -227,11 +227,11 @@ impl Traffic {
     }
 
     /// The same, but after so many flows of a source it is asked what is to come, where it can tell.
-    pub fn size_up_from(&self, most_drawn: u64) -> TrafficSize {
+    pub fn size_up_from(&self, max_drawn: u64) -> TrafficSize {
         let mut size = TrafficSize { complete: true, ..TrafficSize::default() };
         for source in &self.sources {
             let mut source = source.clone_box();
-            let mut left = most_drawn;
+            let mut left = max_drawn;
             loop {
                 if left == 0
                     && let Some(rest) = source.rest()
@@ -243,7 +243,7 @@ impl Traffic {
                 }
                 left = left.saturating_sub(1);
                 let Some(flow) = source.next() else { break };
-                if size.flows == Traffic::MOST_COUNTED {
+                if size.flows == Traffic::MAX_COUNTED {
                     size.complete = false;
                     return size;
                 }
@@ -257,92 +257,4 @@ impl Traffic {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parameters::Value;
-    use crate::workload::testing::{source, text};
-
-    fn traffic(sources: Vec<Box<dyn FlowSource>>) -> Traffic {
-        Traffic { sources, groups: vec!["all".into()] }
-    }
-
-    fn merged(traffic: &Traffic) -> Vec<Arrival> {
-        Merged::new(traffic).collect()
-    }
-
-    #[test]
-    fn flows_beyond_the_last_number_do_not_come_and_are_told() {
-        let mut merged = Merged::new(&traffic(vec![source("incast", 4, &[("receiver", text("0"))])]));
-        merged.next_id = MOST_FLOWS - 1;
-        assert_eq!(merged.next().map(|arrival| arrival.id), Some(MOST_FLOWS - 1));
-        assert!(merged.too_many() && merged.next().is_none());
-        let mut enough = Merged::new(&traffic(vec![source("incast", 2, &[("receiver", text("0"))])]));
-        enough.next_id = MOST_FLOWS - 1;
-        assert!(enough.next().is_some() && !enough.too_many());
-    }
-
-    #[test]
-    fn flows_are_numbered_by_start_then_source_then_order() {
-        let stagger =
-            |start: &str| [("stagger", text("2us")), ("receiver", text("0")), ("start", text(start))];
-        let sources = vec![source("incast", 4, &stagger("0us")), source("incast", 4, &stagger("2us"))];
-        let flows: Vec<_> =
-            merged(&traffic(sources)).iter().map(|a| (a.id, a.spec.start.ns(), a.source, a.order)).collect();
-        let expected = [
-            (0, 0, 0, 0),
-            (1, 2000, 0, 1),
-            (2, 2000, 1, 0),
-            (3, 4000, 0, 2),
-            (4, 4000, 1, 1),
-            (5, 6000, 1, 2),
-        ];
-        assert_eq!(flows, expected);
-    }
-
-    #[test]
-    fn another_workload_leaves_the_flows_of_this_one_as_they_are() {
-        let poisson = || source("poisson", 8, &[("count", Value::Integer(300))]);
-        let alone = traffic(vec![poisson()]);
-        let both = traffic(vec![poisson(), source("permutation", 8, &[])]);
-        let mine: Vec<_> =
-            merged(&both).iter().filter(|a| a.source == 0).map(|a| (a.order, a.spec)).collect();
-        assert_eq!(merged(&alone).iter().map(|a| (a.order, a.spec)).collect::<Vec<_>>(), mine);
-    }
-
-    #[test]
-    fn those_who_wait_are_found_by_what_they_wait_for() {
-        let ring = source("collective", 3, &[("repeat", Value::Integer(2))]);
-        let pairs = ring.dependencies();
-        let traffic = traffic(vec![source("permutation", 3, &[]), ring]);
-        let dependents = Dependents::new(&traffic);
-        assert!(!dependents.is_empty());
-        for order in 0..30 {
-            let expected: Vec<u32> = pairs.iter().filter(|p| p.0 == order).map(|p| p.1).collect();
-            assert_eq!(dependents.of(1, order), expected);
-            assert!(dependents.of(0, order).is_empty());
-        }
-    }
-
-    #[test]
-    fn a_job_ends_with_the_last_of_its_flows() {
-        let ring = || source("collective", 2, &[("repeat", Value::Integer(2))]);
-        let mut jobs = Jobs::new(&traffic(vec![ring(), source("permutation", 2, &[]), ring()]));
-        assert_eq!(jobs.len(), 4);
-        // Two steps of two flows a job.
-        assert_eq!((0..8).map(|k| jobs.of(2, k)).collect::<Vec<_>>(), [2, 2, 2, 2, 3, 3, 3, 3].map(Some));
-        assert_eq!(jobs.of(1, 0), None);
-        assert_eq!(jobs.flow_ended(2, 0), None);
-        assert_eq!(jobs.flow_ended(2, 3), None);
-        assert_eq!(jobs.flow_ended(2, 2), Some(2));
-    }
-
-    #[test]
-    fn sizing_up_counts_flows_and_bytes_and_leaves_the_sources_alone() {
-        let traffic =
-            traffic(vec![source("permutation", 8, &[]), source("incast", 8, &[("start", text("1ms"))])]);
-        let size = traffic.size_up();
-        assert_eq!((size.flows, size.bytes), (15, 8 * 1_000_000 + 7 * 500_000));
-        assert_eq!((size.last_start, size.complete), (Time::from_us(1000), true));
-        assert_eq!(traffic.size_up(), size);
-    }
-}
+mod tests;

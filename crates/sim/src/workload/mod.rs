@@ -19,7 +19,7 @@ pub mod request_response;
 pub mod sizes;
 pub mod spec;
 #[cfg(test)]
-mod testing;
+mod tests;
 pub mod trace;
 
 pub use merge::{Arrival, Dependents, Jobs, Merged, TrafficSize};
@@ -160,7 +160,7 @@ pub trait FlowSource: Send {
         0
     }
     /// No deadline of its flows is sooner than this many ideal completion times after the start.
-    fn least_deadline(&self) -> f64 {
+    fn min_deadline(&self) -> f64 {
         0.0
     }
 }

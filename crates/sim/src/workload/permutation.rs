@@ -119,7 +119,7 @@ impl FlowSource for Permutation {
 mod tests {
     use super::*;
     use crate::parameters::Value;
-    use crate::workload::testing::{drain, source, source_error, text};
+    use crate::workload::tests::{drain, source, source_error, text};
 
     #[test]
     fn a_shift_of_half_and_one_pairs_hosts_as_the_standard_workload_does() {

@@ -15,7 +15,7 @@
 use super::WorkloadParameters;
 use super::load::{Load, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
-use super::spec::{MOST_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
+use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -68,7 +68,7 @@ impl WorkloadParameters for RequestResponseSpec {
         if spec.request_size.0 == 0 {
             p.complain("request_size", "a flow needs at least one byte".into());
         }
-        if spec.request_size.0 > sizes::MOST_BYTES {
+        if spec.request_size.0 > sizes::MAX_BYTES {
             p.complain("request_size", format!("{} is above the limit of 1 TB", spec.request_size));
         }
         spec
@@ -89,9 +89,9 @@ impl WorkloadParameters for RequestResponseSpec {
         let rate = self.load.whole_rate(&servers, cx);
         let span = (window.end - window.start).0 as f64;
         let expected = 2.0 * span / mean_gap(bytes, rate);
-        if expected > MOST_DEPENDENT_FLOWS as f64 {
+        if expected > MAX_DEPENDENT_FLOWS as f64 {
             let message = format!(
-                "about {expected:.0} flows that wait for each other, the limit is {MOST_DEPENDENT_FLOWS}"
+                "about {expected:.0} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}"
             );
             return Err(WorkloadError::new("duration", message));
         }
@@ -230,54 +230,4 @@ impl FlowSource for RequestResponse {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::parameters::Value;
-    use crate::workload::testing::{drain, play, source, source_error, text};
-
-    #[test]
-    fn a_request_waits_for_the_answer_before_it_on_its_connection() {
-        // Two hosts, one connection: 1 GB/s of responses of 5 KB over a network that takes 4 us for anything.
-        let keys = [
-            ("connections", Value::Integer(1)),
-            ("size", text("5KB")),
-            ("load", Value::Number(0.08)),
-            ("duration", text("100us")),
-        ];
-        let source = source("request-response", 2, &keys);
-        let flows = drain(&*source);
-        assert!(flows.len() >= 20 && flows.len() % 2 == 0, "{}", flows.len());
-        assert!(flows.iter().step_by(2).all(|f| (f.src, f.dst, f.size) == (0, 1, 100)));
-        assert!(flows.iter().skip(1).step_by(2).all(|f| (f.src, f.dst, f.size) == (1, 0, 5000)));
-        assert_eq!(source.dependencies().len(), flows.len() - 1);
-        // Each takes its 4 us, and none begins before the one before it has ended.
-        let times = play(&*source, Time::from_us(4));
-        for pair in times.windows(2) {
-            assert!(pair[1].0 >= pair[0].1, "{pair:?}");
-        }
-        assert!(times.iter().zip(&flows).all(|(time, flow)| time.0 >= flow.start));
-    }
-
-    #[test]
-    fn responses_make_up_the_load_of_the_servers() {
-        let keys = [
-            ("size", text("10KB")),
-            ("load", Value::Number(0.5)),
-            ("capacity", text("400Gbps")),
-            ("duration", text("10ms")),
-        ];
-        let flows = drain(&*source("request-response", 16, &keys));
-        let bytes: u64 = flows.iter().filter(|f| f.src >= 8).map(|f| f.size).sum();
-        // Half of 400 Gb/s for 10 ms: 250 MB.
-        assert!((bytes as f64 / 250e6 - 1.0).abs() < 0.02, "{bytes}");
-        assert!(flows.iter().filter(|f| f.src < 8).all(|f| f.dst >= 8 && f.size == 100));
-    }
-
-    #[test]
-    fn what_cannot_be_meant_is_refused() {
-        let both = [("clients", text("0-3")), ("servers", text("3-5")), ("duration", text("1ms"))];
-        assert_eq!(source_error("request-response", 8, &both).to_string(), "host 3 is a client, too");
-        let endless = source_error("request-response", 8, &[]).to_string();
-        assert_eq!(endless, "give a duration such as \"2ms\"");
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use crate::engine::random::RandomStream;
 use crate::parameters::unknown;
 
 /// The largest size of a flow: 1 TB, 80 s at 100 Gb/s.
-pub const MOST_BYTES: u64 = 1_000_000_000_000;
+pub const MAX_BYTES: u64 = 1_000_000_000_000;
 
 const NAMED: &[(&str, &str)] = &[
     ("websearch", include_str!("sizes/websearch.cdf")),
@@ -162,14 +162,14 @@ impl SizeDistribution {
         for k in 1u64.. {
             let units = (k * mtu) / self.unit + 1;
             // Rounded to the nearest unit, a size counts as `units` from half a unit below.
-            let least = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
-            if least >= largest {
+            let min = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
+            if min >= largest {
                 break;
             }
-            while self.points[from].0 <= least {
+            while self.points[from].0 <= min {
                 from += 1;
             }
-            packets += 1.0 - self.share_below(from, least) / self.total;
+            packets += 1.0 - self.share_below(from, min) / self.total;
         }
         packets
     }
@@ -205,7 +205,7 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
         Err(_) => Err(format!("{what} \"{text}\" is not a number")),
     };
     let size = number(size, "size")?;
-    if size * unit as f64 > MOST_BYTES as f64 {
+    if size * unit as f64 > MAX_BYTES as f64 {
         return Err(format!("size {size} is above the limit of 1 TB"));
     }
     Ok((size, number(share, "cumulative share")?))
@@ -236,114 +236,4 @@ fn check_end(last: Option<&(f64, f64)>) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn built_in_tables_have_their_published_means() {
-        let mean = |name| SizeDistribution::named(name).unwrap().mean();
-        assert_eq!(mean("websearch"), 1_711_250.0);
-        assert!((mean("fb-hadoop") - 120_420.75).abs() < 1e-6, "{}", mean("fb-hadoop"));
-        assert!((mean("ali-storage") - 40_869.8).abs() < 1e-6, "{}", mean("ali-storage"));
-        assert!((mean("google-rpc") - 2_891.6).abs() < 0.05, "{}", mean("google-rpc"));
-        assert!((mean("imc10") / 1460.0 - 133.806).abs() < 5e-4, "{}", mean("imc10") / 1460.0);
-        assert!((mean("datamining") / 1460.0 - 5116.6).abs() < 5e-3);
-    }
-
-    #[test]
-    fn a_quantile_is_cut_to_whole_bytes_and_never_zero() {
-        let websearch = SizeDistribution::named("websearch").unwrap();
-        assert_eq!(websearch.quantile(0.0), 1);
-        assert_eq!(websearch.quantile(0.15), 10_000);
-        assert_eq!(websearch.quantile(0.175), 15_000);
-        // 10000 + 10000 / 5 * 0.00007 = 10000.14
-        assert_eq!(websearch.quantile(0.150_000_7), 10_000);
-        assert_eq!(websearch.quantile(1.0), 30_000_000);
-        assert_eq!(SizeDistribution::constant(20_000).quantile(0.7), 20_000);
-    }
-
-    #[test]
-    fn tables_in_packets_give_whole_packets_and_keep_their_point_masses() {
-        let imc10 = SizeDistribution::named("imc10").unwrap();
-        assert_eq!(imc10.quantile(0.0), 1460);
-        assert_eq!(imc10.quantile(0.5), 1460);
-        assert_eq!(imc10.quantile(0.57), 2 * 1460);
-        assert_eq!(imc10.quantile(1.0), 2107 * 1460);
-    }
-
-    #[test]
-    fn sampled_sizes_have_the_mean_of_their_table() {
-        for name in ["websearch", "fb-hadoop", "ali-storage", "imc10"] {
-            let sizes = SizeDistribution::named(name).unwrap();
-            let mut stream = RandomStream::new(3, name);
-            let n = 400_000;
-            let mean = (0..n).map(|_| sizes.sample(&mut stream) as f64).sum::<f64>() / n as f64;
-            assert!((mean / sizes.mean() - 1.0).abs() < 0.02, "{name}: {mean} for {}", sizes.mean());
-        }
-    }
-
-    #[test]
-    fn mean_packets_agrees_with_counting_them() {
-        assert_eq!(SizeDistribution::constant(2500).mean_packets(1000), 3.0);
-        assert_eq!(SizeDistribution::constant(2000).mean_packets(1000), 2.0);
-        for (name, mtu) in [("websearch", 1000), ("google-rpc", 1000), ("imc10", 1460), ("imc10", 1000)] {
-            let sizes = SizeDistribution::named(name).unwrap();
-            let n = 200_000;
-            let counted =
-                (0..n).map(|i| sizes.quantile((i as f64 + 0.5) / n as f64).div_ceil(mtu)).sum::<u64>();
-            let counted = counted as f64 / n as f64;
-            let mean = sizes.mean_packets(mtu);
-            assert!((mean / counted - 1.0).abs() < 1e-3, "{name}: {mean} for {counted}");
-        }
-    }
-
-    #[test]
-    fn fractions_and_percent_and_commas_are_read() {
-        let percent = SizeDistribution::from_text("# mine\n0 0\n100, 50\n200\t100\n", "a").unwrap();
-        let fraction = SizeDistribution::from_text("\u{feff}0 0\r\n100 0.5\r\n200 1\r\n", "a").unwrap();
-        assert_eq!(percent.mean(), 100.0);
-        assert_eq!(fraction.mean(), 100.0);
-        assert_eq!(percent.quantile(0.25), 50);
-        assert_eq!(fraction.quantile(0.25), 50);
-    }
-
-    #[test]
-    fn errors_name_the_file_and_the_line() {
-        let error = |text: &str| SizeDistribution::from_text(text, "my.cdf").unwrap_err().to_string();
-        assert_eq!(error("0 0\n100 fifty\n"), "my.cdf:2: cumulative share \"fifty\" is not a number");
-        assert_eq!(
-            error("0 0\n100\n"),
-            "my.cdf:2: expected two numbers, \"size cumulative\", found 1 fields"
-        );
-        assert_eq!(error("5 0\n3 100\n"), "my.cdf:2: size 3 after 5: sizes must not fall");
-        assert_eq!(error("0 9\n3 4\n"), "my.cdf:2: cumulative share 4 after 9: it must not fall");
-        assert_eq!(
-            error("0 0\n3 90\n\n"),
-            "my.cdf:2: the last cumulative share is 90: expected 100 (percent) or 1 (fraction)"
-        );
-        assert!(error("").contains("no points"));
-        assert!(error("-1 0\n").contains("not negative"));
-        assert!(error("1 nan\n").contains("not negative"));
-        assert!(SizeDistribution::from_bytes(b"0 0\n\xff\xfe", "b").unwrap_err().to_string().contains("b:2"));
-        assert!(SizeDistribution::named("web-search").unwrap_err().contains("did you mean \"websearch\""));
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = SizeDistribution::from_bytes(&bytes, "x");
-        }
-
-        #[test]
-        fn no_table_makes_it_panic_and_quantiles_rise(
-            text in "(unit 7\n)?([0-9]{1,3} [0-9]{1,2}\n){0,4}[0-9]{1,4} 100"
-        ) {
-            if let Ok(sizes) = SizeDistribution::from_text(&text, "x") {
-                let quantiles: Vec<u64> = (0..=100).map(|i| sizes.quantile(i as f64 / 100.0)).collect();
-                prop_assert!(quantiles.is_sorted() && quantiles[0] > 0);
-                prop_assert!(sizes.mean_packets(100) >= 1.0);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! DCQCN against cases computed by hand, and lazy timers against eager ones.
 
 use super::*;
-use crate::congestion::situations::{LINE, ack, flow, published, run_timers};
+use crate::congestion::tests::situations::{LINE, ack, flow, published, run_timers};
 use proptest::prelude::*;
 
 struct Run {

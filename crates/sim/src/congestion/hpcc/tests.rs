@@ -1,7 +1,7 @@
 //! HPCC against cases computed by hand: each step of the law was worked out apart from this code, in IEEE doubles.
 
 use super::*;
-use crate::congestion::situations::{LINE, ack, flow, published, record};
+use crate::congestion::tests::situations::{LINE, ack, flow, published, record};
 
 /// One flow with its control, over a path whose records come as (ns, bytes sent, queue, Gb/s).
 struct Run {

@@ -107,7 +107,7 @@ impl WindowParameters for CubicParameters {
             k: 0.0,
             origin: 0.0,
             w_est: 0.0,
-            least_rtt: None,
+            min_rtt: None,
             counted: 0.0,
             ssthresh_prior: 0,
         }
@@ -130,7 +130,7 @@ pub struct Cubic {
     origin: f64,
     /// Reno's window, in segments.
     w_est: f64,
-    least_rtt: Option<Time>,
+    min_rtt: Option<Time>,
     /// With whole segments: segments acknowledged since the window grew. Otherwise the part of a segment by which it has yet to grow.
     counted: f64,
     ssthresh_prior: u64,
@@ -172,7 +172,7 @@ impl Cubic {
             self.begin_epoch(ack.now, segments);
         }
         let since = ack.now - self.epoch.unwrap_or(ack.now);
-        let ahead = self.least_rtt.unwrap_or(Time::ZERO);
+        let ahead = self.min_rtt.unwrap_or(Time::ZERO);
         let target = self.target((since + ahead).as_seconds());
         let count = match target > segments {
             true => segments / (target - segments),
@@ -221,9 +221,9 @@ impl WindowController for Cubic {
         if self.epoch.is_some_and(|epoch| ack.now - epoch < self.p.settle) {
             return;
         }
-        let least = self.least_rtt.map_or(rtt, |least| least.min(rtt));
-        self.least_rtt = Some(least);
-        self.hystart.on_rtt(ack.now, rtt, least, window);
+        let min = self.min_rtt.map_or(rtt, |min| min.min(rtt));
+        self.min_rtt = Some(min);
+        self.hystart.on_rtt(ack.now, rtt, min, window);
     }
 
     fn on_ack(&mut self, ack: &Acked, window: &mut CongestionWindow) {
@@ -267,7 +267,7 @@ impl WindowController for Cubic {
     fn on_state(&mut self, change: &Change, _window: &mut CongestionWindow) {
         if change.to == State::Loss {
             (self.w_max, self.k, self.origin) = (0.0, 0.0, 0.0);
-            self.least_rtt = None;
+            self.min_rtt = None;
             self.hystart.reset(change.now, change.next);
         }
     }
@@ -279,87 +279,4 @@ impl WindowController for Cubic {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::congestion::window::situations::{acked, loss, mss, published, window};
-    use crate::engine::random::RandomStream;
-
-    /// A law after a loss with 100 segments, whose acknowledgements come a millisecond apart.
-    struct Sender {
-        law: Cubic,
-        window: CongestionWindow,
-        now: Time,
-        acknowledged: u64,
-    }
-
-    impl Sender {
-        fn new() -> Sender {
-            let p = CubicParameters { reno_friendly: false, ..published() };
-            let mut law = p.start(&super::super::situations::flow());
-            let mut window = CongestionWindow { cwnd: 100 * mss(), ..window() };
-            window.ssthresh = law.on_congestion(&loss(0), &window);
-            window.cwnd = window.ssthresh;
-            Sender { law, window, now: Time::ZERO, acknowledged: 0 }
-        }
-
-        fn acks(&mut self, count: u64, window_limited: bool) {
-            for _ in 0..count {
-                self.now += Time::from_ms(1);
-                self.acknowledged += 1;
-                let ack = Acked { now: self.now, window_limited, ..acked(self.acknowledged) };
-                self.law.on_feedback(&ack, &mut self.window);
-                self.law.on_ack(&ack, &mut self.window);
-            }
-        }
-    }
-
-    #[test]
-    fn acknowledgements_that_do_not_find_the_window_full_stop_the_clock_of_the_epoch() {
-        let mut steady = Sender::new();
-        steady.acks(6_000, true);
-        let mut random = RandomStream::new(1, "pauses");
-        for _ in 0..50 {
-            let mut paused = Sender::new();
-            let mut left = 6_000;
-            while left > 0 {
-                let used = (1 + random.below(500)).min(left);
-                paused.acks(used, true);
-                left -= used;
-                if random.below(2) == 0 {
-                    paused.acks(random.below(2_000), false);
-                } else {
-                    // Nothing comes at all; then a packet leaves.
-                    paused.now += Time::from_ms(random.below(100_000));
-                    paused.law.on_resume(paused.now);
-                }
-            }
-            assert_eq!(paused.window, steady.window);
-        }
-        assert!(steady.window.cwnd > 100 * mss(), "{:?}", steady.window);
-    }
-
-    #[test]
-    fn the_window_is_on_its_cubic_six_seconds_after_the_loss() {
-        let mut sender = Sender::new();
-        for second in 1..=6 {
-            sender.acks(1_000, true);
-            // 0.4 (t - K)^3 + 100, K = cbrt(30 / 0.4) = 4.217 s.
-            let expected = 0.4 * (f64::from(second) - 75f64.cbrt()).powi(3) + 100.0;
-            let found = sender.window.cwnd as f64 / mss() as f64;
-            assert!((found - expected).abs() <= 1.0, "{second} s: {found} and {expected}");
-        }
-    }
-
-    #[test]
-    fn what_was_acknowledged_at_the_plateau_does_not_make_the_window_jump_later() {
-        // At the plateau thousands are acknowledged for no segment; beyond it the window stays below its cubic.
-        let mut sender = Sender::new();
-        sender.acks(4_000, true);
-        for _ in 0..3_000 {
-            sender.acks(1, true);
-            let target = 0.4 * (sender.now.as_seconds() + 0.02 - 75f64.cbrt()).powi(3) + 100.0;
-            let found = sender.window.cwnd as f64 / mss() as f64;
-            assert!(found <= target + 0.9, "{}: {found} and {target}", sender.now);
-        }
-    }
-}
+mod tests;

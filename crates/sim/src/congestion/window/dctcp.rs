@@ -109,12 +109,12 @@ impl WindowController for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::window::situations::{acked, mss, published, window};
+    use crate::congestion::window::tests::situations::{acked, mss, published, window};
 
     #[test]
     fn alpha_follows_the_share_of_marked_bytes_once_per_window_and_sets_the_cut() {
         let p = DctcpParameters { initial_alpha: 0.0, ..published() };
-        let mut dctcp = p.start(&super::super::situations::flow());
+        let mut dctcp = p.start(&super::super::tests::situations::flow());
         let mut w = window();
         // The first acknowledgement ends a window that was empty but for itself.
         dctcp.on_feedback(&Acked { next: 11 * mss(), ..acked(1) }, &mut w);
@@ -128,8 +128,8 @@ mod tests {
         assert!((dctcp.alpha - 5.0 / 11.0 / 16.0).abs() < 1e-12);
         dctcp.alpha = 0.5;
         w.cwnd = 100 * mss();
-        let mark = Congestion { by: Signal::Mark, ..super::super::situations::loss(0) };
+        let mark = Congestion { by: Signal::Mark, ..super::super::tests::situations::loss(0) };
         assert_eq!(dctcp.on_congestion(&mark, &w), 75 * mss());
-        assert_eq!(dctcp.on_congestion(&super::super::situations::loss(80 * mss()), &w), 40 * mss());
+        assert_eq!(dctcp.on_congestion(&super::super::tests::situations::loss(80 * mss()), &w), 40 * mss());
     }
 }

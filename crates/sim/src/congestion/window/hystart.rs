@@ -106,7 +106,7 @@ impl Hystart {
     }
 
     /// A sample of the RTT: sets the threshold to the window when slow start is to end.
-    pub fn on_rtt(&mut self, now: Time, rtt: Time, least: Time, window: &mut CongestionWindow) {
+    pub fn on_rtt(&mut self, now: Time, rtt: Time, min: Time, window: &mut CongestionWindow) {
         let p = &self.parameters;
         let looks =
             p.on && !self.found && window.cwnd <= window.ssthresh && window.segments() >= p.low_window;
@@ -115,14 +115,14 @@ impl Hystart {
         }
         if now.saturating_sub(self.last) <= p.spacing {
             self.last = now;
-            self.found |= now - self.round_start > Time(least.0 / p.train_divisor);
+            self.found |= now - self.round_start > Time(min.0 / p.train_divisor);
         }
         if self.samples < SAMPLES {
             self.round_rtt = self.round_rtt.min(rtt);
             self.samples += 1;
         } else {
-            let excess = Time(least.0 / p.delay_divisor).clamp(p.delay_min, p.delay_max);
-            self.found |= self.round_rtt > least.saturating_add(excess);
+            let excess = Time(min.0 / p.delay_divisor).clamp(p.delay_min, p.delay_max);
+            self.found |= self.round_rtt > min.saturating_add(excess);
         }
         if self.found {
             window.ssthresh = window.cwnd;

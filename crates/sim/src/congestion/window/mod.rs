@@ -20,9 +20,7 @@ pub mod usage;
 pub mod vegas;
 
 #[cfg(test)]
-mod golden;
-#[cfg(test)]
-pub mod situations;
+pub mod tests;
 
 use super::SchemeDoc;
 use crate::parameters::Parameters;

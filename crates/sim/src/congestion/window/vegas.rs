@@ -49,7 +49,7 @@ pub struct VegasParameters {
     pub gamma: u64,
     pub halves: bool,
     /// Segments below which a decision does not go.
-    pub least: u64,
+    pub min: u64,
     /// diff is counted in whole segments, rounded up (ns-3.35).
     pub whole_segments: bool,
     pub growth: Growth,
@@ -70,7 +70,7 @@ impl WindowParameters for VegasParameters {
         }
         let loss = p.choice("loss", profile.pick("half", "threshold"), LOSSES, "what a loss leaves");
         let help = "segments below which a decision does not bring the window (Linux: 2; ns3-3.35: 1)";
-        let least = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
+        let min = p.integer("least_window", profile.pick(2, 1), (1, 1 << 20), help) as u64;
         let help =
             "segments in queues are counted in whole ones, rounded up: one in ten is one (ns3-3.35: true)";
         let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
@@ -79,7 +79,7 @@ impl WindowParameters for VegasParameters {
             beta,
             gamma,
             halves: loss == "half",
-            least,
+            min,
             whole_segments,
             growth: Growth::read(p, profile),
         }
@@ -90,7 +90,7 @@ impl WindowParameters for VegasParameters {
             p: *self,
             reno: Reno::new(self.growth),
             base: Time::MAX,
-            least: Time::MAX,
+            min: Time::MAX,
             samples: 0,
             round_end: 0,
             active: true,
@@ -106,7 +106,7 @@ pub struct Vegas {
     /// The least RTT ever.
     base: Time,
     /// Of the round.
-    least: Time,
+    min: Time,
     samples: u32,
     /// The round ends when this byte is acknowledged.
     round_end: u64,
@@ -128,19 +128,19 @@ impl Vegas {
     /// The decision of a round.
     fn decide(&mut self, ack: &Acked, window: &mut CongestionWindow) {
         let segments = window.segments();
-        let exact = segments as f64 * (self.base.as_seconds() / self.least.as_seconds());
+        let exact = segments as f64 * (self.base.as_seconds() / self.min.as_seconds());
         let fits = exact as u64;
         let waiting = segments as f64 - if self.p.whole_segments { fits as f64 } else { exact };
         self.diff = waiting.max(0.0);
         if window.in_slow_start() {
             if self.diff > self.p.gamma as f64 {
-                window.cwnd = segments.min(fits + 1).max(self.p.least) * window.mss;
+                window.cwnd = segments.min(fits + 1).max(self.p.min) * window.mss;
                 window.ssthresh = Vegas::lowered(window);
             } else {
                 self.reno.slow_start(ack, window);
             }
         } else if self.diff > self.p.beta as f64 {
-            window.cwnd = (segments - 1).max(self.p.least) * window.mss;
+            window.cwnd = (segments - 1).max(self.p.min) * window.mss;
             window.ssthresh = Vegas::lowered(window);
         } else if self.diff < self.p.alpha as f64 {
             window.cwnd = (segments + 1) * window.mss;
@@ -154,7 +154,7 @@ impl WindowController for Vegas {
     fn on_feedback(&mut self, ack: &Acked, _window: &mut CongestionWindow) {
         let Some(rtt) = ack.rtt.filter(|rtt| *rtt > Time::ZERO) else { return };
         self.base = self.base.min(rtt);
-        self.least = self.least.min(rtt);
+        self.min = self.min.min(rtt);
         self.samples += 1;
     }
 
@@ -179,7 +179,7 @@ impl WindowController for Vegas {
             }
         }
         self.samples = 0;
-        self.least = Time::MAX;
+        self.min = Time::MAX;
     }
 
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64 {
@@ -194,7 +194,7 @@ impl WindowController for Vegas {
         if self.active {
             self.round_end = change.cursor;
             self.samples = 0;
-            self.least = Time::MAX;
+            self.min = Time::MAX;
         }
     }
 

@@ -63,7 +63,7 @@ impl Carrying {
         let name = packet_id(packet.flow, packet.seq) ^ u64::from(profile.subflow(packet)) << SUBFLOW_SHIFT;
         let stack = net.stacks.insert();
         if let Some(pint) = &self.pint {
-            net.stacks.carried(stack).begin(name, pint.set_of(name));
+            net.stacks.packet_digest(stack).begin(name, pint.set_of(name));
         }
         net.packets[id].telemetry = stack;
         net.telemetry_bytes += u64::from(profile.bytes);
@@ -97,8 +97,8 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
     if pint.recorded == 0 {
         return;
     }
-    let mut carried = net.stacks.carried(packet.telemetry);
-    if !pint.records(seed, carried.packet()) {
+    let mut packet_digest = net.stacks.packet_digest(packet.telemetry);
+    if !pint.records(seed, packet_digest.packet()) {
         return;
     }
     net.recorder.digest(DigestRecord {
@@ -107,11 +107,11 @@ pub fn record_digest(pint: &PintConfig, packet: &Packet, subflow: u32, seed: u64
         subflow,
         src: packet.src,
         dst: packet.dst,
-        packet: carried.packet(),
-        path: pint.paths.then(|| Box::new(pint.path(&carried))),
-        digest: pint.digest(&mut carried),
-        looped: carried.looped(),
-        hops: carried.hops(),
+        packet: packet_digest.packet(),
+        path: pint.paths.then(|| Box::new(pint.path(&packet_digest))),
+        digest: pint.digest(&mut packet_digest),
+        looped: packet_digest.looped(),
+        hops: packet_digest.hops(),
         plan_version: pint.version,
     });
 }

@@ -117,7 +117,7 @@ impl Receiving {
         let full = inflow.bytes > config.buffer.0;
         self.totals.held += 1;
         self.held_bytes += payload;
-        self.totals.most_held = self.totals.most_held.max(self.held_bytes);
+        self.totals.max_held = self.totals.max_held.max(self.held_bytes);
         if full {
             self.release(net, key, true, ready);
         }
@@ -225,7 +225,7 @@ impl Receiving {
         totals.reordered_behind += own.reordered_behind;
         totals.held += own.held;
         totals.expired += own.expired;
-        totals.most_held = totals.most_held.max(own.most_held);
+        totals.max_held = totals.max_held.max(own.max_held);
         totals.flows += own.flows;
         totals.paths += own.paths;
     }

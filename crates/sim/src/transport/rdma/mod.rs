@@ -358,7 +358,7 @@ fn stack_for(flow: FlowId, first_byte: u64, cx: &mut HostContext) -> u32 {
     let stack = cx.net.stacks.insert();
     if let Some(pint) = &cx.settings.pint {
         let packet = packet_id(flow, first_byte);
-        cx.net.stacks.carried(stack).begin(packet, pint.set_of(packet));
+        cx.net.stacks.packet_digest(stack).begin(packet, pint.set_of(packet));
     }
     stack
 }
@@ -369,7 +369,7 @@ fn path_load(pint: &PintConfig, packet: &Packet, cx: &mut HostContext) -> Option
     if packet.telemetry == NONE {
         return None;
     }
-    let load = pint.load_of(&cx.net.stacks.carried(packet.telemetry))?;
+    let load = pint.load_of(&cx.net.stacks.packet_digest(packet.telemetry))?;
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 

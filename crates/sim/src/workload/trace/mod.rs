@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The largest text file of flows that is read, in bytes: about a hundred million flows.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 4 << 30;
 
 /// The host that a trace means by an id.
 pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
@@ -147,7 +147,7 @@ impl Trace {
         if row.size_bytes <= 0 {
             return Err(format!("size_bytes: expected a size of at least 1, found {}", row.size_bytes));
         }
-        if row.size_bytes as u64 > sizes::MOST_BYTES {
+        if row.size_bytes as u64 > sizes::MAX_BYTES {
             return Err(format!("size_bytes: {} is above the limit of 1 TB", row.size_bytes));
         }
         let start = time("start_ns", row.start_ps)?;
@@ -370,7 +370,7 @@ impl WorkloadParameters for TraceSpec {
             }
             Some(format) => {
                 let bytes =
-                    files::read(&path, MOST_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
+                    files::read(&path, MAX_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
                 let read = if format == "hpcc" { Trace::from_hpcc } else { Trace::from_csv };
                 read(&bytes, &file, &host)
             }

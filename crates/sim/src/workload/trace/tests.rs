@@ -1,7 +1,7 @@
 //! Tests of reading, checking, replaying and writing traces.
 
 use super::*;
-use crate::workload::testing::{self, drain, play, source, source_error, text, with_hosts};
+use crate::workload::tests::{self, drain, play, source, source_error, text, with_hosts};
 use proptest::prelude::*;
 use std::io::Write;
 
@@ -179,7 +179,7 @@ fn parquet_comes_through_the_hook_or_is_refused() {
     let keys = [("file", text("flows.parquet"))];
     assert!(source_error("trace", 8, &keys).message.contains("does not read Parquet"));
     let read = |_: &Path| Ok(vec![TraceRow { dst: 1, size_bytes: 5, ..TraceRow::default() }]);
-    let spec = testing::spec("trace", &keys);
+    let spec = tests::spec("trace", &keys);
     let flows = with_hosts(8, |cx| {
         let cx = WorkloadContext { read_parquet: Some(&read), ..*cx };
         drain(&*spec.source(&cx).unwrap())
@@ -187,7 +187,7 @@ fn parquet_comes_through_the_hook_or_is_refused() {
     assert_eq!(flows.len(), 1);
     assert!(source_error("trace", 8, &[("file", text("flows.dat"))]).message.contains("unknown format"));
     assert!(source_error("trace", 8, &[("file", text("no.csv"))]).message.contains("no.csv"));
-    assert!(testing::complaints("trace", &[])[0].contains("a trace needs its file"));
+    assert!(tests::complaints("trace", &[])[0].contains("a trace needs its file"));
 }
 
 /// Reference data, where it is there.

@@ -50,7 +50,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const CWND_GAIN: f64 = 2.0;
 /// BBRMinPipeCwnd, segments.
-const LEAST_SEGMENTS: u64 = 4;
+const MIN_SEGMENTS: u64 = 4;
 
 /// How many bytes leave at one go (§4.2.2).
 const QUANTA: &[(&str, &str)] = &[
@@ -250,7 +250,7 @@ impl Bbr {
         }
         self.model.hold_back(ack);
         match &mut self.probe_rtt {
-            None if ack.in_flight <= LEAST_SEGMENTS * window.mss => {
+            None if ack.in_flight <= MIN_SEGMENTS * window.mss => {
                 let at = ack.now.saturating_add(self.p.probe_rtt_time);
                 self.probe_rtt = Some(ProbeRttEnd { at, round_done: false });
                 self.model.begin_round(ack.delivered_ever);
@@ -321,10 +321,10 @@ impl Bbr {
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
                 window.cwnd = window.cwnd.saturating_add(ack.delivered);
             }
-            window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
+            window.cwnd = window.cwnd.max(MIN_SEGMENTS * window.mss);
         }
         if self.mode == Mode::ProbeRtt {
-            window.cwnd = window.cwnd.min(LEAST_SEGMENTS * window.mss);
+            window.cwnd = window.cwnd.min(MIN_SEGMENTS * window.mss);
         }
     }
 }

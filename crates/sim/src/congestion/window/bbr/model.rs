@@ -134,7 +134,7 @@ mod tests {
     fn the_filter_keeps_the_most_of_ten_rounds() {
         let mut filter = MaxFilter::default();
         let rates = [10, 30, 20, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5];
-        let most: Vec<u64> = rates
+        let max: Vec<u64> = rates
             .iter()
             .enumerate()
             .map(|(round, &rate)| {
@@ -143,8 +143,8 @@ mod tests {
             })
             .collect();
         // 30 of round 1 counts up to round 11; 20 of round 2 was renewed by what came behind it.
-        assert_eq!(most[..12], [10, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]);
-        assert!(most[12] < 30);
-        assert_eq!(most[14], 5);
+        assert_eq!(max[..12], [10, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]);
+        assert!(max[12] < 30);
+        assert_eq!(max[14], 5);
     }
 }

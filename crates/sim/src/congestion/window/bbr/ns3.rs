@@ -17,7 +17,7 @@
 use super::full_pipe::FullPipe;
 use super::mrg::Mrg32k3a;
 use super::ns3_filter::Ns3Filter;
-use super::{BbrParameters, CWND_GAIN, CYCLE, LEAST_SEGMENTS, Mode};
+use super::{BbrParameters, CWND_GAIN, CYCLE, MIN_SEGMENTS, Mode};
 use crate::congestion::window::{Acked, Change, CongestionWindow, State};
 use crate::units::{Rate, Time};
 
@@ -240,7 +240,7 @@ impl Ns3Bbr {
 
     fn probe_rtt(&mut self, ack: &Acked, window: &mut CongestionWindow) {
         self.has_probed_rtt = true;
-        if self.probe_rtt_end == Time::ZERO && ack.in_flight <= LEAST_SEGMENTS * window.mss {
+        if self.probe_rtt_end == Time::ZERO && ack.in_flight <= MIN_SEGMENTS * window.mss {
             self.probe_rtt_end = ack.now + self.p.probe_rtt_time;
             self.probe_rtt_round_done = false;
             self.round_end = ack.delivered_ever;
@@ -277,7 +277,7 @@ impl Ns3Bbr {
     }
 
     fn set_cwnd(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        let least = LEAST_SEGMENTS * window.mss;
+        let min = MIN_SEGMENTS * window.mss;
         if ack.delivered > 0 && !self.conserve(ack, window) {
             let aggregated = match self.pipe.filled() {
                 true => self.extra[0].max(self.extra[1]).min(self.filter.get() / 80),
@@ -291,10 +291,10 @@ impl Ns3Bbr {
             } else if window.cwnd < target || ack.delivered_ever < self.initial {
                 window.cwnd = grown;
             }
-            window.cwnd = window.cwnd.max(least);
+            window.cwnd = window.cwnd.max(min);
         }
         if self.mode == Mode::ProbeRtt {
-            window.cwnd = window.cwnd.min(least);
+            window.cwnd = window.cwnd.min(min);
         }
     }
 

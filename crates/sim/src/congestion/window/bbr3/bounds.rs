@@ -5,7 +5,7 @@
 //!
 //! Source: draft-ietf-ccwg-bbr-05 §5.5.10.2 (long term), §5.5.10.3 (short term).
 
-use super::{Bbr3, LEAST_SEGMENTS, Mode};
+use super::{Bbr3, MIN_SEGMENTS, Mode};
 use crate::congestion::window::{Acked, CongestionWindow, LostSegment};
 use crate::units::Time;
 
@@ -78,12 +78,12 @@ impl Bbr3 {
         if !self.bounds.loss_round_start {
             return;
         }
-        let most = self.path.most();
+        let max = self.path.max_bandwidth();
         let bounds = &mut self.bounds;
         if bounds.loss_in_round && !self.mode.accelerates() {
             let beta = self.p.beta;
             let lower = |latest: u64, before: u64| latest.max((beta * before as f64) as u64);
-            bounds.bandwidth = Some(lower(bounds.bandwidth_latest, bounds.bandwidth.unwrap_or(most)));
+            bounds.bandwidth = Some(lower(bounds.bandwidth_latest, bounds.bandwidth.unwrap_or(max)));
             bounds.short = Some(lower(bounds.inflight_latest, bounds.short.unwrap_or(window.cwnd)));
         }
         bounds.loss_in_round = false;
@@ -114,8 +114,8 @@ impl Bbr3 {
     ) {
         self.bounds.sampling = false;
         if !app_limited {
-            let least = (self.target(window) as f64 * self.p.beta) as u64;
-            self.bounds.long = Some(in_flight.max(least));
+            let min = (self.target(window) as f64 * self.p.beta) as u64;
+            self.bounds.long = Some(in_flight.max(min));
         }
         if self.mode == Mode::Up {
             self.enter_down(now, delivered);
@@ -126,6 +126,6 @@ impl Bbr3 {
     pub(super) fn with_headroom(&self, window: &CongestionWindow) -> u64 {
         let Some(long) = self.bounds.long else { return u64::MAX };
         let headroom = ((self.p.headroom * long as f64) as u64).max(window.mss);
-        long.saturating_sub(headroom).max(LEAST_SEGMENTS * window.mss)
+        long.saturating_sub(headroom).max(MIN_SEGMENTS * window.mss)
     }
 }

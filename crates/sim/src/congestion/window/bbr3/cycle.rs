@@ -9,7 +9,7 @@ use crate::units::Time;
 /// Rounds after which Reno would have probed (§5.3.3.5.3).
 const RENO_ROUNDS: u64 = 63;
 /// §5.3.3.6: the growth of the bound doubles so often at the most.
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_DOUBLINGS: u32 = 30;
 
 /// What the acknowledgements that come now were sent as (BBR.ack_phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Cycle {
     /// BBRRaiseInflightLongtermSlope.
     fn raise_slope(&mut self, window: &CongestionWindow) {
         let growth = window.mss << self.doublings;
-        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
         self.count = Some((window.cwnd / growth).max(1));
     }
 }
@@ -167,7 +167,7 @@ impl Bbr3 {
     /// BBRIsTimeToCruise.
     fn is_time_to_cruise(&self, ack: &Acked, window: &CongestionWindow) -> bool {
         ack.in_flight <= self.with_headroom(window)
-            && ack.in_flight <= self.inflight(self.path.most(), 1.0, window)
+            && ack.in_flight <= self.inflight(self.path.max_bandwidth(), 1.0, window)
     }
 
     /// BBRIsTimeToGoDown.

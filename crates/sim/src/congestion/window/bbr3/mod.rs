@@ -61,7 +61,7 @@ const CWND_GAIN: f64 = 2.0;
 const UP_CWND_GAIN: f64 = 2.25;
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 /// BBR.MinPipeCwnd, segments (§5.6.4.3).
-const LEAST_SEGMENTS: u64 = 4;
+const MIN_SEGMENTS: u64 = 4;
 /// BBR.PacingMarginPercent (§5.6.2).
 const PACING_MARGIN: f64 = 0.01;
 
@@ -195,7 +195,7 @@ impl Bbr3 {
 
     /// BBRBoundBWForModel: BBR.bw.
     fn bandwidth(&self) -> u64 {
-        self.path.most().min(self.bounds.bandwidth.unwrap_or(u64::MAX))
+        self.path.max_bandwidth().min(self.bounds.bandwidth.unwrap_or(u64::MAX))
     }
 
     /// BBRBDPMultiple: bytes that fill the path `gain` times at this bandwidth.
@@ -208,8 +208,8 @@ impl Bbr3 {
 
     /// BBRQuantizationBudget (§5.6.4.2).
     fn budget(&self, cap: u64, window: &CongestionWindow) -> u64 {
-        let least = (3 * quantum(window)).max(LEAST_SEGMENTS * window.mss);
-        cap.max(least) + if self.mode == Mode::Up { 2 * window.mss } else { 0 }
+        let min = (3 * quantum(window)).max(MIN_SEGMENTS * window.mss);
+        cap.max(min) + if self.mode == Mode::Up { 2 * window.mss } else { 0 }
     }
 
     /// BBRInflight.
@@ -235,14 +235,14 @@ impl Bbr3 {
 
     /// §5.6.4.6.
     fn set_cwnd(&mut self, ack: &Acked, window: &mut CongestionWindow) {
-        let most = self.bdp(self.bandwidth(), self.cwnd_gain()) + self.path.extra();
-        let most = self.budget(most, window);
+        let max = self.bdp(self.bandwidth(), self.cwnd_gain()) + self.path.extra();
+        let max = self.budget(max, window);
         if self.full.reached {
-            window.cwnd = window.cwnd.saturating_add(ack.delivered).min(most);
-        } else if window.cwnd < most || ack.delivered_ever < self.initial {
+            window.cwnd = window.cwnd.saturating_add(ack.delivered).min(max);
+        } else if window.cwnd < max || ack.delivered_ever < self.initial {
             window.cwnd += ack.delivered;
         }
-        window.cwnd = window.cwnd.max(LEAST_SEGMENTS * window.mss);
+        window.cwnd = window.cwnd.max(MIN_SEGMENTS * window.mss);
         if self.mode == Mode::ProbeRtt {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd(window));
         }
@@ -256,7 +256,7 @@ impl Bbr3 {
             Mode::Cruise | Mode::ProbeRtt => self.with_headroom(window),
             Mode::Startup | Mode::Drain => u64::MAX,
         };
-        long.min(self.bounds.short.unwrap_or(u64::MAX)).max(LEAST_SEGMENTS * window.mss)
+        long.min(self.bounds.short.unwrap_or(u64::MAX)).max(MIN_SEGMENTS * window.mss)
     }
 
     /// BBRInitPacingRate: the first window in a round trip.
@@ -362,7 +362,7 @@ impl WindowController for Bbr3 {
         let or_infinite = |bytes: Option<u64>| bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
         let min_rtt = if self.path.min_rtt == Time::MAX { 0.0 } else { self.path.min_rtt.as_ns() };
         out.push(("mode", self.mode as u8 as f64));
-        out.push(("max_bw_bps", self.path.most() as f64));
+        out.push(("max_bw_bps", self.path.max_bandwidth() as f64));
         out.push(("bw_shortterm_bps", or_infinite(self.bounds.bandwidth)));
         out.push(("min_rtt_ns", min_rtt));
         out.push(("inflight_longterm_bytes", or_infinite(self.bounds.long)));

@@ -59,7 +59,7 @@ impl Path {
     }
 
     /// BBR.max_bw.
-    pub fn most(&self) -> u64 {
+    pub fn max_bandwidth(&self) -> u64 {
         self.bandwidth[0].max(self.bandwidth[1])
     }
 
@@ -73,7 +73,7 @@ impl Path {
         }
         if let Some(rate) = ack.rate.rate() {
             let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
-            if rate.0 >= self.most() || !limited {
+            if rate.0 >= self.max_bandwidth() || !limited {
                 self.bandwidth[1] = self.bandwidth[1].max(rate.0);
             }
         }

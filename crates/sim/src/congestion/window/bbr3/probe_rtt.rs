@@ -3,7 +3,7 @@
 //! Source: draft-ietf-ccwg-bbr-05 §5.3.4.3 (entry, time, end), §5.3.4.4 (exit), §5.6.4.5 (window).
 
 use super::cycle::AckPhase;
-use super::{Bbr3, LEAST_SEGMENTS, Mode, PROBE_RTT_CWND_GAIN};
+use super::{Bbr3, MIN_SEGMENTS, Mode, PROBE_RTT_CWND_GAIN};
 use crate::congestion::window::{Acked, CongestionWindow};
 use crate::units::Time;
 
@@ -19,7 +19,7 @@ pub struct ProbeRtt {
 impl Bbr3 {
     /// BBRProbeRTTCwnd.
     pub(super) fn probe_rtt_cwnd(&self, window: &CongestionWindow) -> u64 {
-        self.bdp(self.bandwidth(), PROBE_RTT_CWND_GAIN).max(LEAST_SEGMENTS * window.mss)
+        self.bdp(self.bandwidth(), PROBE_RTT_CWND_GAIN).max(MIN_SEGMENTS * window.mss)
     }
 
     /// BBRCheckProbeRTT.

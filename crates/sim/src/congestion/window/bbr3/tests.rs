@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::congestion::window::RateSample;
-use crate::congestion::window::situations::{MSS, flow, published, window};
+use crate::congestion::window::tests::situations::{MSS, flow, published, window};
 
 /// A law, its window, and the path's time.
 struct Trial {
@@ -45,7 +45,7 @@ impl Trial {
                 lost: 0,
                 ..RateSample::default()
             },
-            ..crate::congestion::window::situations::acked(1)
+            ..crate::congestion::window::tests::situations::acked(1)
         }
     }
 
@@ -152,7 +152,7 @@ fn the_cycle_goes_down_cruises_refills_for_a_round_and_goes_up_until_the_rate_gr
     assert_eq!(trial.law.mode, Mode::Up);
     trial.round(13, 18);
     assert_eq!((trial.law.mode, trial.law.pacing_gain()), (Mode::Down, 0.9));
-    assert_eq!(trial.law.path.most(), 10_400_000);
+    assert_eq!(trial.law.path.max_bandwidth(), 10_400_000);
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn bandwidth_is_forgotten_after_two_cycles() {
     sample(&mut path, 20);
     path.advance();
     sample(&mut path, 10);
-    assert_eq!(path.most(), 16_000_000);
+    assert_eq!(path.max_bandwidth(), 16_000_000);
     path.advance();
-    assert_eq!(path.most(), 8_000_000);
+    assert_eq!(path.max_bandwidth(), 8_000_000);
     // A cycle without a sample forgets nothing.
     path.advance();
     path.advance();
-    assert_eq!(path.most(), 8_000_000);
+    assert_eq!(path.max_bandwidth(), 8_000_000);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn probe_rtt_holds_half_of_the_path_for_200_ms_and_goes_on_cruising() {
     assert_eq!(trial.law.mode, Mode::Cruise);
     assert!(trial.window.cwnd >= cwnd.min(20 * MSS));
     // The rates of ProbeRTT did not count.
-    assert_eq!(trial.law.path.most(), 8_000_000);
+    assert_eq!(trial.law.path.max_bandwidth(), 8_000_000);
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl WindowController for Balia {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::window::situations::{acked, flow, loss};
+    use crate::congestion::window::tests::situations::{acked, flow, loss};
     use crate::units::Time;
 
     fn law() -> Balia {

@@ -129,7 +129,7 @@ mod tests {
             credit: Credit::default(),
         };
         let mut w = CongestionWindow { cwnd: 10_000, ssthresh: 1_000, pacing: None, mss: 1_000 };
-        law.on_ack(&crate::congestion::window::situations::acked(1), &mut w);
+        law.on_ack(&crate::congestion::window::tests::situations::acked(1), &mut w);
         assert_eq!(w.cwnd, 10_100);
     }
 }

@@ -1,0 +1,76 @@
+use super::*;
+use crate::plan;
+
+const QUERIES: &str = r#"
+bits = 16
+[[query]]
+name = "path"
+value = "switch-id"
+aggregation = "path"
+bits = 8
+[[query]]
+name = "longest"
+value = "queue-bytes"
+aggregation = "max"
+approximation = { epsilon = 0.025, rounding = "nearest" }
+bits = 8
+"#;
+
+fn walks(text: &str) -> Result<Vec<Recorded>, String> {
+    let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
+    let walks = Walks::new(&plan, text.as_bytes(), "w.csv").map_err(|error| error.to_string())?;
+    walks.map(|row| row.map_err(|error| error.to_string())).collect()
+}
+
+#[test]
+fn each_packet_becomes_the_digest_that_its_hops_make() {
+    let plan = Plan::new(plan::read(QUERIES, "q.toml").unwrap()).unwrap();
+    let text = "packet_id,hop,switch-id,queue-bytes,flow_id,note\n7,1,3,0,2,a\n7,2,4,900,2,b\n7,1,5,0,2,c\n8,1,3,10,1,d\n";
+    let rows = walks(text).unwrap();
+    let encoder = plan.encoder().unwrap();
+    let one = encoder.encode(0, 7, 1, &[3, 0]);
+    let expected = [
+        encoder.encode(one, 7, 2, &[4, 900]),
+        encoder.encode(0, 7, 1, &[5, 0]),
+        encoder.encode(0, 8, 1, &[3, 10]),
+    ];
+    assert_eq!(rows.iter().map(|row| row.digest).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        rows.iter().map(|row| (row.hops, row.flow.id)).collect::<Vec<_>>(),
+        [(2, Some(2)), (1, Some(2)), (1, Some(1))]
+    );
+    assert!(rows.iter().all(|row| row.plan_version == plan.version()));
+}
+
+#[test]
+fn errors_tell_the_place_and_what_was_expected() {
+    for (text, told) in [
+        (
+            "packet_id,hop,switch_id,queue-bytes\n",
+            "w.csv:1: column switch-id: the header does not have it: unknown column \"switch-id\": did you mean \"switch_id\"?",
+        ),
+        (
+            "packet_id,hop,switch-id,queue-bytes,hop\n",
+            "w.csv:1: column hop: the header has it more than once",
+        ),
+        (
+            "packet_id,hop,switch-id,queue-bytes\n7,2,1,1\n",
+            "w.csv:2: column hop: expected hop 1 of packet 7, found hop 2",
+        ),
+        (
+            "packet_id,hop,switch-id,queue-bytes\n7,1,1,1\n7,3,1,1\n",
+            "w.csv:3: column hop: expected hop 2 of packet 7, found hop 3",
+        ),
+        (
+            "packet_id,hop,switch-id,queue-bytes\n7,0,1,1\n",
+            "w.csv:2: column hop: expected a hop from 1 to 64, found 0",
+        ),
+        (
+            "packet_id,hop,switch-id,queue-bytes\n7,1,-1,1\n",
+            "w.csv:2: column switch-id: expected a whole number of at most 64 bits, found \"-1\"",
+        ),
+    ] {
+        let error = walks(text).unwrap_err();
+        assert!(error.starts_with(told), "{error}\n{told}");
+    }
+}

@@ -1,0 +1,4 @@
+//! What the tests of all controllers share.
+
+mod lone_flow;
+pub mod situations;

@@ -1,0 +1,78 @@
+use super::*;
+use crate::scenario::Hooks;
+use std::path::Path as FilePath;
+
+/// Replays the flows of `workload` on a star of eight hosts with 100 Gb/s and 1 us.
+fn played(workload: &str) -> Replay {
+    let text = format!("[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\n{workload}");
+    let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+    scenario.map(|scenario| scenario.estimate().replay).unwrap()
+}
+
+#[test]
+fn a_lone_flow_takes_its_round_trip_and_its_bytes() {
+    let replay = played("kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"5us\" }]");
+    assert_eq!((replay.flows, replay.packet_hops), (1, 1000.0 * 2.0 * 2.0));
+    assert_eq!((replay.flows_in_flight, replay.flows_waiting), (1, 0));
+    // 1 000 packets of 1 000 B with 48 B of header and 42 B of INT; one more on each hop.
+    let packet = Time(87_200);
+    assert_eq!(replay.end, Time::from_us(5) + Time::from_us(4) + Time(packet.0 * 1002));
+    // 4.17 us at line rate.
+    assert_eq!(replay.packets_in_flight, 48);
+    assert_eq!(replay.packets_met, 48.0);
+}
+
+#[test]
+fn an_incast_is_in_flight_to_the_end_with_all_its_windows() {
+    let replay = played("kind = \"incast\"\nsenders = 4\nreceiver = 0\nsize = \"1MB\"");
+    assert_eq!((replay.flows_in_flight, replay.flows_waiting), (4, 0));
+    let end = replay.end.as_ns();
+    assert!((end - 4.0 * 87_200.0).abs() < 6000.0, "{end}");
+    // The first comes alone; the window of the others is a base RTT of 4.16 us at line rate.
+    let window = 52_000u64.div_ceil(1090);
+    assert_eq!(replay.packets_in_flight, 4 * window);
+}
+
+#[test]
+fn random_arrivals_hold_as_many_flows_as_processor_sharing() {
+    let poisson = "kind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\ncount = 4000";
+    let replay = played(poisson);
+    assert_eq!(replay.flows, 4000);
+    // Eight senders with one flow each on average; the maximum is several times that.
+    assert!((8..120).contains(&replay.flows_in_flight), "{replay:?}");
+    assert!(replay.packets_met < replay.packets_in_flight as f64, "{replay:?}");
+}
+
+#[test]
+fn connections_that_stay_open_are_those_that_transports_keep() {
+    let workload = "kind = \"request-response\"\nconnections = 1\nsize = \"100KB\"\nduration = \"1ms\"\n";
+    let open = |rest: &str| played(&format!("{workload}{rest}"));
+    // Four clients and four servers, one connection per pair, in both directions; some are not used within a
+    // millisecond.
+    let replay = open("[transport]\nkind = \"tcp\"");
+    assert!((16..=32).contains(&replay.connections) && replay.flows > 100, "{replay:?}");
+    assert_eq!(open("persistent = false\n[transport]\nkind = \"tcp\"").connections, 0);
+    assert_eq!(open("[transport]\nkind = \"phost\"").connections, 0);
+    assert_eq!(open("[transport]\nkind = \"rdma\"").connections, replay.connections);
+}
+
+#[test]
+fn dependent_flows_come_one_after_the_other() {
+    let replay = played("kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"");
+    // 14 steps of 8 flows of 1 MB.
+    assert_eq!((replay.flows, replay.flows_in_flight), (112, 8));
+    assert_eq!(replay.flows_waiting, 112 - 8);
+    let step = 4_000.0 + 1002.0 * 87.2;
+    assert!((replay.end.as_ns() - 14.0 * step).abs() < 10.0, "{}", replay.end);
+}
+
+#[test]
+fn a_run_that_ends_before_its_flows_does_a_part_of_their_work() {
+    let flows = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"0us\" }, \
+                 { src = 0, dst = 1, size = \"1MB\", start = \"1ms\" }]\n[run]\nuntil = ";
+    let half = played(&format!("{flows}\"45.6872us\""));
+    assert_eq!((half.flows, half.end), (1, Time(45_687_200)));
+    assert!((half.packet_hops - 2000.0).abs() < 1.0, "{half:?}");
+    let all = played(&format!("{flows}\"1s\""));
+    assert_eq!((all.flows, all.packet_hops), (2, 8000.0));
+}

@@ -1,0 +1,56 @@
+use super::*;
+use crate::units::{Rate, Time};
+
+const TWO: &str = "# a comment\ngraph [\n  label \"x\"\n  node [ id 0 label \"A b\" Latitude 0 Longitude 0 ]\n  \
+    node [ id 1 label \"B&#233;\" Latitude 0.0 Longitude -90.0 ]\n  edge [ source 0 target 1 LinkSpeedRaw 1e10 ]\n]\n";
+
+fn zoo(text: &str) -> Result<(Topology, Vec<String>), TopologyError> {
+    read(text.as_bytes(), "z.gml", &ZooOptions::default())
+}
+fn error(text: &str) -> String {
+    zoo(text).unwrap_err().to_string()
+}
+
+#[test]
+fn places_become_switches_with_a_host_each() {
+    let (t, warnings) = zoo(TWO).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
+    assert_eq!(names, ["host0", "host1", "A-b", "Bé"]);
+    let ends: Vec<(u32, u32)> = t.links.iter().map(|l| (l.a, l.b)).collect();
+    assert_eq!(ends, [(0, 2), (1, 3), (2, 3)]);
+    assert_eq!((t.links[2].rate, t.links[2].delay), (Rate::from_gbps(10), Time::from_ns(50_037_717)));
+}
+
+#[test]
+fn duplicates_and_loops_are_dropped_with_a_warning() {
+    let more = "edge [ source 1 target 0 ]\nedge [ source 1 target 1 ]\n]";
+    let text = TWO.trim_end().trim_end_matches(']').to_string() + more;
+    let (t, warnings) = zoo(&text.replacen("Latitude 0 ", "", 1)).unwrap();
+    assert_eq!(t.links.len(), 3);
+    assert_eq!(warnings[0], "1 self-loop(s) dropped (first: line 8, Bé - Bé)");
+    assert_eq!(warnings[1], "1 duplicate edge(s) merged (first: line 7, Bé - A-b)");
+    assert!(warnings[2].contains("default_delay = 1ms (first: line 6, A-b - Bé)"), "{}", warnings[2]);
+}
+
+#[test]
+fn each_defect_is_told_with_its_line() {
+    for (from, to, expected) in [
+        ("graph [", "grap [", "z.gml: no `graph [ ... ]` in the file: is it GML?"),
+        ("target 1", "target 2", "z.gml:6: edge to unknown node \"2\": did you mean \"0\"?"),
+        ("target 1", "", "z.gml:6: edge without `target`"),
+        ("id 1", "id 0", "z.gml:5: two nodes have the id \"0\""),
+        ("Latitude 0.0", "Latitude 95", "z.gml:5: Latitude 95 is not between -90 and 90"),
+        ("Latitude 0.0", "Latitude \"north\"", "z.gml:5: Latitude: expected a number, found \"north\""),
+        ("LinkSpeedRaw 1e10", "LinkSpeedRaw -1", "z.gml:6: LinkSpeedRaw -1 is no rate"),
+        ("&#233;\"", "", "z.gml:5: a string without its closing quote"),
+        ("label \"x\"", "label", "z.gml:4: expected a number, \"text\" or [ after `label`"),
+        ("\n]\n", "\n", "z.gml:7: the file ends within a list: is it truncated?"),
+        ("edge [", "edge [] e [", "z.gml:6: edge without `source`"),
+        ("label \"x\"", "} 1", "z.gml:3: expected a key, found \"} 1\\n"),
+    ] {
+        let text = TWO.replacen(from, to, 1);
+        assert!(error(&text).starts_with(expected), "{} / {expected}", error(&text));
+    }
+    assert!(error(&"a [".repeat(10_000)).contains("nested deeper"));
+}

@@ -1,0 +1,51 @@
+use super::*;
+use crate::units::{Rate, Time};
+
+const TWO: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d1" />
+  <key attr.name="Latitude" attr.type="double" for="node" id="d2" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="d3" />
+  <key attr.name="label" attr.type="string" for="node" id="d4" />
+  <graph edgedefault="undirected">
+    <node id="0"><data key="d2">0</data><data key="d3">0</data><data key="d4">A &amp; b</data></node>
+    <node id="1"><data key="d2">0.0</data><data key="d3">-90.0</data><data key="d4">B&#233;</data></node>
+    <edge source="0" target="1">
+      <data key="d1">10000000000.0</data>
+    </edge>
+  </graph>
+</graphml>
+"#;
+
+fn error(text: &str) -> String {
+    read(text.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn the_same_graph_gives_the_same_network_as_in_gml() {
+    let (t, warnings) = read(TWO.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
+    assert_eq!(names, ["host0", "host1", "A-b", "Bé"]);
+    assert_eq!((t.links[2].rate, t.links[2].delay), (Rate::from_gbps(10), Time::from_ns(50_037_717)));
+}
+
+#[test]
+fn each_defect_is_told_with_its_line() {
+    for (from, to, expected) in [
+        ("target=\"1\"", "target=\"7\"", "z.graphml:10: edge to unknown node \"7\""),
+        ("target=\"1\"", "", "z.graphml:10: <edge> without target"),
+        ("<node id=\"1\">", "<node>", "z.graphml:9: <node> without id"),
+        (">-90.0<", ">west<", "z.graphml:9: Longitude: expected a number, found \"west\""),
+        ("</edge>", "</edgy>", "z.graphml:12: this is no well-formed XML"),
+        ("graphml", "graphics", "z.graphml: no <graphml> in the file"),
+    ] {
+        let text = match from {
+            "graphml" => TWO.replace(from, to),
+            _ => TWO.replacen(from, to, 1),
+        };
+        assert!(error(&text).starts_with(expected), "{} / {expected}", error(&text));
+    }
+    let cut = &TWO[..TWO.find("</edge>").unwrap()];
+    assert!(error(cut).contains("truncated") || error(cut).contains("well-formed"), "{}", error(cut));
+}

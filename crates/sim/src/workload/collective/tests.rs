@@ -1,0 +1,83 @@
+use super::*;
+use crate::parameters::Value;
+use crate::workload::tests::{drain, play, source, source_error, text};
+use proptest::prelude::*;
+
+fn collective(operation: &str, hosts: u32, repeat: i64) -> Box<dyn FlowSource> {
+    let keys = [
+        ("operation", text(operation)),
+        ("bytes", text("1003B")),
+        ("repeat", Value::Integer(repeat)),
+        ("compute", text("10us")),
+    ];
+    source("collective", hosts, &keys)
+}
+
+/// Time of the end of each job when every transfer takes 1 us.
+fn ends(source: &dyn FlowSource) -> Vec<u64> {
+    let times = play(source, Time::from_us(1));
+    let mut ends = Vec::new();
+    for (order, job) in source.jobs() {
+        ends.resize(job as usize + 1, 0);
+        ends[job as usize] = ends[job as usize].max(times[order as usize].1.ns());
+    }
+    ends
+}
+
+#[test]
+fn a_ring_of_four_takes_six_steps_and_sends_six_quarters() {
+    let ring = collective("ring-all-reduce", 4, 2);
+    let flows = drain(&*ring);
+    assert_eq!(flows.len(), 2 * 6 * 4);
+    assert!(flows.iter().all(|f| f.dst == (f.src + 1) % 4));
+    // 1003 = 251 + 251 + 251 + 250; in every step each chunk is sent once.
+    for step in flows.chunks(4) {
+        assert_eq!(step.iter().map(|f| f.size).sum::<u64>(), 1003);
+    }
+    assert_eq!(ends(&*ring), [6000, 6000 + 10_000 + 6000]);
+}
+
+#[test]
+fn in_a_ring_a_host_passes_on_the_chunk_that_it_received() {
+    let flows = drain(&*collective("ring-all-reduce", 4, 1));
+    for step in 1..6 {
+        for host in 0..4 {
+            assert_eq!(flows[step * 4 + host].size, flows[(step - 1) * 4 + (host + 3) % 4].size);
+        }
+    }
+}
+
+#[test]
+fn a_tree_of_seven_goes_up_two_levels_and_down_two() {
+    let tree = collective("tree-all-reduce", 7, 2);
+    let flows = drain(&*tree);
+    assert_eq!(flows.len(), 2 * 12);
+    assert!(flows.iter().all(|f| f.size == 1003));
+    assert_eq!(ends(&*tree), [4000, 4000 + 10_000 + 4000]);
+}
+
+#[test]
+fn all_to_all_goes_at_once_or_in_pairwise_steps() {
+    assert_eq!(ends(&*collective("all-to-all", 5, 2)), [1000, 12_000]);
+    assert_eq!(ends(&*collective("pairwise-all-to-all", 5, 2)), [4000, 18_000]);
+    let flows = drain(&*collective("all-to-all", 5, 1));
+    assert_eq!(flows.iter().map(|f| f.size).sum::<u64>(), 1003 * 4);
+}
+
+#[test]
+fn what_is_too_small_or_too_large_is_refused() {
+    let keys = [("bytes", text("3B"))];
+    let error = source_error("collective", 4, &keys);
+    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one in each chunk");
+    let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1000))];
+    assert!(source_error("collective", 320, &keys).to_string().contains("pairwise-all-to-all"));
+}
+
+proptest! {
+    #[test]
+    fn every_operation_keeps_the_promises_of_a_source(hosts in 2u32..20, repeat in 1i64..4, kind in 0usize..4) {
+        let source = collective(OPERATIONS[kind].0, hosts, repeat);
+        drain(&*source);
+        prop_assert_eq!(ends(&*source).len(), repeat as usize);
+    }
+}
