@@ -12,7 +12,7 @@ pub use crate::net::host::{HostConfig, ResequencingConfig};
 pub use crate::net::loss::LinkLoss;
 pub use crate::net::port::Forwarding;
 pub use crate::net::switch::SwitchConfig;
-pub use crate::queue::{DisciplineConfig, ManagedConfig, QueueConfig};
+pub use crate::queue::QueueConfig;
 pub use crate::telemetry::TelemetryConfig;
 pub use crate::topology::PortSet;
 use crate::topology::Topology;

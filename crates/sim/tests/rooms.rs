@@ -34,14 +34,13 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
     ("balance", "counters doc engine external packet parameters topology units wire"),
-    // What a run tells, to whoever keeps it, and what it is asked to tell.
+    ("queue", "counters doc engine external packet parameters units"),
+    // What a run reports, and what it is set to report.
     ("measure", "counters engine topology units workload"),
-    // Decisions at a port: which packet next. They see packets, not the network.
-    ("queue", "counters engine packet parameters units"),
     // The network at work, and the rules of its parts. A host owns its transport, and a transport sends through its host's port: the
     // one arrow that points up.
     ("net", "balance counters engine measure packet queue telemetry topology transport units wire workload"),
-    // A transport says which switches it needs and which controllers it takes.
+    // A transport states which switches it needs and which controllers it takes.
     (
         "transport",
         "balance congestion counters doc engine measure net packet parameters queue telemetry topology units wire workload",
@@ -74,7 +73,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "balance congestion external"),
+    ("schemes", "balance congestion external queue"),
     ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 

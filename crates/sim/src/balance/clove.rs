@@ -25,7 +25,7 @@ mod paths;
 
 use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
-use super::flowlets::{FlowletParameters, FlowletTable};
+use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
 use super::{
     BalancerParameters, Departure, Events, HEADERS, HostPort, LoadBalancer, NetworkView, Place, Ports,
     Reorders, Tag, Wiring, keys, salted,
@@ -85,6 +85,7 @@ impl BalancerParameters for CloveParameters {
                  (abstract and slides; values recalled)",
         validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
                      (tests/edges.rs).",
+        counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Clove;

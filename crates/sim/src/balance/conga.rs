@@ -18,7 +18,7 @@
 
 use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::{FlowletParameters, FlowletTable};
+use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
 use super::{
     AGAINST_A_FAILED_LINK, BalancerParameters, Departure, Events, Forward, HEADERS, LoadBalancer,
     NetworkView, Place, Ports, Reorders, Tag, ecmp::Ecmp, keys, salted,
@@ -58,6 +58,7 @@ impl BalancerParameters for CongaParameters {
         source: "Alizadeh et al., \"CONGA: distributed congestion-aware load balancing for datacenters\", \
                  SIGCOMM 2014, §3",
         validation: AGAINST_A_FAILED_LINK,
+        counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Box<Conga>;

@@ -19,7 +19,7 @@
 use super::best_hops::{BestHops, HopRules};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
-use super::flowlets::{FlowletParameters, FlowletTable};
+use super::flowlets::{FLOWLETS, FlowletParameters, FlowletTable};
 use super::steering::{Segment, Steering, mark};
 use super::subflows::SubflowMark;
 use super::{
@@ -67,6 +67,7 @@ impl BalancerParameters for HulaParameters {
         title: "every flowlet takes the hop that probes say leads over the least busy path",
         source: "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
         validation: AGAINST_A_FAILED_LINK,
+        counters: &[&FLOWLETS, &PROBES],
         ..SchemeDoc::NONE
     };
     type State = Box<Hula>;

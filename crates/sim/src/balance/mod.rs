@@ -367,9 +367,6 @@ pub static HEADERS: CounterGroup = CounterGroup {
     ..CounterGroup::NONE
 };
 
-/// What balancers count.
-pub const COUNTERS: &[&CounterGroup] = &[&hula::PROBES, &HEADERS, &flowlets::FLOWLETS];
-
 /// What a packet has on the wire for a balancer: a number that no other has, and nine bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {

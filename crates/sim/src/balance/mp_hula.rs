@@ -5,10 +5,11 @@
 //! Source: Benet et al., "MP-HULA: multipath transport aware load balancing using programmable data planes", NetCompute 2018.
 //! Differs from the source, and parameters: see [`super::hula`], [`super::steering`] and [`super::subflows`].
 
-use super::hula::{Hula, HulaParameters, no_tiers};
+use super::flowlets::FLOWLETS;
+use super::hula::{Hula, HulaParameters, PROBES, no_tiers};
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
-use super::{BalancerParameters, NetworkView, Place, Reorders, Tag};
+use super::{BalancerParameters, HEADERS, NetworkView, Place, Reorders, Tag};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -58,6 +59,7 @@ impl BalancerParameters for MpHulaParameters {
                  2018",
         validation: "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four \
                      paths beside a trial on Linux (tests/mptcp.rs).",
+        counters: &[&FLOWLETS, &PROBES, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Box<Hula>;

@@ -9,7 +9,7 @@ pub use execution::Execution;
 
 use crate::balance::{Events, Fabric, LoadBalancer, Place};
 use crate::capture::Capture;
-use crate::config::{Config, Forwarding, QueueConfig};
+use crate::config::{Config, Forwarding};
 use crate::engine::random::{RandomStream, mix64};
 use crate::external::caught;
 use crate::ideal::Ideals;
@@ -25,7 +25,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::{PortPlace, Queue};
+use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
 use crate::run::flows::Flows;
@@ -418,7 +418,7 @@ impl Builder<'_> {
                 rate: side.line.rate,
                 asks_later: self.config.rules.nic_asks_later,
             };
-            Port::new(&plan, Queue::new(queue, &place))
+            Port::new(&plan, queue.start(&place))
         };
         all.enumerate().map(port).collect()
     }
@@ -481,11 +481,9 @@ fn switch(
         balancer,
         markers: own
             .iter()
-            .map(|port| match settings.queue_at(node, u32::from(port.local)) {
-                QueueConfig::Managed(managed) if managed.discipline.marks() => {
-                    EcnMarker::for_rate(&[], port.line.rate)
-                }
-                _ => EcnMarker::for_rate(&settings.ecn, port.line.rate),
+            .map(|port| {
+                let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
+                EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
             })
             .collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),

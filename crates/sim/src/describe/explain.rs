@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::metrics::METRICS;
 use super::{origins, served_by};
 use crate::balance;
+use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
 use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
@@ -19,9 +20,13 @@ const PUBLISHED: &str =
 /// The section with the keys of queue disciplines.
 const QUEUE: &str = "switch.queue";
 
+/// What the modes of `[compat]` are.
+const COMPATIBILITY: &str = "compatibility";
+
 /// Returns what `name` stands for: `{name, title, text, source, equations, parameters: [{key, type, default,
 /// help}], validation}`. A parameter with a fixed set of values has them in `choices: [{name, help}]`. A
-/// controller has `transports`: those that it serves, each with the controller's name there.
+/// controller has `transports`: those that it serves, each with the controller's name there. A mode of
+/// `[compat]` has `rules: [{rule, there, here}]`: those that differ from the default mode.
 ///
 /// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` if other schemes have the same
 /// name), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section (`switch`) or a metric
@@ -59,7 +64,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("transport", "transport", transport::KINDS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", QUEUE, switch::QUEUES))
+        .chain(of("queue discipline", QUEUE, switch::queues()))
         .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(
@@ -70,7 +75,7 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         )
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
+        .chain(of(COMPATIBILITY, "", &compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
@@ -89,6 +94,7 @@ fn scheme(name: &str) -> Option<Value> {
         "transport" => transport::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        QUEUE => crate::queue::DOCS,
         "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
@@ -97,17 +103,17 @@ fn scheme(name: &str) -> Option<Value> {
     let title =
         described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = described.map_or(scheme.title, |doc| doc.text);
-    let published = || match scheme.section {
-        QUEUE => crate::queue::source(scheme.name),
-        section => source_of(section),
-    };
     let origin = origins::of(scheme.name);
     let source = doc.map(|doc| doc.source).or_else(|| origin.map(|o| o.source).filter(|s| !s.is_empty()));
-    let source = source.unwrap_or_else(published);
+    let source = source.unwrap_or_else(|| source_of(scheme.section));
     let mut found = entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default());
     let of_tcp = scheme.section == TCP_CONTROLLER;
     if of_tcp || scheme.section == "transport.controller" {
         found["transports"] = served_by(scheme.name, of_tcp);
+    }
+    if scheme.what == COMPATIBILITY {
+        let rules = Rules::of(name).differences();
+        found["rules"] = rules.map(|d| json!({ "rule": d.rule, "there": d.there, "here": d.here })).collect();
     }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);

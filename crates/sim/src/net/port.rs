@@ -3,7 +3,7 @@
 use super::PortId;
 use crate::compat::Rules;
 use crate::packet::Packet;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueDiscipline};
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,9 +216,7 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
-        if let Some(managed) = self.queue.managed() {
-            managed.set_rate(rate);
-        }
+        self.queue.set_rate(rate);
     }
 
     /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).

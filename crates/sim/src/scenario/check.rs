@@ -4,13 +4,13 @@ use super::Scenario;
 use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
-use crate::config::{DisciplineConfig, ManagedConfig, QueueConfig, SwitchConfig};
+use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
-use crate::topology::{NodeId, NodeKind, PathTimes};
+use crate::topology::PathTimes;
 use crate::transport::{self, RunContext, TransportConfig};
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 
 /// Links on the longest of the shortest paths between hosts.
 pub fn diameter(network: &Network) -> u32 {
@@ -68,34 +68,21 @@ pub fn transports_fit(
     }
 }
 
-/// Cebinae's rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
-fn undrained_round(scenario: &Scenario) -> Option<String> {
+/// What the queue of a switch's port says of the port's rate; the first that says something.
+fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
-    topology.ports().iter().enumerate().find_map(|(node, ports)| {
-        ports.iter().enumerate().find_map(|(local, &(link, _))| {
-            let is_switch = topology.nodes[node].kind == NodeKind::Switch;
-            let queue = is_switch.then(|| scenario.switch.queue_at(node as NodeId, local as u32))?;
-            let QueueConfig::Managed(ManagedConfig { discipline, limit, .. }) = queue else { return None };
-            let DisciplineConfig::Cebinae(cebinae) = discipline else { return None };
-            let rate = topology.links[link as usize].rate;
-            let round = Time::from_ns(cebinae.round_at(rate, *limit));
-            let full = limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500));
-            let drain = rate.transmission_time(full);
-            (drain > round).then(|| {
-                let port = topology.port_name(node as NodeId, local as u32);
-                format!(
-                    "switch.queue.round: the buffer of {port}, {}, cannot drain in a round of {round}: it takes {drain}, and \
-                     packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
-                    Bytes(full)
-                )
-            })
+    let ports = topology.ports();
+    topology.switches().into_iter().find_map(|node| {
+        ports[node as usize].iter().zip(0..).find_map(|(&(link, _), local)| {
+            let queue = scenario.switch.queue_at(node, local);
+            queue.warning(topology.links[link as usize].rate, &|| topology.port_name(node, local))
         })
     })
 }
 
 /// Ports with buffers of their own drop; nobody is paused for them.
 fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
-    let managed = scenario.switch.queues().any(|queue| matches!(queue, QueueConfig::Managed(_)));
+    let managed = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
     (managed && scenario.switch.pfc.enabled).then(|| {
         "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } unless \
          others are to be lossless"
@@ -108,7 +95,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
     warnings.extend(super::balancing::sprayed(scenario));
     warnings.extend(super::balancing::wrapped_subflows(scenario));
-    warnings.extend(undrained_round(scenario));
+    warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {

@@ -22,11 +22,13 @@ mod settings;
 mod silence;
 mod switches;
 pub mod tcp;
+mod wire_format;
 
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use parameters::{Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters};
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
+pub use wire_format::WireFormat;
 
 use crate::counters::{CounterGroup, CounterSet};
 use crate::measure::FlowRecord;
@@ -310,6 +312,10 @@ impl TransportConfig {
         each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
     }
 
+    pub fn wire_format(&self) -> WireFormat<'_> {
+        each_kind!(self, own => own.wire_format())
+    }
+
     /// At a host.
     pub fn start(&self, host: &HostPlan) -> TransportState {
         start_kind!(self, own => own.start(host))
@@ -322,10 +328,10 @@ pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfi
     framings.map(|framing| framing.data_bytes(framing.payload)).max().unwrap_or(0)
 }
 
-/// The queue of every host's NIC.
+/// The queue of every host's NIC: of those that transports need, the one that holds most.
 pub fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
-    let asked = |queue, transport: &TransportConfig| each_kind!(transport, own => own.nic_queue(queue));
-    transports.iter().fold(QueueConfig::Fifo, asked)
+    let needed = transports.iter().filter_map(|transport| each_kind!(transport, own => own.nic_queue()));
+    needed.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
 }
 
 /// What the transports of a run cannot run with, as keys of `[switch]` with what is wrong about them: switches, or each other.

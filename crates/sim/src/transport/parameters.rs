@@ -3,6 +3,7 @@
 use super::TransportConfig;
 use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
+use super::wire_format::WireFormat;
 use crate::compat::Rules;
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
@@ -47,9 +48,9 @@ pub trait TransportParameters: Sized {
     fn switch_defaults(&self) -> SwitchDefaults {
         SwitchDefaults::LOSSY
     }
-    /// The queue of hosts' NICs; `others` is what other transports of the run ask for.
-    fn nic_queue(&self, others: QueueConfig) -> QueueConfig {
-        others
+    /// The queue of hosts' NICs, if the transport counts on one.
+    fn nic_queue(&self) -> Option<QueueConfig> {
+        None
     }
     /// Why one run cannot have these parameters and the other ones.
     fn clash(&self, _other: &Self) -> Option<String> {
@@ -71,6 +72,10 @@ pub trait TransportParameters: Sized {
     /// What `weftline check` prints of it, beside its name; none is null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
 
+    /// The format of its packets in captures.
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Plain
+    }
     /// Works out what all hosts share and what follows from the network, before the run starts.
     fn settle(&mut self, _run: &RunContext) {}
     /// The transport at a host.

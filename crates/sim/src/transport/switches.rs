@@ -2,6 +2,7 @@
 
 use crate::balance;
 use crate::net::ecn::EcnDefaults;
+use crate::queue;
 use crate::units::Bytes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl SwitchDefaults {
         ecn: EcnDefaults::Ramp,
         marks: true,
         lossless: true,
-        queue: "fifo",
+        queue: queue::DEFAULT_KIND,
         limit: None,
         balancer: balance::DEFAULT,
     };

@@ -8,8 +8,8 @@
 //! here is ours: 0.3 million packets and 60 000 new flows a second.
 
 use super::cache::{FlowCache, Slot, own_hash};
+use super::read::CacheKind;
 use crate::engine::random::RandomStream;
-use crate::queue::config::CacheKind;
 use crate::units::Time;
 
 /// Flows that start in a second.

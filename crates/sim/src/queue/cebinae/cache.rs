@@ -8,8 +8,8 @@
 //! as often; whoever adds bytes may give other hashes: theirs are Murmur3 over the five-tuple ([`crate::queue::five_tuple`]) with
 //! the perturbations 0 and 2022.
 
+use super::read::CacheKind;
 use crate::engine::random::mix64;
-use crate::queue::config::CacheKind;
 use rustc_hash::FxHashMap;
 
 /// Between the hashes of two stages, in the authors' code.

@@ -18,6 +18,7 @@ use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunCon
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MOST_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
 
 const STARTS: &[(&str, &str)] = &[
@@ -254,6 +255,10 @@ impl TransportParameters for FastpassConfig {
             ("retry_ns", Some(self.retry.as_ns().into())),
             ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
         ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Timeslots(self)
     }
 
     fn start(&self, host: &HostPlan) -> Box<Fastpass> {

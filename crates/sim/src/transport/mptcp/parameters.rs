@@ -12,7 +12,8 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::Controllers;
 use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
 use crate::transport::switches::SwitchDefaults;
-use crate::transport::tcp::{self, Reactions, TcpConfig, Wire};
+use crate::transport::tcp::{self, TcpConfig, Wire};
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
 
 const SCHEDULERS: &[(&str, &str)] = &[
@@ -198,6 +199,10 @@ impl TransportParameters for MptcpConfig {
         figures
     }
 
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Subflows(self)
+    }
+
     fn start(&self, host: &HostPlan) -> Box<Mptcp> {
         Box::new(Mptcp::new(host.ports))
     }
@@ -209,7 +214,7 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
         ("app_rate", tcp.application.rate.is_some(), "an application that writes at a rate"),
         ("app_read_rate", tcp.application.read_rate.is_some(), "an application that reads at a rate"),
         ("fin", tcp.fin, "the close of a connection"),
-        ("reactions", tcp.recovery.reactions == Reactions::Ns3, "the order in which ns-3.35 reacts"),
+        ("reactions", tcp.recovery.reactions.by_state, "the order in which ns-3.35 reacts"),
     ];
     for (key, given, what) in refused {
         if given {

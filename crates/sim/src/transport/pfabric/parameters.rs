@@ -10,12 +10,16 @@ use super::Pfabric;
 use crate::balance;
 use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value};
-use crate::queue::QueueConfig;
+use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
 use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
+
+/// The queue discipline that it was published with.
+const QUEUE: &str = "pfabric";
 
 const PRIORITIES: &[(&str, &str)] = &[
     ("remaining", "bytes that the flow has left when the packet is sent"),
@@ -146,7 +150,7 @@ impl TransportParameters for PfabricConfig {
 
     fn switch_defaults(&self) -> SwitchDefaults {
         SwitchDefaults {
-            queue: "pfabric",
+            queue: QUEUE,
             limit: Some(self.queue_limit),
             balancer: balance::BY_LABEL,
             ..SwitchDefaults::LOSSY
@@ -154,20 +158,17 @@ impl TransportParameters for PfabricConfig {
     }
 
     /// One that drops: senders count on it.
-    fn nic_queue(&self, others: QueueConfig) -> QueueConfig {
-        let limit = match others {
-            QueueConfig::Pfabric { limit } => limit.max(self.queue_limit),
-            _ => self.queue_limit,
-        };
-        QueueConfig::Pfabric { limit }
+    fn nic_queue(&self) -> Option<QueueConfig> {
+        QueueConfig::of(QUEUE, QueueDefaults { limit: Some(self.queue_limit) })
     }
 
     /// Over queues that know nothing of what flows have left it is another scheme.
     fn warning(&self, run: &RunContext) -> Option<String> {
-        let other = !run.switch.queues().all(|queue| matches!(queue, QueueConfig::Pfabric { .. }));
+        let other = !run.switch.queues().all(|queue| queue.facts().serves_by_remaining);
         other.then(|| {
-            "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
-                .to_string()
+            format!(
+                "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"{QUEUE}\" unless that is meant"
+            )
         })
     }
 
@@ -181,6 +182,10 @@ impl TransportParameters for PfabricConfig {
             ("queue_limit_bytes", Some(self.queue_limit.0.into())),
             ("rto_ns", Some(self.rto.as_ns().into())),
         ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Priorities
     }
 
     fn start(&self, host: &HostPlan) -> Box<Pfabric> {

@@ -16,7 +16,11 @@ use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunCon
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MOST_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
+
+/// The queue discipline that it was published with.
+const QUEUE: &str = "priority";
 
 /// What a source is allowed before it has heard from the destination.
 const FREE_FOR: &[(&str, &str)] = &[
@@ -219,7 +223,7 @@ impl TransportParameters for PhostConfig {
     fn switch_defaults(&self) -> SwitchDefaults {
         let free = u64::from(self.free_tokens) * u64::from(self.packet());
         SwitchDefaults {
-            queue: "priority",
+            queue: QUEUE,
             // Published: three times what a flow may send before it is told to.
             limit: Some(Bytes((3 * free).max(36 << 10))),
             balancer: balance::BY_LABEL,
@@ -237,10 +241,15 @@ impl TransportParameters for PhostConfig {
     }
 
     fn refusals(&self, run: &RunContext) -> Vec<(&'static str, String)> {
-        let message = "\"fifo\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \
-                       \"priority\", or transport.short_flow = 0";
-        let refused = self.short > 0 && run.switch.queues().any(|queue| *queue == QueueConfig::Fifo);
-        refused.then(|| ("queue.kind", message.to_string())).into_iter().collect()
+        let in_turn = run.switch.queues().find(|queue| self.short > 0 && queue.facts().serves_in_turn);
+        let message = |queue: &QueueConfig| {
+            format!(
+                "\"{}\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \"{QUEUE}\", or \
+                 transport.short_flow = 0",
+                queue.name()
+            )
+        };
+        in_turn.map(|queue| ("queue.kind", message(queue))).into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -253,6 +262,10 @@ impl TransportParameters for PhostConfig {
             ("window_tokens", Some(self.window.into())),
             ("request_timeout_ns", Some(self.request_timeout.as_ns().into())),
         ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Tokens
     }
 
     fn settle(&mut self, run: &RunContext) {

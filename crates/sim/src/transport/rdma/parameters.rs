@@ -14,6 +14,7 @@ use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
 use std::sync::Arc;
 
@@ -289,6 +290,10 @@ impl TransportParameters for RdmaConfig {
             ("ack_priority", Some(Value::Flag(self.ack_priority))),
             ("rto_ns", self.rto.map(|rto| rto.as_ns().into())),
         ]
+    }
+
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::QueuePairs(self)
     }
 
     fn settle(&mut self, run: &RunContext) {

@@ -85,7 +85,7 @@ impl Tcp {
     /// A SYN has come: says what the window is.
     fn receive_syn(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let config = config_of(cx.settings, packet.profile);
-        if config.recovery.reactions == Reactions::Ns3 && !self.received.contains_key(&packet.flow) {
+        if config.recovery.reactions.repeats_syn_ack && !self.received.contains_key(&packet.flow) {
             let slot = self.incoming.place(u64::from(packet.flow), packet, config, cx);
             self.incoming.answered(slot, config, cx);
         }
@@ -98,8 +98,7 @@ impl Tcp {
             return None;
         }
         let config = config_of(cx.settings, packet.profile);
-        if config.recovery.reactions == Reactions::Ns3 && self.outgoing[packet.sender].phase != Phase::Opening
-        {
+        if config.recovery.reactions.repeats_syn_ack && self.outgoing[packet.sender].phase != Phase::Opening {
             self.outgoing[packet.sender].answered_again(config);
             return None;
         }

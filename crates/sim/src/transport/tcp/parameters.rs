@@ -9,6 +9,7 @@ use super::config::{
     AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
     RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
 };
+use super::like_ns3;
 use crate::congestion::window::NS_PER_HOP as WINDOW_NS_PER_HOP;
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::doc::SchemeDoc;
@@ -21,6 +22,7 @@ use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::switches::SwitchDefaults;
+use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Rate, Time};
 
 const PROFILES: &[(&str, &str)] = &[
@@ -173,6 +175,10 @@ impl TransportParameters for TcpConfig {
         ]
     }
 
+    fn wire_format(&self) -> WireFormat<'_> {
+        WireFormat::Segments(self)
+    }
+
     fn start(&self, host: &HostPlan) -> Box<Tcp> {
         Box::new(Tcp::new(host.ports))
     }
@@ -206,7 +212,7 @@ pub fn read(
     let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
-    if recovery.reactions == Reactions::Ns3 {
+    if recovery.reactions.answers_first {
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
     let rto = timeouts(p, profile, syn_timeout(cx, wire.mss));
@@ -368,7 +374,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
-        reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
+        reactions: if reactions == "rfc" { Reactions::default() } else { like_ns3::REACTIONS },
     }
 }
 
