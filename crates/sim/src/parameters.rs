@@ -82,11 +82,11 @@ pub trait Source {
     fn peek(&self, _key: &str) -> Option<Value> {
         None
     }
-    /// A value has no effect beside others: it is left out of what holds.
+    /// Removes a value that has no effect from the resolved scenario.
     fn forget(&mut self, _key: &str) {}
-    /// Something deserves a look before the result is trusted.
+    /// Adds a warning.
     fn warn(&mut self, _message: String) {}
-    /// Which of `names` this table is by its key `kind`; none: missing or unknown, and said.
+    /// Returns which of `names` the key `kind` has; none if it is missing or unknown, which is reported.
     fn kind(
         &mut self,
         _what: &str,
@@ -99,15 +99,15 @@ pub trait Source {
         self.declare(declared, None);
         default
     }
-    /// The table is of this kind, whose name is no fixed one.
+    /// Sets the kind of the table to a name that is not in a list.
     fn settle_kind(&mut self, _chosen: &str, _default: Option<&str>) {}
-    /// Lets `read` read the table of a scheme under `key`.
+    /// Calls `read` with the table of a scheme under `key`.
     fn scheme(&mut self, _key: &str, read: &mut dyn FnMut(&mut dyn Source)) {
         read(&mut Nothing::default());
     }
 }
 
-/// Names that a value may have, each with what it means.
+/// Names that a value may have, each with its meaning.
 pub type Names = &'static [(&'static str, &'static str)];
 
 /// Reads declared parameters from a [`Source`].
@@ -301,7 +301,7 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// A flag; `derived` where it is not given or "auto".
+    /// A flag; `derived` if it is not given or "auto".
     pub fn flag_or_auto(&mut self, key: &'static str, derived: bool, help: &'static str) -> bool {
         let value = match self.source.get(key) {
             None => derived,
@@ -317,7 +317,7 @@ impl<'a> Parameters<'a> {
         value
     }
 
-    /// A time, or one of these words with what it stands for; `default` is one of them.
+    /// A time, or one of these words, each with its value; `default` is one of the words.
     pub fn time_or_word(
         &mut self,
         key: &'static str,
@@ -354,7 +354,8 @@ impl<'a> Parameters<'a> {
         self.source.peek(key)
     }
 
-    /// A value has no effect beside others: it is left out of what holds, and refused if it was given.
+    /// Removes a value that has no effect from the resolved scenario, and reports an error if the user gave
+    /// it.
     pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
         self.source.forget(key);
         if self.source.peek(key).is_some() {
@@ -362,12 +363,12 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Something deserves a look before the result is trusted.
+    /// Adds a warning.
     pub fn warn(&mut self, message: String) {
         self.source.warn(message);
     }
 
-    /// Which of `names` this table is by its key `kind`; none: missing or unknown, and said.
+    /// Returns which of `names` the key `kind` has; none if it is missing or unknown, which is reported.
     pub fn kind(
         &mut self,
         what: &str,
@@ -378,13 +379,13 @@ impl<'a> Parameters<'a> {
         self.source.kind(what, Some(default), names, help)
     }
 
-    /// The table is of this kind, whose name is no fixed one.
+    /// Sets the kind of the table to a name that is not in a list.
     pub fn settle_kind(&mut self, chosen: &str, default: &'static str) {
         self.source.get("kind");
         self.source.settle_kind(chosen, Some(default));
     }
 
-    /// The kind that is given is none for this table.
+    /// Reports an error in the given kind.
     pub fn refuse_kind(&mut self, message: String) {
         self.source.get("kind");
         self.source.complain("kind", message);

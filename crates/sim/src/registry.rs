@@ -11,11 +11,11 @@
 /// the macro `each_kind!`, which evaluates an expression with the parameters of the scheme at hand, and
 /// `each_type!`, which makes an array of an expression for the type of every scheme.
 ///
-/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the type
-/// `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`, and `start_kind!`, which
-/// makes the state from the parameters by an expression. `+ Variant = Parameters => State` after the lines adds a variant for
-/// the schemes of other crates. It has methods of the same names, `named`, which reads the parameters of such a scheme, and
-/// `kinds`, the names of all schemes of the room.
+/// With `=> State` after the trait there is also the enum of what runs, one variant a scheme, which holds the
+/// type `State` that the scheme's parameters name (boxed there, where it is large), the macro `each_state!`,
+/// and `start_kind!`, which makes the state from the parameters by an expression. `+ Variant = Parameters =>
+/// State` after the lines adds a variant for the schemes of other crates. It has methods of the same names,
+/// `named`, which reads the parameters of such a scheme, and `kinds`, the names of all schemes of the room.
 macro_rules! registry {
     (
         $(#[$about:meta])* $config:ident: $trait:ident$(($context:ty))? => $(#[$of_state:meta])* $state:ident
@@ -106,7 +106,8 @@ macro_rules! registry {
             &[$((<$parameters as $trait>::DOC.name, <$parameters as $trait>::DOC.title),)+];
 
         $(
-            /// The names that a scenario may use, each with one line of help, those of schemes of other crates last.
+            /// The names that a scenario may use, each with one line of help, those of schemes of other
+            /// crates last.
             pub fn kinds() -> &'static [(&'static str, &'static str)] {
                 <$of>::kinds(KINDS)
             }

@@ -1,7 +1,6 @@
 //! Sources and validation of the schemes that do not declare them themselves, for `weftline explain`.
 //!
-//! All others state both in their [`crate::doc::SchemeDoc`].
-//! Pages: docs/schemes/.
+//! All others declare both in their [`crate::doc::SchemeDoc`]. Pages: docs/schemes/.
 
 /// Where a scheme was published and how the implementation was validated.
 pub struct Origin {

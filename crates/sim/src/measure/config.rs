@@ -47,11 +47,12 @@ pub struct CaptureConfig {
 /// Which time a flow is compared with: `ideal_fct_ns`, and through it the slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IdealFct {
-    /// What the flow takes alone at line rate, to the picosecond: every packet with its headers and telemetry over
-    /// every hop, and the last acknowledgement back.
+    /// What the flow takes alone at line rate, to the picosecond: every packet with its headers and telemetry
+    /// over every hop, and the last acknowledgement back.
     #[default]
     Alone,
-    /// The HPCC authors': base RTT (payload only, one direction) plus all bytes with 48 B headers at the bottleneck.
+    /// The HPCC authors': base RTT (payload only, one direction) plus all bytes with 48 B headers at the
+    /// bottleneck.
     Hpcc,
     /// The same without the way back: until the last byte has come to the receiver.
     Delivery,

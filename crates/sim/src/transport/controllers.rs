@@ -1,19 +1,19 @@
-//! Which controllers the flows of a transport may have.
+//! The controllers that the flows of a transport may have.
 
 use crate::congestion::window::{self, Profile, WindowConfig};
 use crate::congestion::{self, pair_window};
 use crate::parameters::{Nothing, Parameters, Value};
 
-/// The controller of a flow over TCP that does not say.
+/// The default controller of TCP.
 pub const DEFAULT_WINDOW: &str = "cubic";
 
 /// The controllers that a transport's flows may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controllers {
     None,
-    /// Those that steer the rate of a queue pair, and the laws of [`pair_window`].
+    /// Controllers of a queue pair's rate, and the window controllers of [`pair_window`].
     Pairs,
-    /// Those that steer a window; those that couple subflows only where a flow has several.
+    /// Window controllers; those that couple subflows only if `several_paths`.
     Windows {
         default: &'static str,
         several_paths: bool,
@@ -24,13 +24,13 @@ pub enum Controllers {
 pub struct Offered {
     /// Its name there.
     pub name: &'static str,
-    /// Its name among its like: those that steer a window, or those that steer a rate.
+    /// Its name in the list of window controllers or of rate controllers.
     pub listed: &'static str,
     pub is_law: bool,
 }
 
 impl Controllers {
-    /// Why flows cannot have the controller of this name, though others can; none: they can, or nothing is called so.
+    /// Why these flows cannot have this controller; none if they can, or if the name is unknown.
     pub fn refusal(self, controller: &str) -> Option<String> {
         let is = |kinds: &[(&str, &str)]| kinds.iter().any(|kind| kind.0 == controller);
         let bare = controller.strip_prefix("python:");
@@ -77,7 +77,7 @@ impl Controllers {
         all
     }
 
-    /// Refuses the controller that is given, if flows cannot have it; whether it was.
+    /// Reports an error if the given controller cannot be used. Returns whether it did.
     pub fn refuse(self, table: &mut Parameters) -> bool {
         let Some(Value::Text(name)) = table.peek("kind") else { return false };
         let Some(why) = self.refusal(&name) else { return false };
@@ -85,8 +85,8 @@ impl Controllers {
         true
     }
 
-    /// Reads a controller that steers a window. Those that steer a rate need what TCP's acknowledgements do not bring. Beside it whether
-    /// it is known: where it is not, another one stands for it, so that the other keys are looked at too.
+    /// Reads a window controller. Returns it with true; if it is unknown, which is reported, the default with
+    /// false, so that errors in other keys are reported too.
     pub fn read_window(self, p: &mut Parameters, profile: Profile) -> Option<(WindowConfig, bool)> {
         let Controllers::Windows { default, .. } = self else { return None };
         let read = |table: &mut Parameters| {
@@ -104,7 +104,7 @@ impl Controllers {
     }
 }
 
-/// Names, for a message.
+/// A list of names for a message.
 pub fn names<'n>(all: impl Iterator<Item = &'n str>) -> String {
     all.collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,11 @@
 //! Transports: what hosts do to get flows across. One folder or file each, and the interface that they share.
 //!
-//! A new one is a folder or file here (`DOC`, parameters, what runs at a host, tests), a `pub mod` and a line in [`registry!`].
+//! A new one is a folder or file here (`DOC`, parameters, what runs at a host, tests), a `pub mod` and a line
+//! in [`registry!`].
 //!
-//! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the next
-//! packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the network only through
-//! [`HostContext`].
+//! A NIC *pulls*: when its port can send and no control packet waits, it asks the host's transports for the
+//! next packet. A transport reacts to flows that start, packets that arrive and timers; it reaches the
+//! network only through [`HostContext`].
 
 mod arrived;
 mod controllers;
@@ -76,7 +77,8 @@ impl HostContext<'_> {
         self.net.now
     }
 
-    /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores stale ones.
+    /// Sets a timer; `token` comes back to the transport. Timers cannot be taken back: the transport ignores
+    /// stale ones.
     pub fn set_timer(&mut self, at: Time, token: u32) {
         let action = Action::Timer { host: self.index, token, transport: self.transport };
         self.net.schedule(self.index, at, action);
@@ -102,8 +104,9 @@ impl HostContext<'_> {
         }
     }
 
-    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own: balancers choose by
-    /// it. Labels count up, from `label` on, where the switch behind the port has a choice.
+    /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own:
+    /// balancers choose by it. Labels count up, from `label` on, where the switch behind the port has a
+    /// choice.
     #[inline]
     pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
         let row = if port == self.first_port {
@@ -156,7 +159,8 @@ impl HostContext<'_> {
         losses.retransmitted += 1;
     }
 
-    /// Packets of a flow of this group that count as sent never left: their connection ended before the NIC took them.
+    /// Packets of a flow of this group that count as sent never left: their connection ended before the NIC
+    /// took them.
     pub fn never_left(&mut self, group: u16, packets: usize) {
         let losses = &mut self.net.recorder.losses[usize::from(group)];
         losses.data_sent = losses.data_sent.wrapping_sub(packets as u64);
@@ -197,18 +201,20 @@ pub trait Transport {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId>;
     /// The port is free: the next packet to send by it. If none is due, sets a wake-up for when one is.
     fn next_packet(&mut self, port: PortId, cx: &mut HostContext) -> Option<PacketId>;
-    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to be looked at
-    /// for the next packet of this transport, if nothing else happens before.
+    /// The NIC (by number at its host) will be free at `free`, classes in `paused` held back: when it is to
+    /// be looked at for the next packet of this transport, if nothing else happens before.
     fn next_look(&mut self, nic: usize, paused: u8, free: Time) -> Look;
     /// A timer set with this token has come; the port that may have something to send because of it.
     fn on_timer(&mut self, token: u32, cx: &mut HostContext) -> Option<PortId>;
     /// A wake-up of a NIC; whether it is the one in force.
     fn on_wake(&mut self, port: PortId, serial: u32, cx: &HostContext) -> bool;
-    /// Routes have changed, or a link of the host's own is back; the port that may have something to send because of it.
+    /// Routes have changed, or a link of the host's own is back; the port that may have something to send
+    /// because of it.
     fn on_network_change(&mut self, _cx: &mut HostContext) -> Option<PortId> {
         None
     }
-    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of it.
+    /// No packet of this flow, which was received here, can come any more: nothing needs to be remembered of
+    /// it.
     fn forget(&mut self, flow: FlowId);
     /// The run ends: what has not finished is recorded so.
     fn finish(&mut self, cx: &mut HostContext);
@@ -222,7 +228,7 @@ pub trait Transport {
 pub const COUNTERS: &[&CounterGroup] = &[];
 
 registry! {
-    /// A transport with all its parameters; in a run, with what follows from the network too.
+    /// A transport with all its parameters.
     TransportConfig: TransportParameters(&ReadContext) =>
     /// A transport at one host.
     TransportState {
@@ -235,10 +241,10 @@ registry! {
     }
 }
 
-/// What a transport is that does not say.
+/// The transport of a scenario that names none.
 pub const DEFAULT: &str = rdma::RdmaConfig::DOC.name;
 
-/// What a transport declares for all its parameters.
+/// The constants of [`TransportParameters`].
 #[derive(Clone, Copy)]
 pub struct Declared {
     pub name: &'static str,
@@ -267,7 +273,7 @@ impl TransportConfig {
         each_kind!(self, own => own.facts())
     }
 
-    /// Bytes of telemetry that hosts put into its data at their edge, because it carries none of itself.
+    /// Bytes of telemetry that the edge of a host adds to a data packet; 0 if the transport does it itself.
     pub fn telemetry_at_edge(&self, telemetry: &TelemetryConfig) -> u32 {
         fn carries<P: TransportParameters>(_: &P) -> bool {
             P::CARRIES_TELEMETRY
@@ -275,20 +281,20 @@ impl TransportConfig {
         if each_kind!(self, own => carries(own)) { 0 } else { telemetry.bytes(false) }
     }
 
-    /// How it cuts flows into packets.
+    /// Sizes of its packets.
     pub fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
         let framing = each_kind!(self, own => own.framing(telemetry));
         Framing { header: framing.header + u64::from(self.telemetry_at_edge(telemetry)), ..framing }
     }
 
-    /// With room in the headers of data for what is put in at the edge.
+    /// The parameters with headers that have room for the telemetry of the edge.
     pub fn with_telemetry(&self, telemetry: &TelemetryConfig) -> TransportConfig {
         let (bytes, mut wider) = (self.telemetry_at_edge(telemetry), self.clone());
         *each_kind!(&mut wider, own => own.data_header()) += bytes;
         wider
     }
 
-    /// As hosts have it in a run.
+    /// The parameters as hosts use them in a run.
     pub fn settled(&self, run: &RunContext) -> TransportConfig {
         let mut settled = self.with_telemetry(run.telemetry);
         each_kind!(&mut settled, own => own.settle(run));
@@ -307,7 +313,7 @@ impl TransportConfig {
         each_kind!(self, own => own.window(run))
     }
 
-    /// What `weftline check` prints of it.
+    /// The figures that `weftline check` prints.
     pub fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
         each_kind!(self.with_telemetry(run.telemetry), own => own.figures(run))
     }
@@ -316,7 +322,7 @@ impl TransportConfig {
         each_kind!(self, own => own.wire_format())
     }
 
-    /// At a host.
+    /// Creates the transport at a host.
     pub fn start(&self, host: &HostPlan) -> TransportState {
         start_kind!(self, own => own.start(host))
     }
@@ -328,13 +334,13 @@ pub fn largest_packet(transports: &[TransportConfig], telemetry: &TelemetryConfi
     framings.map(|framing| framing.data_bytes(framing.payload)).max().unwrap_or(0)
 }
 
-/// The queue of every host's NIC: of those that transports need, the one that holds most.
+/// The queue of every host's NIC: of those that transports need, the one with the largest capacity.
 pub fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
     let needed = transports.iter().filter_map(|transport| each_kind!(transport, own => own.nic_queue()));
     needed.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
 }
 
-/// What the transports of a run cannot run with, as keys of `[switch]` with what is wrong about them: switches, or each other.
+/// Errors in keys of `[switch]` because of switches, or other transports, with which a transport cannot run.
 pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'static str, String)> {
     fn clash<P: TransportParameters>(own: &P, others: &[TransportConfig]) -> Option<String> {
         others.iter().filter_map(P::of).find_map(|other| own.clash(other))
@@ -353,7 +359,7 @@ pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'stat
     refused
 }
 
-/// What deserves a look before results are trusted, once for each kind of transport.
+/// Warnings of the transports of a run, at most one of each kind.
 pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();
     for transport in transports {

@@ -1,4 +1,5 @@
-//! What a transport declares: its keys, what others must know of it, and how it starts at a host.
+//! The interface of a transport's parameters: its keys, the facts that other rooms use, and its start at a
+//! host.
 
 use super::TransportConfig;
 use super::controllers::Controllers;
@@ -14,94 +15,96 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{Routes, Topology, max_base_rtt};
 use crate::units::{Rate, Time};
 
-/// A transport by its parameters: a folder of this room, and a line in its registry. What is not said has a default that
-/// suits a plain transport, whose packets keep to one path and carry nothing for others.
+/// The parameters of a transport: a file or folder of this room, and a line in its registry. The defaults
+/// suit a plain transport, whose flows keep to one path and have no connections and no controller.
 pub trait TransportParameters: Sized {
     const DOC: SchemeDoc;
-    /// Which controllers its flows may have.
+    /// The controllers that its flows may have.
     const CONTROLLERS: Controllers = Controllers::None;
-    /// The simulator that `[compat] like = "hpcc-ns3"` repeats has it.
+    /// True if the simulator of `[compat] like = "hpcc-ns3"` has this transport.
     const HAS_COMPAT: bool = false;
-    /// Its data carry telemetry of themselves; hosts put it into those of others at their edge.
+    /// True if it puts telemetry into its data packets itself. For other transports the edge of the host
+    /// does.
     const CARRIES_TELEMETRY: bool = false;
-    /// Named choices among its keys' values that `weftline explain` knows: what they are, and their names.
+    /// Values of its keys that `weftline explain` explains by name: what they are, and their names.
     const CHOICES: &'static [(&'static str, Names)] = &[];
     /// The transport at one host, perhaps in a box.
     type State;
 
-    /// Reads its keys. None: its controller is unknown, and said.
+    /// Reads its keys. Returns none if the controller is unknown, which is reported.
     fn read(p: &mut Parameters, cx: &ReadContext) -> Option<Self>;
-    /// These parameters, if they are of this transport.
+    /// Returns the parameters if they belong to this transport.
     fn of(transport: &TransportConfig) -> Option<&Self>;
 
-    /// How it cuts flows into packets, without telemetry that is put in at the edge of hosts.
+    /// Sizes of its packets, without telemetry that the edge of the host adds.
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing;
     /// Bytes of header of a data packet.
     fn data_header(&mut self) -> &mut u32;
-    /// The largest base RTT, as it reckons with it.
+    /// The longest base RTT between two hosts, for its packets.
     fn base_rtt(&self, run: &RunContext) -> Time;
     fn facts(&self) -> Facts<'_> {
         Facts::default()
     }
 
-    /// How switches were set where it was published.
+    /// The settings of switches in its publication.
     fn switch_defaults(&self) -> SwitchDefaults {
         SwitchDefaults::LOSSY
     }
-    /// The queue of hosts' NICs, if the transport counts on one.
+    /// The queue of hosts' NICs, if the transport needs a certain one.
     fn nic_queue(&self) -> Option<QueueConfig> {
         None
     }
-    /// Why one run cannot have these parameters and the other ones.
+    /// Why these parameters and `_other` cannot be used in the same run.
     fn clash(&self, _other: &Self) -> Option<String> {
         None
     }
-    /// What it cannot run with: keys of `[switch]`, each with what is wrong about it.
+    /// Keys of `[switch]` with which the transport cannot run, each with an error message.
     fn refusals(&self, _run: &RunContext) -> Vec<(&'static str, String)> {
         Vec::new()
     }
-    /// What deserves a look before results are trusted.
+    /// A warning: look before you trust the results.
     fn warning(&self, _run: &RunContext) -> Option<String> {
         None
     }
 
-    /// Bytes that a flow may have in flight at full rate, if the parameters say that.
+    /// Bytes that a flow may have in flight at full rate, if the parameters limit them.
     fn window(&self, _run: &RunContext) -> Option<u64> {
         None
     }
-    /// What `weftline check` prints of it, beside its name; none is null.
+    /// The figures that `weftline check` prints; none is printed as null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
 
     /// The format of its packets in captures.
     fn wire_format(&self) -> WireFormat<'_> {
         WireFormat::Plain
     }
-    /// Works out what all hosts share and what follows from the network, before the run starts.
+    /// Derives what follows from the network, once, before the run starts.
     fn settle(&mut self, _run: &RunContext) {}
-    /// The transport at a host.
+    /// Creates the transport at a host.
     fn start(&self, host: &HostPlan) -> Self::State;
 }
 
-/// What the other sections of a scenario decide about a transport's keys.
+/// Input for a transport's keys from the other sections of a scenario.
 pub struct ReadContext<'a> {
     pub rules: Rules,
-    /// Largest base RTT for packets of this payload.
+    /// Longest base RTT between two hosts for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
     /// The highest rate of a host's link.
     pub host_rate: Rate,
-    /// None: it is wrong, and that has been said; or keys are only listed.
+    /// None if the topology is invalid, which is reported, or if keys are only listed.
     pub topology: Option<&'a Topology>,
-    /// How long queues may hold a packet before it counts as lost.
+    /// Time after which a packet in a queue counts as lost.
     pub patience: Time,
     /// The time in which the slowest link empties a switch's buffer.
     pub drain: Time,
-    /// Controllers from outside this crate, by name.
+    /// Controllers from other crates.
     pub controllers: &'a [ExternalController],
 }
 
 impl ReadContext<'static> {
-    /// For the list of keys: defaults that follow from the network are those on the network of the pHost paper, for which they are
-    /// published (pHost, CoNEXT 2015, §4: hosts at 10 Gb/s, 4.52 us there and back).
+    /// For the list of keys: defaults that follow from the network are those on the network of the pHost
+    /// paper, for which they are published (pHost, CoNEXT 2015, §4: hosts at 10 Gb/s, 4.52 us there and
+    /// back).
     pub fn listing() -> ReadContext<'static> {
         ReadContext {
             topology: None,
@@ -115,7 +118,7 @@ impl ReadContext<'static> {
     }
 }
 
-/// The run that a transport is part of, once all is read.
+/// The rest of the run, for checks and derived values.
 pub struct RunContext<'a> {
     pub rules: &'a Rules,
     pub topology: &'a Topology,
@@ -125,7 +128,7 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// The largest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
+    /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
         max_base_rtt(self.topology, self.routes, u64::from(payload), self.rules.whole_ns_base_rtt)
     }
@@ -140,10 +143,10 @@ pub struct HostPlan<'a> {
     pub routes: &'a Routes,
 }
 
-/// How a transport cuts a flow into packets, and what it sends back: bytes on the wire, telemetry included.
+/// Sizes of a transport's packets on the wire, telemetry included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
-    /// Of a full packet.
+    /// Payload of a full packet.
     pub payload: u64,
     pub header: u64,
     pub ack: u64,
@@ -158,34 +161,35 @@ impl Framing {
     }
 }
 
-/// What others must know of a transport with these parameters.
+/// Facts about a transport that other rooms use.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
-    /// Flows may follow each other over one of its connections, which stays open. The other transports know no connections: each
-    /// flow is on its own, though those of one connection still start in order.
+    /// A connection stays open and carries one flow after another. Without connections flows are independent,
+    /// but those of one connection still start in order.
     pub keeps_connections: bool,
-    /// Every packet with a choice of paths has a label of its own.
+    /// Each packet has a label of its own, by which balancers choose its path.
     pub labels_packets: bool,
-    /// The packets of a flow have different labels, and may take different paths.
+    /// Packets of a flow have different labels and may take different paths.
     pub spreads_flows: bool,
-    /// Subflows by which a flow leaves, which know no common order of its packets; none: it has none.
+    /// Number of subflows of a flow, whose packets have no common order; none if there are no subflows.
     pub subflows: Option<u8>,
-    /// It counts packets and takes them in any order.
+    /// The receiver counts packets and accepts them in any order.
     pub any_order: bool,
     pub overtaken: Overtaken,
-    /// Why a dropped packet costs much more than itself, and what to set instead: it is made for a network that drops none.
+    /// For a transport made for lossless networks: why a dropped packet is expensive, and what to set
+    /// instead.
     pub wants_lossless: Option<(&'static str, &'static str)>,
-    /// The controller, where it steers the rate of a NIC.
+    /// The controller, if it steers the rate of a NIC.
     pub controller: Option<&'a ControllerConfig>,
-    /// The controller that steers by marks of switches, if it does.
+    /// The name of the controller, if it steers by ECN marks.
     pub marked_controller: Option<&'a str>,
-    /// The longest time between two attempts to send the same again.
+    /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
-    /// A timer that outlives its flow.
+    /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
-    /// Memory of a connection that stays open: its two ends, their entries in tables, and what its window has taken up.
+    /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
-    /// CPU time of a packet-hop, in ns, where everything fits the caches.
+    /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,
 }
 
@@ -209,13 +213,15 @@ impl Default for Facts<'_> {
     }
 }
 
-/// What a transport does about a packet that later ones of its flow have overtaken.
+/// The reaction of a transport to a packet that later packets of its flow have overtaken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overtaken {
-    /// Nothing: it counts packets in any order.
+    /// None: the order of packets does not matter.
     Nothing,
-    /// It waits for it, longer the more often packets are overtaken, but not as long as a block of packets may take.
+    /// It waits for the packet, longer if packets are often overtaken, but not for the duration of a whole
+    /// block.
     WaitedFor { why: &'static str },
-    /// It takes it for lost when this many sent later have come; `why` and what to set `instead` are for people.
+    /// It considers the packet lost when this number of later ones has arrived. `why` and what to set
+    /// `instead`: for messages.
     LostAfter { packets: u32, why: &'static str, instead: &'static str },
 }

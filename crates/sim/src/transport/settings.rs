@@ -1,4 +1,4 @@
-//! What all hosts of a run share and nobody changes.
+//! Constants of a run that all hosts share.
 
 use super::{TransportConfig, TransportParameters};
 use crate::compat::Rules;
@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 pub struct Settings {
     pub rules: Rules,
-    /// By the index that flows carry, with all that follows from the network.
+    /// By the index in flows and packets; [`TransportParameters::settle`] has derived what follows from the
+    /// network.
     pub transports: Vec<TransportConfig>,
-    /// By the same index: which of a host's transports takes the flow.
+    /// By the same index: the number of the transport at its host.
     pub transport_of: Vec<u8>,
-    /// By the same index: flows may follow each other over a connection.
+    /// By the same index: `Facts::keeps_connections`.
     pub keeps_connections: Vec<bool>,
     pub int_layout: IntLayout,
     pub int_hops: usize,
     pub path_ids: bool,
     pub pint: Option<Arc<PintConfig>>,
-    /// For random numbers that are nobody's own.
+    /// Seed of random numbers that do not belong to one entity.
     pub seed: u64,
     /// Packets may be sent twice: receivers must remember which flows have ended.
     pub duplicates: bool,
@@ -29,12 +30,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of a flow or packet, for the transport that it runs over.
+    /// The parameters of a flow or packet, by its index.
     ///
-    /// Panics: another transport asks. Hosts hand each packet to the transport that it names.
+    /// Panics if they belong to another transport than `P`. Hosts hand each packet to the transport that it
+    /// names.
     #[inline(always)]
     pub fn of<P: TransportParameters>(&self, index: impl Into<usize>) -> &P {
         let own = P::of(&self.transports[index.into()]);
-        own.expect("a packet or flow came to another transport than its own")
+        own.expect("a flow or packet was handed to another transport")
     }
 }

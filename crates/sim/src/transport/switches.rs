@@ -1,4 +1,4 @@
-//! What holds for switches where a scenario says nothing: what was published with its transport.
+//! Default settings of switches: those published with the transport.
 
 use crate::balance;
 use crate::net::ecn::EcnDefaults;
@@ -13,13 +13,13 @@ pub struct SwitchDefaults {
     /// PFC is on.
     pub lossless: bool,
     pub queue: &'static str,
-    /// What a port holds, where the discipline has limits of its own.
+    /// Limit of a port, if the discipline has limits of its own.
     pub limit: Option<Bytes>,
     pub balancer: &'static str,
 }
 
 impl SwitchDefaults {
-    /// Of the published HPCC runs, but for the thresholds.
+    /// Of the published HPCC runs, except the thresholds.
     pub const LOSSLESS: SwitchDefaults = SwitchDefaults {
         ecn: EcnDefaults::Ramp,
         marks: true,

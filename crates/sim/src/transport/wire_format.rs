@@ -7,7 +7,7 @@ use super::tcp::TcpConfig;
 
 /// A format, with the parameters that its headers depend on.
 pub enum WireFormat<'a> {
-    /// UDP, with a header that has the flow, `seq` and `aux`.
+    /// UDP with a header of the flow, `seq` and `aux`.
     Plain,
     /// RoCEv2.
     QueuePairs(&'a RdmaConfig),

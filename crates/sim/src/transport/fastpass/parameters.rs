@@ -1,10 +1,10 @@
 //! The keys of `transport.kind = "fastpass"`: published values on the published network, scaled to others.
 //!
-//! Timeslots and epochs are packet times of the slowest host's link, so that every host can use its timeslots. What stands for a round trip
-//! grows with it where it is longer than the published network's.
+//! Timeslots and epochs are packet times of the slowest host's link, so that every host can use its
+//! timeslots. What stands for a round trip grows with it where it is longer than the published network's.
 //!
-//! Source: the Fastpass of the pHost authors' simulator (commit 8e9cf04; the start rule until September 2015), 10 Gb/s:
-//! eight timeslots of 1.275 us, 17/16 of a packet time, in an epoch of 10.2 us.
+//! Source: the Fastpass of the pHost authors' simulator (commit 8e9cf04; the start rule until September
+//! 2015), 10 Gb/s: eight timeslots of 1.275 us, 17/16 of a packet time, in an epoch of 10.2 us.
 
 use super::allocation::SLOTS_PER_EPOCH;
 use super::{Fastpass, Racks};

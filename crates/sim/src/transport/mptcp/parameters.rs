@@ -29,8 +29,8 @@ const JOINS: &[(&str, &str)] = &[
     ("at-once", "with the third packet of the handshake; data after one more round trip"),
 ];
 
-/// Bytes that the mapping adds to a data packet, and the data acknowledgement to an acknowledgement (RFC 8684 §3.3: 64 bits of
-/// data sequence number, padded).
+/// Bytes that the mapping adds to a data packet, and the data acknowledgement to an acknowledgement (RFC 8684
+/// §3.3: 64 bits of data sequence number, padded).
 const MAPPING: u32 = 24;
 const DATA_ACK: u32 = 12;
 /// A port is a byte: beyond it there are none to open another from.
@@ -226,9 +226,10 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
     }
 }
 
-/// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in the send buffer, and bytes behind a hole in the
-/// receive buffer, until the longest of a connection's paths has brought what is missing. So a connection sends no faster than the smaller
-/// buffer a round trip, whatever its subflows and their windows; queues make the round trip longer than it is here.
+/// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in the send buffer, and
+/// bytes behind a hole in the receive buffer, until the longest of a connection's paths has brought what is
+/// missing. So a connection sends no faster than the smaller buffer a round trip, whatever its subflows and
+/// their windows; queues make the round trip longer than it is here.
 fn held_by_buffers(mptcp: &MptcpConfig, run: &RunContext) -> Option<String> {
     let topology = run.topology;
     let ports = topology.ports();

@@ -1,10 +1,10 @@
 //! The keys of `transport.kind = "pfabric"`: published values on the published network, scaled to others.
 //!
-//! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT; the timeout
-//! stands for the time that full queues take, and grows with the base RTT alone.
+//! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT;
+//! the timeout stands for the time that full queues take, and grows with the base RTT alone.
 //!
-//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors' simulator:
-//! 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
+//! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors'
+//! simulator: 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
 
 use super::Pfabric;
 use crate::balance;

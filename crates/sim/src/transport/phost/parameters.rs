@@ -1,9 +1,9 @@
-//! The keys of `transport.kind = "phost"`: published values, in packets and in packet times of a host's own link, so that
-//! they follow the link's rate. Those that stand for a round trip grow with it where it is longer than the published
-//! network's.
+//! The keys of `transport.kind = "phost"`: published values, in packets and in packet times of a host's own
+//! link, so that they follow the link's rate. Those that stand for a round trip grow with it where it is
+//! longer than the published network's.
 //!
-//! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5 packet times,
-//! tokens asked for again after 9, a flow downgraded for 25.
+//! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5
+//! packet times, tokens asked for again after 9, a flow downgraded for 25.
 
 use super::Phost;
 use crate::balance;

@@ -1,4 +1,5 @@
-//! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of their authors' simulator.
+//! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of
+//! their authors' simulator.
 
 use super::pair::MOST_BACKOFF;
 use crate::congestion::window::{Profile, WindowConfig};
@@ -51,8 +52,8 @@ pub struct RdmaConfig {
     pub ack_least: u32,
     /// Traffic class of data and acknowledgements, 1 to 7.
     pub class: u8,
-    /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of the data.
-    /// Elsewhere always that of the data, in whose class acknowledgements travel.
+    /// In the compat mode, which pause gates the NIC's acknowledgement queue: that of class 0 (never) or of
+    /// the data. Elsewhere always that of the data, in whose class acknowledgements travel.
     pub ack_priority: bool,
     pub recovery: Recovery,
     /// One NACK per missing packet in this time.
@@ -70,8 +71,8 @@ pub struct RdmaConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     GoBackN,
-    /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet counts as
-    /// lost when one sent this many packets later has arrived.
+    /// Out-of-order placement, selective acknowledgement and retransmission (IRN, SIGCOMM 2018): a packet
+    /// counts as lost when one sent this many packets later has arrived.
     SelectiveRepeat {
         reordering: u32,
     },
@@ -119,7 +120,8 @@ impl RdmaConfig {
         payload + u64::from(self.header + self.derived.telemetry_bytes)
     }
 
-    /// Bytes of telemetry in a data packet: INT where it is read or asked for, PINT's digest, and the time stamp of TIMELY.
+    /// Bytes of telemetry in a data packet: INT where it is read or asked for, PINT's digest, and the time
+    /// stamp of TIMELY.
     fn telemetry_bytes(&self, telemetry: &TelemetryConfig) -> u32 {
         let needs = self.controller.needs();
         let stamp = if needs.timestamp { TIMESTAMP_BYTES } else { 0 };
@@ -302,7 +304,8 @@ impl TransportParameters for RdmaConfig {
         let (longest, bdp) = run.base_rtt(self.mtu);
         let telemetry_bytes = self.telemetry_bytes(run.telemetry);
         let whole_network = run.rules.widest_window.then_some(bdp);
-        // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind it.
+        // An acknowledgement that ignores the pause of the class it travels in overruns the headroom behind
+        // it.
         let ignores_pause = self.ack_priority && run.rules.acks_ignore_pause;
         self.derived = Derived {
             stack: match run.telemetry {

@@ -57,7 +57,8 @@ pub struct AckConfig {
     pub first_at_once: bool,
     /// At the latest so long after one.
     pub delay: Time,
-    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero: it is.
+    /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero:
+    /// it is.
     pub stamp_clock: Time,
     /// Blocks beyond holes that a receiver remembers for its acknowledgements; 0: all.
     pub remembers: u32,
@@ -73,7 +74,8 @@ pub struct RecoveryConfig {
     /// Segments (or duplicate acknowledgements) beyond a hole that make it a loss.
     pub dup_threshold: u32,
     pub limited_transmit: bool,
-    /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has arrived.
+    /// The threshold is half of what is outstanding, or half of the pipe, which lacks what is lost or has
+    /// arrived.
     pub flight: Flight,
     pub doubtful: Doubtful,
     /// A partial acknowledgement restarts the timeout each time, not only the first time.
@@ -89,7 +91,8 @@ pub struct Reactions {
     /// What an acknowledgement or a timeout does depends on the state first, and what it lets go is handed
     /// down at once, not when the NIC asks.
     pub by_state: bool,
-    /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived.
+    /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has
+    /// arrived.
     pub keeps_again: bool,
     /// Arrivals are counted downwards from the segment below the highest once that comes, not upwards from
     /// the first hole.
@@ -107,7 +110,8 @@ pub struct Reactions {
     pub looks_after_writes: bool,
     /// A pacing gap is of the payload, in whole nanoseconds, and one that lasts goes on.
     pub paces_payload: bool,
-    /// What controllers hear to be in flight at a change of state is what it was when that was asked for last.
+    /// What controllers hear to be in flight at a change of state is what it was when that was asked for
+    /// last.
     pub notes_in_flight: bool,
     /// A sample of the delivery rate keeps what later ones do not replace; no losses are told with it.
     pub keeps_samples: bool,
@@ -153,7 +157,8 @@ pub enum PrrBound {
     Retransmitted,
 }
 
-/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg rule 3).
+/// Which segments recovery sends again when nothing is lost and nothing new can be sent (RFC 6675, NextSeg
+/// rule 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubtful {
     None,
@@ -176,7 +181,8 @@ pub struct RttConfig {
     pub smoothed: bool,
     /// The handshake gives the first sample.
     pub handshake: bool,
-    /// An acknowledgement of something that was sent twice gives no sample (Karn), though timestamps could tell.
+    /// An acknowledgement of something that was sent twice gives no sample (Karn), though timestamps could
+    /// tell.
     pub karn: bool,
 }
 

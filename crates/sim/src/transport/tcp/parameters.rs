@@ -1,8 +1,9 @@
-//! The keys of `transport.kind = "tcp"`. A profile is a set of defaults: each of its values is a key that may be set alone.
+//! The keys of `transport.kind = "tcp"`. A profile is a set of defaults: each of its values is a key that may
+//! be set alone.
 //!
-//! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`: the models and
-//! settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35 with an acknowledgement per
-//! segment, over links that add 2 bytes to a packet.
+//! Source of `rfc`: the RFCs named at the keys, and Linux 6 where they leave a choice. Source of `ns3-3.35`:
+//! the models and settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35
+//! with an acknowledgement per segment, over links that add 2 bytes to a packet.
 
 use super::Tcp;
 use super::config::{
@@ -184,8 +185,8 @@ impl TransportParameters for TcpConfig {
     }
 }
 
-/// The timeout of a SYN: of RFC 6298 for a path of which nothing is known, 1 s, for it must be safe on any. Of this network the round
-/// trip and the longest queue are known. Ten round trips are that second at 100 ms.
+/// The timeout of a SYN: of RFC 6298 for a path of which nothing is known, 1 s, for it must be safe on any.
+/// Of this network the round trip and the longest queue are known. Ten round trips are that second at 100 ms.
 fn syn_timeout(cx: &ReadContext, mss: u32) -> Time {
     let round_trips = Time((cx.base_rtt)(mss).0.saturating_mul(10));
     round_trips.max(cx.drain).clamp(LEAST_SYN_RTO, MOST_SYN_RTO)
