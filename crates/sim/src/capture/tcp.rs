@@ -9,10 +9,10 @@
 
 use super::headers::{self, subflow_ports};
 use super::{Rest, ports_of};
-use crate::config::{EcnEcho, MptcpConfig, TcpConfig};
 use crate::packet::{Packet, PacketKind};
 use crate::telemetry::int::{IntRecord, numbers_in};
-use crate::transport::mptcp::scale;
+use crate::transport::mptcp::{MptcpConfig, scale};
+use crate::transport::tcp::{EcnEcho, TcpConfig};
 use crate::wire::mptcp::{self, option_bytes, subflow_of};
 use crate::wire::tcp::code;
 
