@@ -43,16 +43,16 @@ instructions: ## instructions per packet-hop against benches/instructions.json (
 bench: $(NATIVE) ## packet-hops per CPU second on the standard workloads
 	$(BIN)/weftline bench
 
-guided: $(NATIVE) ## build the native module anew by profile, for the last 3 to 6 % of speed (two builds)
+guided: $(NATIVE) ## build the native module again with profile-guided optimisation, for the last 3 to 6 % of speed (two builds)
 	benches/guided.sh
 
 fuzz: ## fuzz every parser for a minute each (FUZZ_SECONDS)
 	fuzz/run.sh
 
-tables: $(NATIVE) ## write the tables of parameters on the documentation's pages anew
+tables: $(NATIVE) ## write the tables of parameters of the documentation
 	$(BIN)/python docs/reference.py --write
 
-measured: $(NATIVE) $(VENV)/.base ## measure the numbers of README and docs anew, on an idle machine (ONLY="demo which": those alone)
+measured: $(NATIVE) $(VENV)/.base ## measure the numbers of README and docs again, on an idle machine (ONLY="demo which": only those)
 	$(BIN)/python docs/measured.py $(ONLY)
 
 docs: $(NATIVE) $(VENV)/.docs ## build the documentation into site/
@@ -96,6 +96,6 @@ $(VENV)/.docs: $(VENV)/.base
 	touch $@
 
 $(NATIVE): $(VENV)/.base $(RUST_SOURCES)
-	@echo "building the engine without a word: a few minutes the first time, one or two after a change of it"
+	@echo "Building the native engine (a few minutes the first time)..."
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	touch $@

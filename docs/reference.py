@@ -8,6 +8,9 @@ between two comments, so that it can be read where the Markdown is shown as it i
     <!-- parameters: NAME but KEY KEY -->           all but these
     <!-- end of parameters -->
 
+    <!-- rules: NAME -->                            what differs where a simulator is repeated
+    <!-- end of rules -->
+
 ``python docs/reference.py --write`` (`make tables`) writes the tables anew; a test fails where one is not the
 code's. As a hook of mkdocs (`hooks:` in mkdocs.yml) this makes the page and the tables whenever the site is
 built, and puts the JSON Schema of the scenario beside them, for editors.
@@ -35,6 +38,7 @@ KINDS = {
 }
 PAGE, SCHEMA = "reference.md", "weftline.schema.json"
 TABLE = re.compile(r"^(<!-- parameters: ([^\n]*?) -->\n).*?^(<!-- end of parameters -->)$", re.M | re.S)
+RULES = re.compile(r"^(<!-- rules: ([^\n]*?) -->\n).*?^(<!-- end of rules -->)$", re.M | re.S)
 
 
 def markdown() -> str:
@@ -71,14 +75,21 @@ def _scheme(entry: dict) -> list[str]:
 
 
 def filled(text: str) -> str:
-    """Return a page with its tables of parameters made from the code.
+    """Return a page with its tables of parameters and rules made from the code.
 
     Raises
     ------
     weftline.InputError
         If a comment names something that there is not.
     """
+    text = RULES.sub(lambda found: f"{found[1]}\n{rules(found[2])}\n\n{found[3]}", text)
     return TABLE.sub(lambda found: f"{found[1]}\n{table(found[2])}\n\n{found[3]}", text)
+
+
+def rules(name: str) -> str:
+    """Return the table of the rules by which a run repeats a simulator."""
+    rows = [(f"`{rule['rule']}`", rule["there"], rule["here"]) for rule in explain.entry(name)["rules"]]
+    return _table(("rule", "there", "default mode of weftline"), rows)
 
 
 def table(asked: str) -> str:

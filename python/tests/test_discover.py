@@ -130,6 +130,13 @@ def test_paths_are_explained_as_set_takes_them():
     assert explain.entry("workload.0.load") == explain.entry("workload.load")
 
 
+@built
+def test_a_simulator_that_is_repeated_says_its_rules(capsys):
+    assert "departure_events" in [rule["rule"] for rule in explain.entry("ns3-3.35")["rules"]]
+    assert main(["explain", "hpcc-ns3"]) == 0
+    assert "murmur_ecmp" in capsys.readouterr().out
+
+
 def test_every_metric_of_figures_is_in_the_glossary():
     known = {*glossary.METRICS, *glossary.SUMMARY, *explain.ENGINE_METRICS}
     assert not {*METRICS} - known, "say in glossary.py what these are"

@@ -4,8 +4,8 @@ use crate::errors::input;
 use crate::interrupts::interruptible;
 use pyo3::prelude::*;
 use serde_json::json;
-use weftline_sim::config::CacheKind;
-use weftline_sim::queue::CacheTrial;
+
+use weftline_sim::queue::{CacheKind, CacheTrial};
 use weftline_sim::units::Time;
 
 /// What a flow cache misses on a synthetic heavy-tailed trace, means over trials, as JSON: `{"false_negatives",

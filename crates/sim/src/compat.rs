@@ -1,9 +1,10 @@
 //! Compat: the rules by which a run repeats another simulator, each one named.
 //!
-//! `[compat] like` chooses a [`Rules`]; the code tests its fields and never asks which simulator is repeated. `weftline explain
-//! hpcc-ns3` and docs/compat.md list the rules from here.
+//! `[compat] like` chooses a [`Rules`]; the code tests its fields and never asks which simulator is repeated.
+//! `weftline explain hpcc-ns3` and docs/compat.md list the rules from here.
 //!
-//! Source: <https://github.com/alibaba-edu/High-Precision-Congestion-Control>; ns-3.35 (behaviour, as observed and read).
+//! Source: <https://github.com/alibaba-edu/High-Precision-Congestion-Control>; ns-3.35 (behaviour, as
+//! observed and read).
 //! Validated by: tests/reference.rs, tests/cebinae_fifo.rs.
 
 /// What `[compat] like` may name.
@@ -33,7 +34,8 @@ pub struct Difference {
     pub here: &'static str,
 }
 
-/// Each rule: what happens there; its values under `none`, `hpcc-ns3` and `ns3-3.35`; what weftline does otherwise.
+/// Each rule: what happens there; its values under `none`, `hpcc-ns3` and `ns3-3.35`; what weftline does
+/// otherwise.
 macro_rules! rules {
     ($($(#[doc = $there:literal])+ $rule:ident: $kind:ty = [$none:expr, $hpcc:expr, $ns3:expr], $here:literal;)+) => {
         /// The rules of a run.
@@ -65,7 +67,7 @@ macro_rules! rules {
                 let none = Rules::none();
                 let all = [$((
                     self.$rule != none.$rule,
-                    Difference { rule: stringify!($rule), there: concat!($($there),+), here: $here },
+                    Difference { rule: stringify!($rule), there: concat!($($there),+).trim_start(), here: $here },
                 )),+];
                 all.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference)
             }
@@ -74,34 +76,37 @@ macro_rules! rules {
 }
 
 rules! {
-    /// A transmission time is bytes * 8 / rate as a double in seconds, turned into 64.64 fixed point and **truncated** to
-    /// nanoseconds: 1048 B take 83 ns at 100 Gb/s (not 83.84) and 20 ns at 400 Gb/s (not 20.96), so the fast links run 4.8 % fast
+    /// A transmission time is bytes * 8 / rate as a double in seconds, turned into 64.64 fixed point and
+    /// **truncated** to nanoseconds: 1048 B take 83 ns at 100 Gb/s (not 83.84) and 20 ns at 400 Gb/s (not
+    /// 20.96), so the fast links run 4.8 % fast
     fixed_point_times: bool = [false, true, false], "picoseconds, rounded up";
     /// A pacing gap is truncated in the same way
     fixed_point_pacing: bool = [false, true, false], "picoseconds, rounded up";
     /// A transmission time is cut to whole nanoseconds: 1494 B at 10 Gb/s take 1195 ns
     whole_ns_times: bool = [false, false, true], "picoseconds, rounded up";
-    /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns in a pod, 12 240 ns
-    /// on the 320-host FatTree
+    /// The time per hop of the base RTT is truncated to a nanosecond: 4160 ns on the 100 Gb/s star, 8200 ns
+    /// in a pod, 12 240 ns on the 320-host FatTree
     whole_ns_base_rtt: bool = [false, true, false], "picoseconds, rounded up";
     /// Gaps between Poisson arrivals are cut to whole nanoseconds, as the authors' generator does
     whole_ns_arrivals: bool = [false, true, false], "picoseconds";
-    /// A NIC that would wake up between two nanoseconds wakes up at the second, behind all else, in order of the ports
+    /// A NIC that would wake up between two nanoseconds wakes up at the second, behind all else, in order of
+    /// the ports
     whole_ns_wake_ups: bool = [false, false, true], "it wakes up at that picosecond";
-    /// Simultaneous events happen in the order in which that simulator would have inserted them; the run takes one thread
+    /// Simultaneous events happen in the order in which that simulator would have inserted them; the run
+    /// takes one thread
     insertion_order: bool = [false, true, true], "by node and kind of event, on any number of threads";
     /// Every transmission has an event at its end, the sender's before the arrival at its peer
     departure_events: bool = [false, true, true], "only while something waits to be sent";
-    /// The zero-delay steps between the start time of a flow and its start, which is then behind everything that was queued for
-    /// that nanosecond: 2
-    start_steps: u8 = [0, 2, 0], "none";
+    /// A flow starts two zero-delay steps after its start time, so behind everything that was queued for that
+    /// nanosecond
+    start_steps: u8 = [0, 2, 0], "at its start time";
     /// Flows are announced behind everything else that happens at their time
     late_announcements: bool = [false, true, false], "before the window in which they start";
-    /// A NIC behind a discipline that was full asks it for more in an event of its own, behind all that was to happen at that
-    /// nanosecond
+    /// A NIC behind a discipline that was full asks it for more in an event of its own, behind all that was
+    /// to happen at that nanosecond
     nic_asks_later: bool = [false, false, true], "it asks at once";
-    /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports, with the switch's node
-    /// id as seed; acknowledgements hash on their own
+    /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports,
+    /// with the switch's node id as seed; acknowledgements hash on their own
     murmur_ecmp: bool = [false, true, false], "a 64-bit mix, salted (with the seed, too); an acknowledgement has its flow's hash, reversed";
     /// Equal next hops are listed by **descending node id** of the neighbour
     next_hops: NextHopOrder = [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId, NextHopOrder::ByPort], "by port";
@@ -123,8 +128,8 @@ rules! {
     eager_timers: bool = [false, true, false], "they stop while they have nothing to do; the rates are the same";
     /// Every flow's window is the largest bandwidth-delay product of the network
     widest_window: bool = [false, true, false], "line rate of the flow's NIC times base RTT";
-    /// Under DCQCN without window and TIMELY, acknowledgements leave a NIC whose class is paused (`ACK_HIGH_PRIO`), which can
-    /// overrun headroom
+    /// Under DCQCN without window and TIMELY, acknowledgements leave a NIC whose class is paused
+    /// (`ACK_HIGH_PRIO`), which can overrun headroom
     acks_ignore_pause: bool = [false, true, false], "they obey the pause";
     /// Headroom is the authors' formula (`switch.pfc.headroom_extra = false`)
     no_headroom_extra: bool = [false, true, false], "three packets and a pause frame more";
@@ -133,7 +138,7 @@ rules! {
     /// The load that PINT carries takes two bytes, whatever its code needs
     two_byte_load: bool = [false, true, false], "as many as the code needs";
     /// Slowdowns are against the authors' ideal time (`measure.ideal = "hpcc"`)
-    authors_ideal: bool = [false, true, false], "against that of [Metrics](metrics.md)";
+    authors_ideal: bool = [false, true, false], "against the flow alone in the network (`\"alone\"`)";
 }
 
 impl Rules {

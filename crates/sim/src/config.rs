@@ -3,21 +3,18 @@
 //! No defaults and no text live here; whoever builds a [`Config`] by hand states everything.
 
 mod host;
-mod queue;
 
 use crate::balance::BalancerConfig;
 use crate::compat::Rules;
 use crate::congestion::ControllerConfig;
+pub use crate::queue::QueueConfig;
+use crate::queue::QueueDefaults;
 use crate::telemetry::pint::PintConfig;
 pub use crate::topology::PortSet;
 use crate::topology::{HostId, LinkId, NodeId, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 pub use host::{HostConfig, ResequencingConfig};
-pub use queue::{
-    AfqConfig, CacheKind, CebinaeConfig, CodelConfig, DisciplineConfig, Dualpi2Config, FqCodelConfig, Limit,
-    ManagedConfig, Products, RedConfig,
-};
 use std::sync::Arc;
 
 mod mptcp;
@@ -117,27 +114,6 @@ pub struct PfcConfig {
     pub shift: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum QueueConfig {
-    /// Eight classes, class 0 first, the others round robin; first come first served within a class.
-    Fifo,
-    /// The flow with the least left first; a port holds `limit` bytes, and drops the packet whose flow has the most left.
-    Pfabric { limit: Bytes },
-    /// Eight classes, lower number first. With a limit, a port holds that many bytes; what is dropped beyond says `drop`.
-    Priority { limit: Option<Bytes>, drop: DropRule },
-    /// A buffer of the port's own.
-    Managed(ManagedConfig),
-}
-
-/// Which packet a full queue of classes drops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DropRule {
-    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
-    Lowest,
-    /// The new one.
-    Tail,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransportConfig {
     Rdma(RdmaConfig),
@@ -226,6 +202,12 @@ impl TransportConfig {
             TransportConfig::Mptcp(mptcp) => Some(mptcp),
             _ => None,
         }
+    }
+
+    /// The queue of a host's NIC, where the transport counts on one: that of pFabric drops.
+    pub fn nic_queue(&self) -> Option<QueueConfig> {
+        let limit = Some(self.pfabric()?.queue_limit);
+        QueueConfig::of("pfabric", QueueDefaults { limit })
     }
 
     /// What a packet costs that later ones have overtaken.

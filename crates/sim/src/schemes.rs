@@ -12,6 +12,8 @@ use crate::balance::external::{self as balancers, ReadBalancer};
 use crate::balance::{BalancerParameters, LoadBalancer};
 use crate::congestion::{self, ControllerParameters, ReadController};
 use crate::external::{Package, note_places, remember};
+use crate::queue::QueueParameters;
+use crate::queue::external::{self as queues, ReadQueue};
 use std::fmt;
 
 /// The schemes that a crate adds.
@@ -19,13 +21,14 @@ pub struct Schemes {
     package: Package,
     controllers: Vec<ReadController>,
     balancers: Vec<ReadBalancer>,
+    queues: Vec<ReadQueue>,
 }
 
 impl Schemes {
     /// An empty list for a crate with this name and version, which the results of every run with its schemes record.
     pub fn of(package: &str, version: &str) -> Schemes {
         let package = Package { name: format!("{package} {version}"), schemes: Vec::new() };
-        Schemes { package, controllers: Vec::new(), balancers: Vec::new() }
+        Schemes { package, controllers: Vec::new(), balancers: Vec::new(), queues: Vec::new() }
     }
 
     /// Appends a congestion controller of queue pairs, by the type of its parameters; `DOC` has its name.
@@ -51,12 +54,25 @@ impl Schemes {
         self
     }
 
+    /// Appends a queue discipline, by the type of its parameters; `DOC` has its name. One over a buffer of the port's own is a
+    /// [`ManagedConfig`](crate::queue::ManagedConfig) of its parameters.
+    #[must_use]
+    pub fn queue<P>(mut self) -> Schemes
+    where
+        P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync + 'static,
+    {
+        self.package.schemes.push(("queues", P::DOC));
+        self.queues.push(queues::external::<P>());
+        self
+    }
+
     /// Adds all schemes of the list. A panic of one of them ends its run with an error that names the scheme and the line.
     ///
     /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
     pub fn add(self) -> Result<(), String> {
         congestion::add(self.controllers)?;
         balancers::add(self.balancers)?;
+        queues::add(self.queues)?;
         note_places();
         remember(self.package);
         Ok(())

@@ -63,6 +63,10 @@ fn bits(case: &Case, threads: usize) -> String {
     // Regions are asked for, as runs as small as these would otherwise go on with one thread.
     let execution = Execution { threads, regions: Some(threads), ..Execution::default() };
     let (kept, outcome) = common::run_as(execution, config);
+    let declared = describe::counters();
+    for counters in outcome.counters.iter().chain(outcome.disciplines.iter().flat_map(|port| port.2.iter())) {
+        assert!(declared.contains(&&**counters), "{}: not in the DOC of any scheme: {counters:?}", case.name);
+    }
     let mut rest = Hash::default();
     for sample in &kept.samples {
         let (kind, of) = match sample.entity {

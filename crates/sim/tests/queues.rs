@@ -54,8 +54,8 @@ fn a_pattern_gives_its_port_a_queue_and_leaves_the_others_alone() {
     let config = config("{ kind = \"fifo\", packets = 20 }");
     let (left, right) = (node_named(&config.topology, "s0"), node_named(&config.topology, "s1"));
     let at = |node, towards| config.switch.queue_at(node, port_towards(&config.topology, node, towards));
-    assert!(matches!(at(left, right), QueueConfig::Managed(_)));
-    assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::Fifo, &QueueConfig::Fifo));
+    assert!(at(left, right).facts().owns_buffer);
+    assert_eq!((at(right, left), at(left, 0)), (&QueueConfig::default(), &QueueConfig::default()));
 }
 
 /// What a port's discipline tells over time adds up to what it tells at the end; rates are those of the groups.

@@ -34,13 +34,12 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("workload", "doc engine files parameters topology units"),
     // Which way a packet takes: they see packets, and of the network what a switch tells them; before a run, whether they suit it.
     ("balance", "counters doc engine external packet parameters topology units wire"),
+    ("queue", "counters doc engine external packet parameters units"),
     // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "balance congestion telemetry topology units workload"),
+    ("config", "balance congestion queue telemetry topology units workload"),
     ("settings", "config congestion telemetry topology units workload"),
     // What a run tells, to whoever keeps it.
     ("measure", "counters engine units workload"),
-    // Decisions at a port: which packet next. They see packets, not the network.
-    ("queue", "config counters engine packet parameters units"),
     // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
     // points up.
     (
@@ -77,7 +76,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "balance congestion external"),
+    ("schemes", "balance congestion external queue"),
     ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
 ];
 

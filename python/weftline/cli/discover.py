@@ -73,6 +73,9 @@ def _explain(options: argparse.Namespace) -> int:
             rows.append([str(p.get(k) or "") for k in ("key", "type", "default", "help")])
             rows += [["", f'"{c["name"]}"', "", c["help"]] for c in p.get("choices", [])]
         print("\n" + Table(["parameter", "type", "default", "meaning"], rows, left=4).text())
+    for rule in entry.get("rules", []):
+        there = rule["there"].replace("**", "")
+        print("\n" + wrapped(f"{rule['rule']}: {there}. By default: {rule['here']}."))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
@@ -21,10 +22,10 @@ def entry(name: str) -> dict:
         If nothing has this name; the nearest one is offered.
     """
     wanted = re.sub(r"\.[0-9]+(?=\.|$)", "", name.strip())
-    try:
-        return json.loads(_native.explain(wanted))
-    except InputError:
-        found = glossary.entries().get(wanted) or _of_schema(wanted)
+    for asked in (name.strip(), wanted):  # As it stands first: "ns3-3.35" is a name.
+        with contextlib.suppress(InputError):
+            return json.loads(_native.explain(asked))
+    found = glossary.entries().get(wanted) or _of_schema(wanted)
     if found is None:
         hint = nearest(wanted, names()) or "`weftline list` shows the schemes, docs/results.md the columns"
         raise InputError(f'nothing is called "{name}": {hint.strip()}')

@@ -23,7 +23,7 @@
 
 mod paths;
 
-use super::counted::HEADERS;
+use super::counted::{FLOWLETS, HEADERS};
 use super::ecmp::Ecmp;
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::flowlets::{FlowletParameters, FlowletTable};
@@ -86,6 +86,7 @@ impl BalancerParameters for CloveParameters {
                  (abstract and slides; values recalled)",
         validation: "Weights, feedback and choices by hand (balance/clove); a narrow path is left \
                      (tests/edges.rs).",
+        counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Clove;

@@ -16,7 +16,7 @@
 //! Katta et al., "HULA", SOSR 2016, name it (both recalled: the values are to be checked before they are quoted).
 //! Parameters: gap 500 us, tau 160 us, alpha 0.2, 3 bits, ageing 10 ms, header 14 bits in 2 B.
 
-use super::counted::HEADERS;
+use super::counted::{FLOWLETS, HEADERS};
 use super::dre::{Dre, DreLaw};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
@@ -59,6 +59,7 @@ impl BalancerParameters for CongaParameters {
         source: "Alizadeh et al., \"CONGA: distributed congestion-aware load balancing for datacenters\", \
                  SIGCOMM 2014, §3",
         validation: AGAINST_A_FAILED_LINK,
+        counters: &[&FLOWLETS, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Box<Conga>;

@@ -1,9 +1,6 @@
-//! What balancers count. One that counts something else declares it in its own file, and adds it to [`COUNTERS`].
+//! What several balancers count. One that counts something else declares it in its own file.
 
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
-
-/// By room, for summary.json.
-pub const COUNTERS: &[&CounterGroup] = &[&PROBES, &HEADERS, &FLOWLETS];
 
 /// What is counted of probes.
 pub static PROBES: CounterGroup = CounterGroup {

@@ -17,7 +17,7 @@
 //! public versions have 3 to 5), probes of 64 B.
 
 use super::best_hops::{BestHops, HopRules};
-use super::counted::{HEADERS, PROBES};
+use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};
 use super::flowlets::{FlowletParameters, FlowletTable};
@@ -68,6 +68,7 @@ impl BalancerParameters for HulaParameters {
         title: "every flowlet takes the hop that probes say leads over the least busy path",
         source: "Katta et al., \"HULA: scalable load balancing using programmable data planes\", SOSR 2016",
         validation: AGAINST_A_FAILED_LINK,
+        counters: &[&FLOWLETS, &PROBES],
         ..SchemeDoc::NONE
     };
     type State = Box<Hula>;

@@ -8,6 +8,7 @@
 //! ends flowlets after one to two of them.
 //! Parameters: gap 500 us (the authors' testbed; recalled, to be checked before it is quoted), 65 536 slots.
 
+use super::counted::FLOWLETS;
 use super::flowlets::{FlowletParameters, FlowletTable};
 use super::{AGAINST_A_FAILED_LINK, BalancerParameters, LoadBalancer, Place, Ports, Reorders, salted};
 use crate::counters::CounterSet;
@@ -29,6 +30,7 @@ impl BalancerParameters for LetFlowParameters {
         source: "Vanini et al., \"Let it flow: resilient asymmetric load balancing with flowlet switching\", \
                  NSDI 2017",
         validation: AGAINST_A_FAILED_LINK,
+        counters: &[&FLOWLETS],
         ..SchemeDoc::NONE
     };
     type State = Box<LetFlow>;

@@ -8,7 +8,7 @@ mod best_hops;
 pub mod clove;
 pub mod conga;
 mod connections;
-mod counted;
+pub mod counted;
 pub mod destination;
 mod dre;
 pub mod drill;
@@ -40,7 +40,6 @@ use crate::topology::Routes;
 use crate::units::{Rate, Time};
 use std::sync::Arc;
 
-pub use counted::COUNTERS;
 pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::FlowletParameters;
 pub use network_view::NetworkView;

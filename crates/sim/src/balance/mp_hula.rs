@@ -5,6 +5,7 @@
 //! Source: Benet et al., "MP-HULA: multipath transport aware load balancing using programmable data planes", NetCompute 2018.
 //! Differs from the source, and parameters: see [`super::hula`], [`super::steering`] and [`super::subflows`].
 
+use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::hula::{Hula, HulaParameters, no_tiers};
 use super::steering::{self, Steering};
 use super::subflows::RankForm;
@@ -58,6 +59,7 @@ impl BalancerParameters for MpHulaParameters {
                  2018",
         validation: "Probes, ranks and failures by hand (tests/balancing.rs); subflows of multipath TCP on two tiers of two, and on four \
                      paths beside a trial on Linux (tests/mptcp.rs).",
+        counters: &[&FLOWLETS, &PROBES, &HEADERS],
         ..SchemeDoc::NONE
     };
     type State = Box<Hula>;

@@ -26,7 +26,7 @@ use crate::net::outbox::Outbox;
 use crate::net::partition::{Partition, PartitionPlan};
 use crate::net::port::{Line, Port, PortPlan};
 use crate::net::switch::{Switch, SwitchTelemetry};
-use crate::queue::{PortPlace, Queue};
+use crate::queue::PortPlace;
 use crate::run::balance::Windows;
 use crate::run::changes::Changes;
 use crate::run::flows::Flows;
@@ -477,16 +477,16 @@ impl Builder<'_> {
                 rate: side.line.rate,
                 asks_later: self.config.rules.nic_asks_later,
             };
-            Port::new(&plan, Queue::new(queue, &place))
+            Port::new(&plan, queue.start(&place))
         };
         all.enumerate().map(port).collect()
     }
 }
 
-/// The queue of every host's NIC. That of pFabric drops; its senders count on it.
+/// The queue of every host's NIC: of those that transports ask for the one that holds most.
 fn nic_queue(transports: &[TransportConfig]) -> QueueConfig {
-    let limits = transports.iter().filter_map(|transport| transport.pfabric()).map(|p| p.queue_limit);
-    limits.max().map_or(QueueConfig::Fifo, |limit| QueueConfig::Pfabric { limit })
+    let asked = transports.iter().filter_map(TransportConfig::nic_queue);
+    asked.max_by_key(|queue| queue.facts().capacity).unwrap_or_default()
 }
 
 fn switch(
@@ -546,11 +546,9 @@ fn switch(
         balancer,
         markers: own
             .iter()
-            .map(|port| match settings.queue_at(node, u32::from(port.local)) {
-                QueueConfig::Managed(managed) if managed.discipline.marks() => {
-                    EcnMarker::for_rate(&[], port.line.rate)
-                }
-                _ => EcnMarker::for_rate(&settings.ecn, port.line.rate),
+            .map(|port| {
+                let marks_itself = settings.queue_at(node, u32::from(port.local)).facts().marks;
+                EcnMarker::for_rate(if marks_itself { &[] } else { &settings.ecn }, port.line.rate)
             })
             .collect(),
         random: RandomStream::new(config.seed, &format!("switch.{name}.ecn")),

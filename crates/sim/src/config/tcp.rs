@@ -88,13 +88,36 @@ pub struct RecoveryConfig {
     pub reactions: Reactions,
 }
 
-/// What an acknowledgement and a timeout do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reactions {
-    /// As the RFCs say.
-    Rfc,
-    /// As in ns-3.35.
-    Ns3,
+/// Where what an acknowledgement and a timeout do differs from the RFCs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reactions {
+    /// What an acknowledgement or a timeout does depends on the state first, and what it lets go is handed
+    /// down at once, not when the NIC asks.
+    pub by_state: bool,
+    /// What was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived.
+    pub keeps_again: bool,
+    /// Arrivals are counted downwards from the segment below the highest once that comes, not upwards from
+    /// the first hole.
+    pub counts_from_top: bool,
+    /// Losses are looked for only when something was acknowledged selectively.
+    pub losses_by_sacks: bool,
+    /// The receiver's window, too, is filled by the pipe.
+    pub pipe_fills_receiver: bool,
+    /// The first window stays whole when a SYN was lost.
+    pub keeps_first_window: bool,
+    /// The answer to a SYN is repeated until the connection is open; one that comes once more makes the first
+    /// window count anew.
+    pub repeats_syn_ack: bool,
+    /// What an application has written is looked at right after that, in an event of its own.
+    pub looks_after_writes: bool,
+    /// A pacing gap is of the payload, in whole nanoseconds, and one that lasts goes on.
+    pub paces_payload: bool,
+    /// What controllers hear to be in flight at a change of state is what it was when that was asked for last.
+    pub notes_in_flight: bool,
+    /// A sample of the delivery rate keeps what later ones do not replace; no losses are told with it.
+    pub keeps_samples: bool,
+    /// The first segment is answered at once, and stale timestamps are not echoed.
+    pub answers_first: bool,
 }
 
 /// Loss detection by time (RFC 8985).

@@ -5,12 +5,19 @@ use crate::measure::LossCounters;
 use crate::{balance, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
-/// The groups of counters of all schemes, by room.
+/// The groups of counters of all schemes, those of other crates included, each once.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    let rooms = [queue::COUNTERS, balance::COUNTERS, transport::COUNTERS, telemetry::COUNTERS];
-    let added =
-        external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc.counters);
-    rooms.into_iter().chain(added).flatten().copied().collect()
+    let queues = queue::counters();
+    let rooms = [&queues[..], transport::COUNTERS, telemetry::COUNTERS].into_iter().flatten();
+    let added = external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc);
+    let schemes = balance::DOCS.iter().chain(added).flat_map(|doc| doc.counters);
+    let mut all: Vec<&CounterGroup> = Vec::new();
+    for group in rooms.chain(schemes) {
+        if !all.contains(group) {
+            all.push(group);
+        }
+    }
+    all
 }
 
 /// Everything that is counted beside packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
@@ -62,4 +69,24 @@ fn metric(metric: &Metric, group: &CounterGroup) -> Value {
         "series": metric.series.0,
         "series_text": metric.series.1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_metrics_and_series_have_a_name_each_and_metrics_are_about_counters_of_their_group() {
+        let (mut keys, mut metrics, mut series) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for group in counters() {
+            let own: Vec<&str> = group.counters.iter().map(|counter| counter.key).collect();
+            assert!(own.iter().all(|key| keys.insert((group.table, *key))), "{own:?}");
+            for metric in group.metrics {
+                assert!(own.contains(&metric.part) && metrics.insert(metric.name), "{metric:?}");
+                assert!(metric.series.0.is_empty() || series.insert(metric.series.0), "{metric:?}");
+            }
+            assert!(group.gauges.iter().all(|gauge| series.insert(gauge.key)), "{:?}", group.gauges);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::metrics::METRICS;
 use super::{origins, served_by};
 use crate::balance;
+use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
 use crate::external;
 use crate::parameters::{Declared, Kind, unknown};
@@ -19,9 +20,13 @@ const PUBLISHED: &str =
 /// The section with the keys of queue disciplines.
 const QUEUE: &str = "switch.queue";
 
+/// What the modes of `[compat]` are.
+const COMPATIBILITY: &str = "compatibility";
+
 /// Returns what `name` stands for: `{name, title, text, source, equations, parameters: [{key, type, default,
 /// help}], validation}`. A parameter with a fixed set of values has them in `choices: [{name, help}]`. A
-/// controller has `transports`: those that it serves, each with the controller's name there.
+/// controller has `transports`: those that it serves, each with the controller's name there. A mode of
+/// `[compat]` has `rules: [{rule, there, here}]`: those that differ from the default mode.
 ///
 /// `name`: a scheme (`hpcc`, `leaf-spine`; `tcp.dctcp` and `queue.pfabric` if other schemes have the same
 /// name), a key (`switch.ecn.kmin`, or its end, such as `kmin`), a section (`switch`) or a metric
@@ -59,13 +64,13 @@ fn schemes() -> impl Iterator<Item = Scheme> + Clone {
         .chain(of("transport", "transport", transport::TRANSPORTS))
         .chain(of("topology", "topology", topology::KINDS))
         .chain(of("workload", "workload", workload::KINDS))
-        .chain(of("queue discipline", QUEUE, switch::QUEUES))
+        .chain(of("queue discipline", QUEUE, switch::queues()))
         .chain(of("load balancer", "switch.balancer", switch::balancers()))
         .chain(of("forwarding", "", switch::FORWARDING))
         .chain(of("loss recovery", "", transport::RECOVERIES))
         .chain(of("telemetry", "telemetry", &telemetry::TELEMETRIES[1..3]))
         .chain(of("ideal completion time", "", crate::scenario::measure::IDEALS))
-        .chain(of("compatibility", "", &crate::compat::MODES[1..]))
+        .chain(of(COMPATIBILITY, "", &compat::MODES[1..]))
 }
 
 fn scheme(name: &str) -> Option<Value> {
@@ -83,6 +88,7 @@ fn scheme(name: &str) -> Option<Value> {
         TCP_CONTROLLER => congestion::window::DOCS,
         "topology" => topology::DOCS,
         "workload" => workload::DOCS,
+        QUEUE => crate::queue::DOCS,
         "switch.balancer" => balance::DOCS,
         _ => congestion::DOCS,
     };
@@ -93,7 +99,6 @@ fn scheme(name: &str) -> Option<Value> {
     let text = described.map_or(scheme.title, |doc| doc.text);
     let published = || match scheme.section {
         "transport" => crate::transport::source(name).unwrap_or_else(|| source_of(scheme.section)),
-        QUEUE => crate::queue::source(scheme.name),
         section => source_of(section),
     };
     let origin = origins::of(scheme.name);
@@ -103,6 +108,10 @@ fn scheme(name: &str) -> Option<Value> {
     let of_tcp = scheme.section == TCP_CONTROLLER;
     if of_tcp || scheme.section == "transport.controller" {
         found["transports"] = served_by(scheme.name, of_tcp);
+    }
+    if scheme.what == COMPATIBILITY {
+        let rules = Rules::of(name).differences();
+        found["rules"] = rules.map(|d| json!({ "rule": d.rule, "there": d.there, "here": d.here })).collect();
     }
     if let (None, Some(origin)) = (doc, origin) {
         found["validation"] = json!(origin.validation);

@@ -29,7 +29,7 @@ pub fn names() -> Value {
         "transports": list(transport::TRANSPORTS),
         "controllers": with_transports(list(congestion::kinds()), false),
         "tcp-controllers": with_transports(list(window::KINDS), true),
-        "queues": list(switch::QUEUES),
+        "queues": list(switch::queues()),
         "balancers": list(switch::balancers()),
         "topologies": list(topology::KINDS),
         "workloads": list(workload::KINDS),

@@ -13,6 +13,7 @@ use crate::engine::queue::Timed;
 use crate::measure::recorder::Recorder;
 use crate::measure::{LossCounters, PortTotals};
 use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
+use crate::queue::QueueDiscipline;
 use crate::telemetry::int::{IntLayout, IntStacks};
 use crate::units::Time;
 use crate::workload::FlowId;
@@ -304,18 +305,20 @@ impl Partition {
         self.discard(id);
     }
 
-    /// Counts what a managed port has dropped and marked, and frees it.
+    /// Counts what a port with a buffer of its own has dropped and marked, and frees it.
     #[inline(never)]
     pub fn settle(&mut self, port: PortId) {
-        let Some(managed) = self.ports[port as usize].queue.managed() else { return };
-        self.totals[port as usize].ecn_marks += managed.take_marks();
-        if managed.take_wake() {
+        let Some(account) = self.ports[port as usize].queue.account() else { return };
+        let mut dropped = account.take_dropped();
+        self.totals[port as usize].ecn_marks += account.take_marks();
+        if account.take_wake() {
             let node = self.ports[port as usize].slot;
             self.schedule(node, self.now, Action::Wake { port, serial: 0, transport: 0 });
         }
-        while let Some(managed) = self.ports[port as usize].queue.managed() {
-            let Some(id) = managed.take_dropped(&self.packets) else { return };
-            self.drop_packet(port, id);
+        while dropped != NONE {
+            let next = self.packets[dropped].next;
+            self.drop_packet(port, dropped);
+            dropped = next;
         }
     }
 

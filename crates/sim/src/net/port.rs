@@ -4,7 +4,7 @@ use super::PortId;
 use crate::compat::Rules;
 use crate::config::Forwarding;
 use crate::packet::Packet;
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueDiscipline};
 use crate::units::{Rate, Time};
 
 /// What a packet touches that leaves by a port fills one cache line, what it touches to find out whether it may another.
@@ -193,9 +193,7 @@ impl Port {
     pub fn set_rate(&mut self, rate: Rate) {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
-        if let Some(managed) = self.queue.managed() {
-            managed.set_rate(rate);
-        }
+        self.queue.set_rate(rate);
     }
 
     /// Puts a packet on the link; when it arrives at the other end (its head, if that cuts through).

@@ -234,8 +234,7 @@ impl Switch {
 
     /// The NIC behind a discipline asks for more.
     pub fn refill(&mut self, net: &mut Partition, port_id: PortId) {
-        let Some(managed) = net.ports[port_id as usize].queue.managed() else { return };
-        managed.ask(&mut net.packets, net.now);
+        net.ports[port_id as usize].queue.ask(&mut net.packets, net.now);
         net.settle(port_id);
         self.kick(net, port_id);
     }

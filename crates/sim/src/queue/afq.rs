@@ -10,9 +10,13 @@
 //! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
 //! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
-use super::managed::{BUFFER, Bench, Discipline, List, Queued, cause};
-use crate::config::AfqConfig;
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued, cause,
+};
+use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
+use crate::parameters::Parameters;
+use crate::units::Bytes;
 
 cause!(
     HORIZON,
@@ -21,6 +25,51 @@ cause!(
     "Packets that AFQ dropped: their turn would have come after its last round.",
     "Drops by AFQ in an interval: beyond its last round."
 );
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AfqConfig {
+    /// Queues.
+    pub rounds: u32,
+    pub round_bytes: u32,
+    pub sketch_rows: u32,
+    pub sketch_slots: u32,
+}
+
+impl DisciplineParameters for AfqConfig {
+    type State = Afq;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "afq",
+        title: "queues as rounds in which every flow may send as much; bytes of flows in a sketch (NSDI 2018)",
+        source: "Sharma, Liu, Atreya, Krishnamurthy, \"Approximating Fair Queueing on Reconfigurable Switches\", NSDI 2018",
+        validation: "Which packets wait in which round and which are dropped, by hand; backlogged flows are never \
+                     apart by more than two rounds.",
+        counters: &[&HORIZON],
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> AfqConfig {
+        let rounds = p.integer("rounds", 32, (1, 1 << 16), "queues, each a round (NSDI 2018: 32)") as u32;
+        let round_bytes = p.bytes("round_bytes", Bytes(6000), "bytes that a flow may send in a round");
+        if round_bytes.0 == 0 || round_bytes.0 > 1 << 30 {
+            p.complain("round_bytes", format!("{round_bytes} is not between 1B and 1GiB"));
+        }
+        let sketch_rows = p.integer("sketch_rows", 2, (1, 16), "rows of the count-min sketch") as u32;
+        let sketch_slots = p.integer("sketch_slots", 16_384, (1, 1 << 22), "counters in a row of it") as u32;
+        let round_bytes = round_bytes.0.clamp(1, 1 << 30) as u32;
+        AfqConfig { rounds, round_bytes, sketch_rows, sketch_slots }
+    }
+
+    fn start(&self, _limit: Limit, place: &PortPlace) -> Afq {
+        Afq {
+            round_bytes: u64::from(self.round_bytes.max(1)),
+            round: 0,
+            salt: hash_salt(place.seed),
+            queues: vec![List::default(); self.rounds.max(1) as usize],
+            slots: u64::from(self.sketch_slots.max(1)),
+            sketch: vec![vec![0; self.sketch_slots.max(1) as usize]; self.sketch_rows.max(1) as usize],
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Afq {
@@ -34,17 +83,6 @@ pub struct Afq {
 }
 
 impl Afq {
-    pub fn new(config: &AfqConfig, seed: u64) -> Afq {
-        Afq {
-            round_bytes: u64::from(config.round_bytes.max(1)),
-            round: 0,
-            salt: hash_salt(seed),
-            queues: vec![List::default(); config.rounds.max(1) as usize],
-            slots: u64::from(config.sketch_slots.max(1)),
-            sketch: vec![vec![0; config.sketch_slots.max(1) as usize]; config.sketch_rows.max(1) as usize],
-        }
-    }
-
     fn slot(&self, row: usize, key: u64) -> usize {
         (mix64(key ^ self.salt ^ mix64(row as u64 + 1)) % self.slots) as usize
     }
@@ -100,12 +138,11 @@ impl Discipline for Afq {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::units::{Rate, Time};
 
-    fn afq(rounds: u32, round_bytes: u32) -> Port {
+    fn afq(rounds: u32, round_bytes: u32) -> Port<Afq> {
         let config = AfqConfig { rounds, round_bytes, sketch_rows: 2, sketch_slots: 16_384 };
-        Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000))
+        Port::new(managed(config, 100_000), Rate(100_000_000))
     }
 
     #[test]
@@ -153,8 +190,7 @@ mod tests {
         for name in 10..14 {
             dropped.extend(port.offer(Time::ZERO, 1, name, 2000));
         }
-        let mut counted = crate::counters::CounterSet::default();
-        crate::queue::QueueDiscipline::count(&mut port.queue, Time::ZERO, &mut counted);
+        let counted = port.counted();
         assert_eq!((dropped, counted.get("horizon"), counted.get("buffer")), (vec![6], Some(1), Some(0)));
         let order: Vec<u64> = std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|p| p.seq).collect();
         assert_eq!(order, [0, 1, 10, 11, 2, 3, 12, 4, 5, 13]);
@@ -165,7 +201,7 @@ mod tests {
     #[test]
     fn flows_that_share_every_counter_are_charged_for_each_other() {
         let config = AfqConfig { rounds: 4, round_bytes: 1500, sketch_rows: 2, sketch_slots: 1 };
-        let mut port = Port::new(managed(DisciplineConfig::Afq(config), 100_000), Rate(100_000_000));
+        let mut port = Port::new(managed(config, 100_000), Rate(100_000_000));
         let dropped: Vec<u64> =
             (0..6).flat_map(|name| port.offer(Time::ZERO, name as u32 % 2, name, 1500)).collect();
         assert_eq!(dropped, [4, 5]);

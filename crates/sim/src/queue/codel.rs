@@ -9,9 +9,75 @@
 //! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
 //! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
 
-use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
-use crate::config::CodelConfig;
-use crate::units::Time;
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Time};
+
+const ARITHMETIC: &[(&str, &str)] = &[
+    ("exact", "roots of the count, in picoseconds"),
+    ("fixed-point", "ticks of 1024 ns and 16 bits of the inverse root, as Linux and ns-3"),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodelConfig {
+    pub target: Time,
+    pub interval: Time,
+    /// Bytes that remain in a queue that drops.
+    pub least: u32,
+    /// As Linux and ns-3 compute it.
+    pub fixed_point: bool,
+    /// Packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+impl CodelConfig {
+    /// Reads the keys of the law, with the defaults of whoever works by it.
+    pub fn read_law(p: &mut Parameters, ecn: bool, arithmetic: &'static str) -> CodelConfig {
+        let help = "packets may wait so long (RFC 8289: 5ms; in a datacenter some tens of microseconds)";
+        let target = p.time("target", Time::from_ms(5), help);
+        let help = "time above the target before the first drop, and from then to the next (RFC 8289: 100ms, a large round trip)";
+        let interval = p.time("interval", Time::from_ms(100), help);
+        if target == Time::ZERO || interval <= target || interval > Time::from_ms(1_000_000) {
+            let message =
+                format!("{interval} must be above the target, which is {target}, and at most 1000s");
+            p.complain("interval", message);
+        }
+        let help = "nothing is dropped that leaves fewer bytes behind (RFC 8289: the largest packet)";
+        let least = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
+        let help = "how times are computed (codel: exact; fq-codel: fixed-point)";
+        let fixed_point = p.choice("arithmetic", arithmetic, ARITHMETIC, help) == "fixed-point";
+        let help = "mark packets whose senders react to it instead of dropping them (fq-codel, red and dualpi2: true; codel: \
+                    false)";
+        CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
+    }
+}
+
+impl DisciplineParameters for CodelConfig {
+    type State = CodelQueue;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "codel",
+        title: "first come, first served; drops or marks what has waited too long for too long (RFC 8289)",
+        source: "RFC 8289 (2018)",
+        validation: "Times of the first eight drops of a standing queue, worked out from the law \
+                     (docs/schemes/queues.md).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> CodelConfig {
+        CodelConfig::read_law(p, false, "exact")
+    }
+
+    fn marks(&self) -> bool {
+        self.ecn
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> CodelQueue {
+        CodelQueue::new(self)
+    }
+}
 
 /// When the next drop is due, and in which time.
 #[derive(Debug, Clone, Copy)]
@@ -177,7 +243,6 @@ impl Discipline for CodelQueue {
 mod tests {
     use super::super::managed::tests::{Port, config as managed};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
     use crate::units::Rate;
 
@@ -186,12 +251,12 @@ mod tests {
         CodelConfig { target, interval, least: 1500, fixed_point, ecn }
     }
 
-    fn port(config: CodelConfig) -> Port {
-        Port::new(managed(DisciplineConfig::Codel(config), 100_000), Rate(100_000_000))
+    fn port(config: CodelConfig) -> Port<CodelQueue> {
+        Port::new(managed(config, 100_000), Rate(100_000_000))
     }
 
     /// A queue that was filled at once and is served a packet a millisecond: when packets were dropped, in microseconds.
-    fn drop_times(port: &mut Port, served: u64) -> Vec<u64> {
+    fn drop_times(port: &mut Port<CodelQueue>, served: u64) -> Vec<u64> {
         (0..5000).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
         let dropped = |ms| vec![ms * 1000; port.serve(Time::from_ms(ms)).1.len()];
         (0..served).flat_map(dropped).collect()
@@ -268,6 +333,6 @@ mod tests {
         // after them has the next name.
         assert_eq!(marked.len() + dropped.len(), 5, "{marked:?} {dropped:?}");
         assert!(marked.iter().all(|name| name % 2 == 0) && dropped.iter().all(|name| name % 2 == 1));
-        assert_eq!(queue.queue.take_marks(), marked.len() as u64);
+        assert_eq!(queue.take_marks(), marked.len() as u64);
     }
 }

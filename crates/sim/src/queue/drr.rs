@@ -7,9 +7,46 @@
 //! pays: McKenney, "Stochastic Fairness Queueing", INFOCOM 1990.
 //! *Parameters*: `quantum` 1500 B (at least the largest packet, or a turn may send nothing: SIGCOMM 1995, §3.2).
 
-use super::managed::{BUFFER, Bench, Discipline, List, Queued};
+use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
+use crate::units::Bytes;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrrConfig {
+    pub quantum: u32,
+}
+
+impl DisciplineParameters for DrrConfig {
+    type State = Drr;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "drr",
+        title: "a queue for every flow, by turns of equal bytes; a full port drops from the longest",
+        source: "Shreedhar, Varghese, \"Efficient Fair Queueing using Deficit Round Robin\", SIGCOMM 1995",
+        validation: "Turns follow the example of the paper; backlogged flows are never apart by more than a \
+                     quantum and two packets.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> DrrConfig {
+        DrrConfig { quantum: read_quantum(p) }
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> Drr {
+        Drr { quantum: u64::from(self.quantum), ..Drr::default() }
+    }
+}
+
+/// `quantum`, of whoever serves flows by turns.
+pub fn read_quantum(p: &mut Parameters) -> u32 {
+    let quantum = p.bytes("quantum", Bytes(1500), "bytes that a flow may send in its turn (a full packet)");
+    if quantum.0 == 0 || quantum.0 > 1 << 30 {
+        p.complain("quantum", format!("{quantum} is not between 1B and 1GiB"));
+    }
+    quantum.0.clamp(1, 1 << 30) as u32
+}
 
 #[derive(Debug, Clone, Default)]
 pub struct Drr {
@@ -32,10 +69,6 @@ struct FlowQueue {
 }
 
 impl Drr {
-    pub fn new(quantum: u32) -> Drr {
-        Drr { quantum: u64::from(quantum), ..Drr::default() }
-    }
-
     fn place_of(&mut self, key: u64) -> u32 {
         if let Some(&place) = self.places.get(&key) {
             return place;
@@ -116,13 +149,14 @@ impl Discipline for Drr {
 
 #[cfg(test)]
 mod tests {
+    use super::super::managed::ManagedConfig;
     use super::super::managed::tests::{Port, config as managed};
-    use crate::config::{DisciplineConfig, Limit, ManagedConfig};
+    use super::*;
     use crate::engine::random::RandomStream;
-    use crate::units::{Bytes, Rate, Time};
+    use crate::units::{Rate, Time};
 
-    fn drr(quantum: u32, packets: u32) -> Port {
-        Port::new(managed(DisciplineConfig::Drr { quantum }, packets), Rate(100_000_000))
+    fn drr(quantum: u32, packets: u32) -> Port<Drr> {
+        Port::new(managed(DrrConfig { quantum }, packets), Rate(100_000_000))
     }
 
     #[test]
@@ -178,7 +212,7 @@ mod tests {
     #[test]
     fn a_packet_larger_than_the_whole_buffer_is_dropped_itself() {
         let limit = Limit { bytes: Bytes(500), ..Limit::NONE };
-        let discipline = DisciplineConfig::Drr { quantum: 1500 };
+        let discipline = DrrConfig { quantum: 1500 };
         let mut port = Port::new(ManagedConfig { limit, ..managed(discipline, 0) }, Rate(1_000_000));
         assert_eq!(port.offer(Time::ZERO, 0, 0, 1000), [0]);
         assert_eq!(port.serve(Time::ZERO).0.map(|packet| packet.seq), None);

@@ -19,9 +19,101 @@
 //! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
-use super::managed::{BUFFER, Bench, Discipline, EARLY, List, Queued};
-use crate::config::Dualpi2Config;
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+};
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::units::Time;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dualpi2Config {
+    pub target: Time,
+    /// Between two updates of the probability.
+    pub update: Time,
+    /// Gains, in 1/s.
+    pub alpha: f64,
+    pub beta: f64,
+    pub coupling: f64,
+    /// Low-latency packets are marked from the one time of waiting on, all of them the other later.
+    pub ramp_from: Time,
+    pub ramp: Time,
+    /// Low-latency packets are served as if they had come so much earlier.
+    pub shift: Time,
+    /// Traffic class of low-latency packets; 0: all that may be marked.
+    pub l4s_class: u8,
+    /// Classic packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+impl DisciplineParameters for Dualpi2Config {
+    type State = Dualpi2;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "dualpi2",
+        title: "a low-latency and a classic queue with coupled marks (RFC 9332)",
+        source: "RFC 9332 (2023), Appendix A",
+        validation: "Steps of the controller and the coupling by hand, the ramp's ends, even spacing of signals; \
+                     not yet compared with another implementation.",
+        ..SchemeDoc::NONE
+    };
+    const PACKETS: u32 = 10_000;
+
+    fn read(p: &mut Parameters) -> Dualpi2Config {
+        let help = "time that classic packets shall wait (RFC 9332: 15ms; codel: packets may wait so long)";
+        let target = p.time("target", Time::from_ms(15), help);
+        let update =
+            p.time("update", Time::from_ms(15), "between two updates of the probability (RFC 9332: 15ms)");
+        if update < Time::from_ns(100) {
+            p.complain("update", format!("{update} is too short: expected at least 100ns"));
+        }
+        let alpha = p.number(
+            "alpha",
+            0.15,
+            (0.0, 1e9),
+            "gain on the difference to the target, in 1/s (RFC 9332: 0.15)",
+        );
+        let beta = p.number(
+            "beta",
+            3.0,
+            (0.0, 1e9),
+            "gain on the change since the last update, in 1/s (RFC 9332: 3)",
+        );
+        let help = "low-latency marks are this times the root of classic drops (RFC 9332: 2)";
+        let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);
+        let help = "low-latency packets are marked that have waited so long (RFC 9332: 800us)";
+        let ramp_from = p.time("ramp_from", Time::from_us(800), help);
+        let help = "and all of them that have waited so much longer (RFC 9332: 400us)";
+        let ramp = p.time("ramp", Time::from_us(400), help);
+        if ramp == Time::ZERO {
+            p.complain("ramp", "must be more than zero".to_string());
+        }
+        let help = "low-latency packets are served as if they had come so much earlier";
+        let shift = p.time("shift", Time::from_ms(30), help);
+        let help = "traffic class of low-latency packets; 0: all that may be marked";
+        let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
+        let ecn =
+            p.flag("ecn", true, "mark classic packets whose senders react to it instead of dropping them");
+        let (update, ramp) = (update.max(Time::from_ns(100)), ramp.max(Time(1)));
+        Dualpi2Config { target, update, alpha, beta, coupling, ramp_from, ramp, shift, l4s_class, ecn }
+    }
+
+    fn marks(&self) -> bool {
+        true
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> Dualpi2 {
+        Dualpi2 {
+            config: *self,
+            classic: List::default(),
+            low: List::default(),
+            base: 0.0,
+            waited: 0.0,
+            next_update: self.update,
+            classic_sum: 0.0,
+            low_sum: 0.0,
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Dualpi2 {
@@ -46,19 +138,6 @@ fn recurs(sum: &mut f64, probability: f64) -> bool {
 }
 
 impl Dualpi2 {
-    pub fn new(config: &Dualpi2Config) -> Dualpi2 {
-        Dualpi2 {
-            config: *config,
-            classic: List::default(),
-            low: List::default(),
-            base: 0.0,
-            waited: 0.0,
-            next_update: config.update,
-            classic_sum: 0.0,
-            low_sum: 0.0,
-        }
-    }
-
     fn is_low(&self, packet: &Queued) -> bool {
         match self.config.l4s_class {
             0 => packet.capable,
@@ -183,30 +262,18 @@ impl Discipline for Dualpi2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
     use crate::units::Rate;
 
-    fn config() -> Dualpi2Config {
-        Dualpi2Config {
-            target: Time::from_ms(15),
-            update: Time::from_ms(15),
-            alpha: 0.15,
-            beta: 3.0,
-            coupling: 2.0,
-            ramp_from: Time::from_us(800),
-            ramp: Time::from_us(400),
-            shift: Time::from_ms(30),
-            l4s_class: 0,
-            ecn: true,
-        }
+    fn alone() -> Dualpi2 {
+        defaults::<Dualpi2Config>().start(Limit::NONE, &PortPlace::TEST)
     }
 
     #[test]
     fn the_controller_and_the_coupling_follow_the_equations() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         // 0.15 * (35 - 15) ms + 3 * 35 ms = 0.003 + 0.105.
         pi.update(0.035);
         assert!((pi.base - 0.108).abs() < 1e-12);
@@ -231,7 +298,7 @@ mod tests {
     fn the_default_gains_are_those_of_the_formulas() {
         let (target, longest) = (0.015f64, 0.1f64);
         let update = target.min(longest / 3.0);
-        let defaults = config();
+        let defaults: Dualpi2Config = defaults();
         assert_eq!(defaults.update.as_seconds(), update);
         assert!((defaults.alpha - 0.1 * update / (longest * longest)).abs() < 1e-12);
         assert!((defaults.beta - 0.3 / longest).abs() < 1e-12);
@@ -242,7 +309,7 @@ mod tests {
     /// + 0.15 * -0.015 - 3 * 0.030 = 0.0045.
     #[test]
     fn the_base_probability_follows_four_updates_by_hand_and_never_leaves_its_range() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         for (waited, expected) in [(0.020, 0.06075), (0.040, 0.1245), (0.030, 0.09675), (0.0, 0.0045)] {
             pi.update(waited);
             assert!((pi.base - expected).abs() < 1e-12, "{waited}: {}", pi.base);
@@ -260,9 +327,9 @@ mod tests {
     #[test]
     fn at_overload_both_queues_drop_and_below_it_only_mark() {
         let served = |base: f64, class: u8| {
-            let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..config() };
-            let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config), 100_000), Rate(100_000_000));
-            port.dualpi2().base = base;
+            let config = Dualpi2Config { alpha: 0.0, beta: 0.0, l4s_class: 2, ..defaults() };
+            let mut port = Port::new(managed(config, 100_000), Rate(100_000_000));
+            port.discipline().base = base;
             (0..1000).for_each(|name| {
                 port.offer_packet(Time::ZERO, Packet { seq: name, size: 1500, class, ..Packet::default() });
             });
@@ -293,7 +360,7 @@ mod tests {
 
     #[test]
     fn the_ramp_begins_and_ends_where_it_should_and_spares_a_lone_packet() {
-        let mut pi = Dualpi2::new(&config());
+        let mut pi = alone();
         assert_eq!(pi.ramp(Time::from_ms(5)), 0.0);
         pi.low.packets = 3;
         let at = |us| pi.ramp(Time::from_us(us));
@@ -302,7 +369,7 @@ mod tests {
 
     #[test]
     fn updates_that_were_missed_are_made_up_for() {
-        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 100_000), Rate(100_000_000));
+        let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 100_000), Rate(100_000_000));
         let classic =
             |name| Packet { seq: name, size: 1500, class: 1, flags: flag::NOT_CAPABLE, ..Packet::default() };
         (0..3000).for_each(|name| assert!(port.offer_packet(Time::ZERO, classic(name)).is_empty()));
@@ -319,7 +386,7 @@ mod tests {
 
     #[test]
     fn low_latency_packets_go_first_unless_classic_ones_have_waited_much_longer() {
-        let mut port = Port::new(managed(DisciplineConfig::Dualpi2(config()), 1000), Rate(100_000_000));
+        let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 1000), Rate(100_000_000));
         let packet = |name, flags| Packet { seq: name, size: 1500, class: 1, flags, ..Packet::default() };
         port.offer_packet(Time::ZERO, packet(0, flag::NOT_CAPABLE));
         port.offer_packet(Time::from_ms(30), packet(1, 0));

@@ -2,64 +2,175 @@
 //! robin, first come, first served within a class.
 //!
 //! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1).
+//!
+//! With `packets` or `limit` a port has a buffer of its own: one queue, whatever the class, which drops the packet that comes
+//! when it is full.
 
 use super::classes::{CLASSES, ClassLists};
-use super::{QueueDiscipline, Verdict};
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, Managed, ManagedConfig, PortPlace, Queued,
+};
+use super::{Account, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict, forward_to};
+use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
-use crate::units::Time;
+use crate::parameters::Parameters;
+use crate::units::{Rate, Time};
 
-#[derive(Debug, Clone, Default)]
-#[repr(C)]
-pub struct Fifo {
-    /// Class served last; the search for the next one starts behind it.
-    last: u8,
-    lists: ClassLists,
+const DOC: SchemeDoc = SchemeDoc {
+    name: "fifo",
+    title: "first come, first served: within each of eight classes, served in turn, or of all where it has a limit of its own",
+    source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
+    validation: "Waits in a port fed at random are those of an M/D/1 queue (tests/laws/queueing.rs).",
+    ..SchemeDoc::NONE
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FifoConfig {
+    /// Eight classes over the switch's shared buffer.
+    Shared,
+    /// One queue in a buffer of the port's own.
+    Own(ManagedConfig<OwnFifoConfig>),
+}
+
+impl QueueParameters for FifoConfig {
+    type State = Fifo;
+    const DOC: SchemeDoc = DOC;
+
+    fn read(p: &mut Parameters, defaults: QueueDefaults) -> FifoConfig {
+        let own = ManagedConfig::<OwnFifoConfig>::read(p, defaults);
+        if own.limit != Limit::NONE {
+            return FifoConfig::Own(own);
+        }
+        if own.nic_packets > 0 || own.link_header > 0 {
+            let message =
+                "a fifo of the shared buffer has no NIC queue and no link header: set packets or limit";
+            p.complain("nic_packets", message.to_string());
+        }
+        FifoConfig::Shared
+    }
+
+    fn facts(&self) -> QueueFacts {
+        match self {
+            FifoConfig::Shared => QueueFacts { serves_in_turn: true, ..QueueFacts::default() },
+            FifoConfig::Own(own) => own.facts(),
+        }
+    }
+
+    fn start(&self, place: &PortPlace) -> Fifo {
+        match self {
+            FifoConfig::Shared => Fifo::Shared(ClassFifo::default()),
+            FifoConfig::Own(own) => Fifo::Own(own.start(place)),
+        }
+    }
+}
+
+pub enum Fifo {
+    Shared(ClassFifo),
+    Own(Box<Managed<OwnFifo>>),
+}
+
+macro_rules! each_form {
+    ($fifo:expr, $q:ident => $call:expr) => {
+        match $fifo {
+            Fifo::Shared($q) => $call,
+            Fifo::Own($q) => $call,
+        }
+    };
 }
 
 impl QueueDiscipline for Fifo {
+    forward_to!(each_form);
+}
+
+/// Its lists note the class served last; the search for the next one starts behind it.
+#[derive(Debug, Clone, Default)]
+pub struct ClassFifo(ClassLists);
+
+impl QueueDiscipline for ClassFifo {
     #[inline]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
-        self.lists.push(id, packets);
+        self.0.push(id, packets);
         Verdict::Queued
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _now: Time) -> Option<PacketId> {
-        let occupied = self.lists.occupied();
+        let occupied = self.0.occupied();
         if occupied & 1 != 0 {
-            return Some(self.lists.pop(0, packets));
+            return Some(self.0.pop(0, packets));
         }
         let ready = occupied & !paused;
         if ready == 0 {
             return None;
         }
         // Rotated so that the class behind the last one served comes first.
-        let turn = (self.last + 1) % CLASSES as u8;
+        let turn = (self.0.note + 1) % CLASSES as u8;
         let class = (ready.rotate_right(u32::from(turn)).trailing_zeros() as u8 + turn) % CLASSES as u8;
-        self.last = class;
-        Some(self.lists.pop(usize::from(class), packets))
+        self.0.note = class;
+        Some(self.0.pop(usize::from(class), packets))
     }
 
     #[inline]
     fn lets_through(&mut self, class: u8, paused: u8) -> bool {
-        let through = self.lists.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
+        let through = self.0.occupied() == 0 && (class == 0 || paused & (1 << class) == 0);
         if through && class != 0 {
-            self.last = class;
+            self.0.note = class;
         }
         through
     }
 
     #[inline]
     fn bytes(&self) -> u64 {
-        self.lists.bytes()
+        self.0.bytes()
     }
     #[inline]
     fn class_bytes(&self, class: u8) -> u64 {
-        self.lists.class_bytes(class)
+        self.0.class_bytes(class)
     }
     #[inline]
     fn is_empty(&self) -> bool {
-        self.lists.occupied() == 0
+        self.0.occupied() == 0
+    }
+}
+
+/// First come, first served, whatever the class; a full port drops the packet that comes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnFifoConfig;
+
+impl DisciplineParameters for OwnFifoConfig {
+    type State = OwnFifo;
+    const DOC: SchemeDoc = DOC;
+    const PACKETS: u32 = 0;
+
+    fn read(_p: &mut Parameters) -> OwnFifoConfig {
+        OwnFifoConfig
+    }
+
+    fn start(&self, _limit: Limit, _place: &PortPlace) -> OwnFifo {
+        OwnFifo::default()
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct OwnFifo {
+    list: List,
+}
+
+impl Discipline for OwnFifo {
+    fn enqueue(&mut self, packet: Queued, cx: &mut Bench) {
+        if cx.is_full_for(packet.size) {
+            return cx.drop(packet, &BUFFER);
+        }
+        cx.waiting.push(&mut self.list, packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Bench) -> Option<Queued> {
+        cx.waiting.pop(&mut self.list)
+    }
+
+    fn forget(&mut self) {
+        self.list = List::default();
     }
 }
 
@@ -70,7 +181,7 @@ mod tests {
 
     fn classes_served(arrivals: &[u8], paused: u8) -> Vec<u8> {
         let mut packets = PacketSlab::new();
-        let mut queue = Fifo::default();
+        let mut queue = ClassFifo::default();
         for &class in arrivals {
             let id = packets.insert(Packet { class, size: 100, ..Packet::default() });
             assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);

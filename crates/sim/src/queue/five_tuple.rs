@@ -9,6 +9,7 @@
 //! Validated by: the flows that share a queue in their FQ runs (tests below).
 
 use crate::engine::murmur;
+use crate::parameters::Parameters;
 
 /// Of ns-3's hash.
 const SEED: u32 = 0x8bad_f00d;
@@ -16,6 +17,13 @@ const SENDERS: u32 = 0x0101_0101;
 const RECEIVERS: u32 = 0x6401_0101;
 const TCP: u8 = 6;
 const PORTS: [u16; 2] = [49_153, 8080];
+
+/// `ns3_senders`: how flows are hashed.
+pub fn ns3_senders(p: &mut Parameters) -> u32 {
+    let help = "flows are hashed as in the runs of Cebinae's authors, of a dumbbell with so many senders: by Murmur3 over the \
+                five-tuple as ns-3 does, one flow between two hosts; 0: by a hash of our own";
+    p.integer("ns3_senders", 0, (0, 1 << 24), help) as u32
+}
 
 /// Where the hosts of a dumbbell are: so many senders, then the receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

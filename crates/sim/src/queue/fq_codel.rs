@@ -11,14 +11,83 @@
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
 
-use super::codel::{Codel, Law};
-use super::five_tuple::FiveTuples;
-use super::managed::{BUFFER, Bench, Discipline, List, Queued};
-use crate::config::FqCodelConfig;
+use super::codel::{Codel, CodelConfig, Law};
+use super::drr::read_quantum;
+use super::five_tuple::{FiveTuples, ns3_senders};
+use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
+use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
+use crate::parameters::Parameters;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+
+const RETIREMENTS: &[(&str, &str)] =
+    &[("behind", "if there are old ones (RFC 8290, Linux)"), ("always", "always (ns-3.35)")];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FqCodelConfig {
+    pub codel: CodelConfig,
+    /// 0: one for every flow.
+    pub queues: u32,
+    pub quantum: u32,
+    /// Packets that a full port drops at once.
+    pub batch: u32,
+    /// Of the hash.
+    pub salt: u64,
+    /// A new queue that is empty passes through the old ones even if there are none.
+    pub always_old: bool,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
+}
+
+impl DisciplineParameters for FqCodelConfig {
+    type State = FqCodel;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "fq-codel",
+        title: "flows hashed into queues, by turns of equal bytes, new ones first, each under CoDel (RFC 8290)",
+        source: "RFC 8290 (2018)",
+        validation: "Shares by bytes, new flows first, half of the fattest queue or 64 dropped, collisions of the \
+                     hash as chance has it (queue/fq_codel.rs).",
+        ..SchemeDoc::NONE
+    };
+    const PACKETS: u32 = 10_240;
+
+    fn read(p: &mut Parameters) -> FqCodelConfig {
+        let codel = CodelConfig::read_law(p, true, "fixed-point");
+        let help = "queues that flows are hashed into; 0: one for every flow, without collisions";
+        let queues = p.integer("queues", 1024, (0, 1 << 20), help) as u32;
+        let quantum = read_quantum(p);
+        let batch =
+            p.integer("batch", 64, (1, 1 << 20), "most packets that a full port drops at once") as u32;
+        let salt = p.integer("salt", 0, (0, i64::MAX), "of the hash of flows into queues") as u64;
+        let ns3_senders = ns3_senders(p);
+        let help = "when a new queue that is empty passes through the old ones";
+        let always_old = p.choice("retire", "behind", RETIREMENTS, help) == "always";
+        FqCodelConfig { codel, queues, quantum, batch, salt, ns3_senders, always_old }
+    }
+
+    fn marks(&self) -> bool {
+        self.codel.ecn
+    }
+
+    fn start(&self, _limit: Limit, place: &PortPlace) -> FqCodel {
+        FqCodel {
+            law: Law::new(&self.codel),
+            quantum: i64::from(self.quantum),
+            batch: self.batch,
+            salt: mix64(self.salt) ^ hash_salt(place.seed),
+            always_old: self.always_old,
+            tuples: FiveTuples::of(self.ns3_senders),
+            hashed: u64::from(self.queues),
+            places: FxHashMap::default(),
+            queues: vec![FlowQueue::default(); self.queues as usize],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            used: 0,
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct FqCodel {
@@ -53,23 +122,6 @@ struct FlowQueue {
 }
 
 impl FqCodel {
-    pub fn new(config: &FqCodelConfig, seed: u64) -> FqCodel {
-        FqCodel {
-            law: Law::new(&config.codel),
-            quantum: i64::from(config.quantum),
-            batch: config.batch,
-            salt: mix64(config.salt) ^ hash_salt(seed),
-            always_old: config.always_old,
-            tuples: FiveTuples::of(config.ns3_senders),
-            hashed: u64::from(config.queues),
-            places: FxHashMap::default(),
-            queues: vec![FlowQueue::default(); config.queues as usize],
-            new: VecDeque::new(),
-            old: VecDeque::new(),
-            used: 0,
-        }
-    }
-
     fn place_of(&mut self, packet: &Queued, cx: &Bench) -> u32 {
         match self.tuples {
             Some(tuples) if self.hashed > 0 => {
@@ -180,24 +232,13 @@ impl Discipline for FqCodel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
-    use crate::config::{CodelConfig, DisciplineConfig};
     use crate::units::{Rate, Time};
 
-    fn fq(queues: u32, packets: u32) -> Port {
-        let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
-        let codel = CodelConfig { target, interval, least: 1500, fixed_point: true, ecn: false };
-        let config = FqCodelConfig {
-            codel,
-            queues,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: false,
-        };
-        Port::new(managed(DisciplineConfig::FqCodel(config), packets), Rate(100_000_000))
+    fn fq(queues: u32, packets: u32) -> Port<FqCodel> {
+        let config = FqCodelConfig { queues, ..defaults() };
+        Port::new(managed(config, packets), Rate(100_000_000))
     }
 
     #[test]
@@ -255,23 +296,8 @@ mod tests {
 
     #[test]
     fn hashed_flows_collide_as_often_as_chance_has_it() {
-        let config = FqCodelConfig {
-            codel: CodelConfig {
-                target: Time::from_ms(5),
-                interval: Time::from_ms(100),
-                least: 1500,
-                fixed_point: true,
-                ecn: false,
-            },
-            queues: 1024,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: false,
-        };
         let mut used = std::collections::BTreeMap::new();
-        let mut port = FqCodel::new(&config, 1);
+        let mut port = defaults::<FqCodelConfig>().start(Limit::NONE, &PortPlace::TEST);
         for flow in 0..1026u32 {
             let packet = crate::packet::Packet { flow, src: flow, dst: 2000 + flow, ..Default::default() };
             let key = super::super::managed::flow_key(&packet);

@@ -6,27 +6,27 @@ mod classes;
 mod codel;
 mod drr;
 mod dualpi2;
+pub mod external;
 mod fifo;
 mod five_tuple;
 mod fq_codel;
 mod managed;
 mod pfabric;
 mod priority;
-mod read;
 mod red;
 
-use crate::config::QueueConfig;
 use crate::counters::{CounterGroup, CounterSet};
+use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
-use crate::units::Time;
+use crate::parameters::{Nothing, Parameters};
+use crate::units::{Bytes, Rate, Time};
 
-pub use cebinae::{CacheErrors, CacheTrial};
+pub use cebinae::{CacheErrors, CacheKind, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
-pub use fifo::Fifo;
-pub use managed::{Managed, PortPlace};
-pub use pfabric::Pfabric;
-pub use priority::Priority;
-pub use read::{KINDS, PFABRIC_LIMIT, read, source};
+pub use managed::{
+    Account, BUFFER, Bench, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace,
+    Queued, Waiting,
+};
 
 /// What became of a packet offered to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,92 +55,193 @@ pub trait QueueDiscipline {
     /// Bytes in the queue of one class.
     fn class_bytes(&self, class: u8) -> u64;
     fn is_empty(&self) -> bool;
+    /// Packets wait in a buffer of the port's own, not in the switch's.
+    fn owns_buffer(&self) -> bool {
+        false
+    }
+    /// What a port with a buffer of its own has dropped and marked; none: the switch knows it already.
+    fn account(&mut self) -> Option<&mut Account> {
+        None
+    }
+    /// The NIC behind the discipline, which was full, asks for more.
+    fn ask(&mut self, _packets: &mut PacketSlab, _now: Time) {}
+    /// The link has another rate now.
+    fn set_rate(&mut self, _rate: Rate) {}
     /// Adds what it has counted until now.
     fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
-/// What disciplines count.
-pub const COUNTERS: &[&CounterGroup] =
-    &[&managed::BUFFER, &managed::EARLY, &cebinae::FILTER, &cebinae::COUNTERS, &afq::HORIZON];
-
-/// A port's queue; one line per discipline.
-#[derive(Debug, Clone)]
-#[repr(u8)]
-pub enum Queue {
-    Fifo(Fifo),
-    Pfabric(Pfabric),
-    Priority(Priority),
-    /// A discipline that knows the time, over a buffer of the port's own.
-    Managed(Box<Managed>),
-}
-
-macro_rules! each {
-    ($queue:expr, $q:ident => $call:expr) => {
-        match $queue {
-            Queue::Fifo($q) => $call,
-            Queue::Pfabric($q) => $call,
-            Queue::Priority($q) => $call,
-            Queue::Managed($q) => $call,
+/// Makes a [`QueueDiscipline`] of an enum of them; `$each` is the macro that calls whichever it is.
+macro_rules! forward_to {
+    ($each:ident) => {
+        #[inline(always)]
+        fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+            $each!(self, q => q.enqueue(id, packets, now))
+        }
+        #[inline(always)]
+        fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
+            $each!(self, q => q.dequeue(paused, packets, now))
+        }
+        #[inline(never)]
+        fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
+            $each!(self, q => q.evict(packets))
+        }
+        #[inline(always)]
+        fn lets_through(&mut self, class: u8, paused: u8) -> bool {
+            $each!(self, q => q.lets_through(class, paused))
+        }
+        #[inline(always)]
+        fn bytes(&self) -> u64 {
+            $each!(self, q => q.bytes())
+        }
+        #[inline(always)]
+        fn class_bytes(&self, class: u8) -> u64 {
+            $each!(self, q => q.class_bytes(class))
+        }
+        #[inline(always)]
+        fn is_empty(&self) -> bool {
+            $each!(self, q => q.is_empty())
+        }
+        #[inline(always)]
+        fn owns_buffer(&self) -> bool {
+            $each!(self, q => q.owns_buffer())
+        }
+        #[inline(always)]
+        fn account(&mut self) -> Option<&mut Account> {
+            $each!(self, q => q.account())
+        }
+        fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
+            $each!(self, q => q.ask(packets, now))
+        }
+        fn set_rate(&mut self, rate: Rate) {
+            $each!(self, q => q.set_rate(rate))
+        }
+        fn count(&mut self, now: Time, counters: &mut CounterSet) {
+            $each!(self, q => q.count(now, counters))
         }
     };
 }
+use forward_to;
 
-impl Queue {
-    pub fn new(config: &QueueConfig, place: &PortPlace) -> Queue {
-        match config {
-            QueueConfig::Fifo => Queue::Fifo(Fifo::default()),
-            QueueConfig::Pfabric { limit } => Queue::Pfabric(Pfabric::new(*limit)),
-            QueueConfig::Priority { limit, drop } => Queue::Priority(Priority::new(*limit, *drop)),
-            QueueConfig::Managed(managed) => Queue::Managed(Box::new(Managed::new(managed, place))),
-        }
-    }
+/// What the rest of a scenario decides about a queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueDefaults {
+    /// Bytes that a port holds where nothing is said, if the discipline has a limit of its own.
+    pub limit: Option<Bytes>,
+}
 
+/// What others ask about a queue without knowing which it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueFacts {
     /// Packets wait in a buffer of the port's own, not in the switch's.
-    #[inline(always)]
-    pub fn owns_buffer(&self) -> bool {
-        matches!(self, Queue::Managed(_))
+    pub owns_buffer: bool,
+    /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
+    pub marks: bool,
+    /// Bytes that may wait at a port; none: what the switch's buffer lets in.
+    pub capacity: Option<Bytes>,
+    /// What leaves next follows from what its flow has left to send.
+    pub serves_by_remaining: bool,
+    /// Classes are served in turn, none above the others.
+    pub serves_in_turn: bool,
+}
+
+/// The parameters of a queue discipline: a file of this room, and a line in the registry below.
+pub trait QueueParameters: Sized {
+    type State: QueueDiscipline;
+    const DOC: SchemeDoc;
+    fn read(p: &mut Parameters, defaults: QueueDefaults) -> Self;
+    fn doc(&self) -> SchemeDoc {
+        Self::DOC
+    }
+    fn facts(&self) -> QueueFacts {
+        QueueFacts::default()
+    }
+    /// What deserves a look at a port of this rate, which `port` names.
+    fn warning(&self, _rate: Rate, _port: &dyn Fn() -> String) -> Option<String> {
+        None
+    }
+    fn start(&self, place: &PortPlace) -> Self::State;
+}
+
+registry! {
+    /// A queue discipline with all its parameters.
+    QueueConfig: QueueParameters(QueueDefaults) =>
+    /// A port's queue.
+    Queue {
+        Afq = ManagedConfig<afq::AfqConfig>;
+        Cebinae = ManagedConfig<cebinae::CebinaeConfig>;
+        Codel = ManagedConfig<codel::CodelConfig>;
+        Drr = ManagedConfig<drr::DrrConfig>;
+        Dualpi2 = ManagedConfig<dualpi2::Dualpi2Config>;
+        Fifo = fifo::FifoConfig;
+        FqCodel = ManagedConfig<fq_codel::FqCodelConfig>;
+        Pfabric = pfabric::PfabricQueueConfig;
+        Priority = priority::PriorityConfig;
+        Red = ManagedConfig<red::RedConfig>;
+    } + External = external::ExternalQueue => external::External
+}
+
+/// What disciplines count.
+pub fn counters() -> Vec<&'static CounterGroup> {
+    let own = DOCS.iter().flat_map(|doc| doc.counters).copied();
+    [&managed::BUFFER, &managed::EARLY].into_iter().chain(own).collect()
+}
+
+/// The discipline of switches whose transport asks for no other.
+pub const DEFAULT_KIND: &str = fifo::FifoConfig::DOC.name;
+
+/// A queue and what a port looks at with it share two cache lines.
+const _: () = assert!(size_of::<Queue>() == 112);
+
+impl QueueConfig {
+    /// The discipline named `kind` with its defaults; none where [`KINDS`] has no such name.
+    pub fn of(kind: &str, defaults: QueueDefaults) -> Option<QueueConfig> {
+        QueueConfig::read(kind, &mut Parameters::new(&mut Nothing::default()), defaults)
     }
 
-    /// The queue of a port that has a buffer of its own.
-    #[inline]
-    pub fn managed(&mut self) -> Option<&mut Managed> {
-        match self {
-            Queue::Managed(managed) => Some(managed),
-            _ => None,
-        }
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        each_kind!(self, parameters => parameters.doc()).name
+    }
+
+    pub fn facts(&self) -> QueueFacts {
+        each_kind!(self, parameters => parameters.facts())
+    }
+
+    /// What deserves a look at a port of this rate, which `port` names.
+    pub fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
+        each_kind!(self, parameters => parameters.warning(rate, port))
+    }
+
+    /// The queue of a port.
+    pub fn start(&self, place: &PortPlace) -> Queue {
+        start_kind!(self, parameters => parameters.start(place))
     }
 }
 
+impl Default for QueueConfig {
+    fn default() -> QueueConfig {
+        QueueConfig::of(DEFAULT_KIND, QueueDefaults::default()).expect("the default is in the registry")
+    }
+}
+
+/// Most ports have the FIFO over the shared buffer: it is asked for first, which is one comparison instead of a jump by table.
+macro_rules! each_queue {
+    ($queue:expr, $q:ident => $call:expr) => {
+        if let Queue::Fifo(fifo::Fifo::Shared($q)) = $queue { $call } else { each_state!($queue, $q => $call) }
+    };
+}
+
 impl QueueDiscipline for Queue {
-    #[inline(always)]
-    fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
-        each!(self, q => q.enqueue(id, packets, now))
-    }
-    #[inline(always)]
-    fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
-        each!(self, q => q.dequeue(paused, packets, now))
-    }
-    #[inline(never)]
-    fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
-        each!(self, q => q.evict(packets))
-    }
-    #[inline(always)]
-    fn lets_through(&mut self, class: u8, paused: u8) -> bool {
-        each!(self, q => q.lets_through(class, paused))
-    }
-    #[inline(always)]
-    fn bytes(&self) -> u64 {
-        each!(self, q => q.bytes())
-    }
-    #[inline(always)]
-    fn class_bytes(&self, class: u8) -> u64 {
-        each!(self, q => q.class_bytes(class))
-    }
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        each!(self, q => q.is_empty())
-    }
-    fn count(&mut self, now: Time, counters: &mut CounterSet) {
-        each!(self, q => q.count(now, counters))
-    }
+    forward_to!(each_queue);
+}
+
+macro_rules! each_inside {
+    ($queue:ident, $q:ident => $it:ident.$call:ident($($argument:expr),*)) => {
+        (**$queue).$call($($argument),*)
+    };
+}
+
+impl<Q: QueueDiscipline + ?Sized> QueueDiscipline for Box<Q> {
+    forward_to!(each_inside);
 }

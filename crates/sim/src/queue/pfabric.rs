@@ -18,11 +18,54 @@ mod few;
 mod index;
 
 use super::classes::{CLASSES, ClassLists};
-use super::{QueueDiscipline, Verdict};
+use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
+use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketKind, PacketSlab};
+use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 use few::Few;
 use index::Index;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PfabricQueueConfig {
+    /// Bytes that may wait at a port.
+    pub limit: Bytes,
+}
+
+/// Bytes that pFabric's publication lets wait at a port of 10 Gb/s.
+const PUBLISHED_LIMIT: Bytes = Bytes(36 << 10);
+
+impl QueueParameters for PfabricQueueConfig {
+    type State = Pfabric;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "pfabric",
+        title: "the flow with the least left first; a full port drops the packet whose flow has the most left",
+        source: "Alizadeh et al., \"pFabric\", SIGCOMM 2013",
+        validation: "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
+                     docs/schemes/pfabric.md.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters, defaults: QueueDefaults) -> PfabricQueueConfig {
+        let help = "bytes that may wait at a port (published: 36KiB at 10 Gb/s, two bandwidth-delay products; with \
+                    transport.kind = \"pfabric\" scaled like its window)";
+        let limit = p.bytes("limit", defaults.limit.unwrap_or(PUBLISHED_LIMIT), help);
+        if limit == Bytes(0) || limit.0 > u64::from(u32::MAX) {
+            let message = format!("{limit} is no limit: expected more than 0B and less than 4GiB");
+            p.complain("limit", message);
+            return PfabricQueueConfig { limit: PUBLISHED_LIMIT };
+        }
+        PfabricQueueConfig { limit }
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts { capacity: Some(self.limit), serves_by_remaining: true, ..QueueFacts::default() }
+    }
+
+    fn start(&self, _place: &PortPlace) -> Pfabric {
+        Pfabric::new(self.limit)
+    }
+}
 
 /// What is looked at while nothing waits comes first.
 #[derive(Debug, Clone)]

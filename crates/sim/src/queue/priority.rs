@@ -5,25 +5,76 @@
 //! Differs from the source: class 0, which carries pauses, is neither limited nor counted.
 
 use super::classes::ClassLists;
-use super::{QueueDiscipline, Verdict};
-use crate::config::DropRule;
+use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
+use crate::doc::SchemeDoc;
 use crate::packet::{PacketId, PacketSlab};
+use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct PriorityConfig {
+    /// Bytes that may wait at a port.
+    pub limit: Option<Bytes>,
+    pub drop: DropRule,
+}
+
+/// Which packet a full queue drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropRule {
+    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
+    Lowest,
+    /// The new one.
+    Tail,
+}
+
+const DROPS: &[(&str, &str)] = &[
+    ("lowest", "the youngest packet of the least urgent class that waits, the new one among them"),
+    ("tail", "the new one"),
+];
+
+impl QueueParameters for PriorityConfig {
+    type State = Priority;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "priority",
+        title: "eight classes, the lower number first; first come, first served within a class",
+        source: "Strict priority; the drop rule as in the pHost authors' simulator (Gao et al., \"pHost\", CoNEXT 2015)",
+        validation: "Order and drops by hand (queue/priority.rs); with pHost against its authors' simulator.",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters, defaults: QueueDefaults) -> PriorityConfig {
+        let help =
+            "bytes that may wait at a port, beside the limits of the shared buffer; 0B: no limit of its own";
+        let limit = p.bytes("limit", defaults.limit.unwrap_or(Bytes(0)), help);
+        let help = "which packet a port that has reached its limit drops";
+        let drop = match p.choice("drop", "lowest", DROPS, help) {
+            "tail" => DropRule::Tail,
+            _ => DropRule::Lowest,
+        };
+        PriorityConfig { limit: (limit.0 > 0).then_some(limit), drop }
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts { capacity: self.limit, ..QueueFacts::default() }
+    }
+
+    fn start(&self, _place: &PortPlace) -> Priority {
+        let limit = self.limit.map_or(u32::MAX, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
+        let mut lists = ClassLists::default();
+        lists.note = u8::from(self.drop == DropRule::Tail);
+        Priority { lists, limit }
+    }
+}
+
+/// Its lists note whether a full queue drops the new packet.
 #[derive(Debug, Clone)]
 pub struct Priority {
     lists: ClassLists,
     /// Bytes that may wait.
     limit: u32,
-    drop: DropRule,
 }
 
 impl Priority {
-    pub fn new(limit: Option<Bytes>, drop: DropRule) -> Priority {
-        let limit = limit.map_or(u32::MAX, |limit| u32::try_from(limit.0).unwrap_or(u32::MAX));
-        Priority { lists: ClassLists::default(), limit, drop }
-    }
-
     /// Bytes that wait, pauses left out, are more than may.
     fn overflows(&self, new: u64) -> bool {
         self.lists.bytes() - self.lists.class_bytes(0) + new > u64::from(self.limit)
@@ -32,7 +83,7 @@ impl Priority {
     /// Takes a packet into a full queue: which one is dropped for it.
     #[cold]
     fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> PacketId {
-        if self.drop == DropRule::Tail {
+        if self.lists.note != 0 {
             return id;
         }
         self.lists.push(id, packets);
@@ -87,10 +138,14 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
 
+    fn port(limit: Option<Bytes>, drop: DropRule) -> Priority {
+        PriorityConfig { limit, drop }.start(&PortPlace::TEST)
+    }
+
     #[test]
     fn the_lower_class_leaves_first() {
         let mut packets = PacketSlab::new();
-        let mut queue = Priority::new(None, DropRule::Lowest);
+        let mut queue = port(None, DropRule::Lowest);
         for class in [5, 2, 7, 2] {
             let id = packets.insert(Packet { class, size: 1, ..Packet::default() });
             queue.enqueue(id, &mut packets, Time::ZERO);
@@ -104,7 +159,7 @@ mod tests {
     /// Offers packets of 100 bytes, (class, name), to a port of 300: which were dropped, and which left in which order.
     fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<u32>) {
         let mut packets = PacketSlab::new();
-        let mut queue = Priority::new(Some(Bytes(300)), drop);
+        let mut queue = port(Some(Bytes(300)), drop);
         let mut dropped = Vec::new();
         for &(class, aux) in offered {
             let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });

@@ -15,10 +15,82 @@
 //! *Parameters*: `min_queue`, `max_queue`, `weight` 0.002, `probability` 0.1 (the values that Floyd recommends with gentle),
 //! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
 
-use super::managed::{BUFFER, Bench, Discipline, EARLY, List, PortPlace, Queued};
-use crate::config::RedConfig;
+use super::managed::{
+    BUFFER, Bench, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, Queued,
+};
+use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
-use crate::units::{Rate, Time};
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Rate, Time};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RedConfig {
+    /// Of the average queue: below the one nothing is dropped, at the other a share of `probability`.
+    pub least: Bytes,
+    pub most: Bytes,
+    /// Of a new sample in the average.
+    pub weight: f64,
+    pub probability: f64,
+    pub gentle: bool,
+    /// In which idle time is counted.
+    pub mean_packet: Bytes,
+    /// Packets are marked instead of dropped where their senders react to that.
+    pub ecn: bool,
+}
+
+impl DisciplineParameters for RedConfig {
+    type State = Red;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "red",
+        title: "first come, first served; drops or marks by the average queue, random and early",
+        source: "Floyd, Jacobson, \"Random Early Detection Gateways for Congestion Avoidance\", ToN 1993",
+        validation: "The average by hand, the shape of the probability, uniform gaps between signals (the paper's \
+                     section 7).",
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> RedConfig {
+        let least = p.bytes("min_queue", Bytes(50_000), "nothing is dropped below this average queue");
+        let most = p.bytes(
+            "max_queue",
+            Bytes(150_000),
+            "from this average queue on drops grow fast (Floyd: three times min_queue)",
+        );
+        if least >= most || most.0 > 1 << 50 {
+            p.complain("min_queue", format!("{least} must be below max_queue, which is {most}"));
+        }
+        let weight =
+            p.number("weight", 0.002, (1e-9, 1.0), "of a new sample in the average queue (Floyd: 0.002)");
+        let help = "of a drop at max_queue (Floyd: 0.1 with gentle)";
+        let probability = p.number("probability", 0.1, (0.0, 1.0), help);
+        let help = "above max_queue probabilities go on to 1 at twice of it, instead of dropping everything";
+        let gentle = p.flag("gentle", true, help);
+        let mean_packet = p.bytes("mean_packet", Bytes(1500), "in which idle time is counted");
+        if mean_packet.0 == 0 || mean_packet.0 > 1 << 20 {
+            p.complain("mean_packet", format!("{mean_packet} is no packet"));
+        }
+        let ecn = p.flag("ecn", true, "mark packets whose senders react to it instead of dropping them");
+        let mean_packet = Bytes(mean_packet.0.clamp(1, 1 << 20));
+        RedConfig { least, most, weight, probability, gentle, mean_packet, ecn }
+    }
+
+    fn marks(&self) -> bool {
+        self.ecn
+    }
+
+    fn start(&self, _limit: Limit, place: &PortPlace) -> Red {
+        let name = format!("switch.{}.p{}.red", place.node, place.local);
+        Red {
+            config: *self,
+            random: RandomStream::new(place.seed, &name),
+            list: List::default(),
+            average: 0.0,
+            since: None,
+            idle_since: Some(Time::ZERO),
+            packet_time: place.rate.transmission_time(self.mean_packet.0),
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Red {
@@ -44,19 +116,6 @@ enum Fate {
 }
 
 impl Red {
-    pub fn new(config: &RedConfig, place: &PortPlace) -> Red {
-        let name = format!("switch.{}.p{}.red", place.node, place.local);
-        Red {
-            config: *config,
-            random: RandomStream::new(place.seed, &name),
-            list: List::default(),
-            average: 0.0,
-            since: None,
-            idle_since: Some(Time::ZERO),
-            packet_time: place.rate.transmission_time(config.mean_packet.0),
-        }
-    }
-
     fn average_over(&mut self, queue: u64, now: Time) {
         let weight = self.config.weight;
         if let Some(since) = self.idle_since.take() {
@@ -133,29 +192,17 @@ impl Discipline for Red {
 
 #[cfg(test)]
 mod tests {
-    use super::super::managed::tests::{Port, config as managed};
+    use super::super::managed::tests::{Port, config as managed, defaults};
     use super::*;
-    use crate::config::DisciplineConfig;
     use crate::packet::{Packet, flag};
-    use crate::units::Bytes;
 
     fn config(weight: f64) -> RedConfig {
-        RedConfig {
-            least: Bytes(10_000),
-            most: Bytes(30_000),
-            weight,
-            probability: 0.1,
-            gentle: true,
-            mean_packet: Bytes(1000),
-            ecn: false,
-        }
+        let (least, most, mean_packet) = (Bytes(10_000), Bytes(30_000), Bytes(1000));
+        RedConfig { least, most, weight, mean_packet, ecn: false, ..defaults() }
     }
 
     fn red(config: RedConfig) -> Red {
-        Red::new(
-            &config,
-            &PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(8_000_000), asks_later: false },
-        )
+        config.start(Limit::NONE, &PortPlace { rate: Rate(8_000_000), ..PortPlace::TEST })
     }
 
     #[test]
@@ -205,7 +252,7 @@ mod tests {
     #[test]
     fn senders_that_react_are_marked_until_the_upper_end_is_reached() {
         let certain = RedConfig { probability: 1.0, ecn: true, ..config(1.0) };
-        let mut port = Port::new(managed(DisciplineConfig::Red(certain), 1000), Rate(8_000_000));
+        let mut port = Port::new(managed(certain, 1000), Rate(8_000_000));
         let mut offer = |name, flags| {
             let packet = Packet { seq: name, size: 1000, class: 1, flags, ..Packet::default() };
             port.offer_packet(Time::ZERO, packet).len()
@@ -217,6 +264,6 @@ mod tests {
         // Up to 2 max all are marked, above all are dropped.
         let dropped: usize = (0..60).map(|name| offer(200 + name, 0)).sum();
         assert!((29..=31).contains(&dropped), "{dropped}");
-        assert!(port.queue.take_marks() > 20);
+        assert!(port.take_marks() > 20);
     }
 }

@@ -80,7 +80,7 @@ impl Simulation {
             let mut counted = CounterSet::default();
             self.regions[region].net.ports[id as usize].queue.count(self.now, &mut counted);
             if !counted.is_empty() {
-                counted.complete(queue::COUNTERS);
+                counted.complete(&queue::counters());
                 all.push((side.node, local, counted));
             }
         }

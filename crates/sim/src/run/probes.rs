@@ -280,7 +280,7 @@ impl Simulation {
             let mut counted = CounterSet::default();
             let region = &mut self.regions[port.region].net;
             region.ports[port.id as usize].queue.count(self.now, &mut counted);
-            counted.complete(queue::COUNTERS);
+            counted.complete(&queue::counters());
             let (time, entity) = (self.now, port.entity());
             let sample = |(metric, value)| Sample { time, entity, metric, value };
             self.samples.extend(counted.iter().flat_map(|counters| counters.series(before)).map(sample));

@@ -11,7 +11,8 @@ use crate::units::{Rate, Time};
 use std::path::Path;
 
 use crate::congestion::window;
-use crate::{balance, congestion, queue, topology, workload};
+use crate::queue::{QueueConfig, QueueDefaults};
+use crate::{balance, congestion, topology, workload};
 
 /// Where the keys of window controllers stand among the sections; in a scenario it is `transport.controller` too.
 pub const TCP_CONTROLLER: &str = "tcp.controller";
@@ -46,9 +47,9 @@ pub fn sections() -> &'static [SectionKeys] {
             }
         }));
         // Again by discipline and by balancer, for who asks about one.
-        all.extend(switch::QUEUES.iter().map(|(kind, _)| {
+        all.extend(switch::queues().iter().map(|(kind, _)| {
             keys("switch.queue", Some(kind), |section| {
-                queue::read(kind, None, &mut section.parameters());
+                QueueConfig::read(kind, &mut section.parameters(), QueueDefaults::default());
             })
         }));
         all.extend(switch::balancers().iter().map(|(kind, _)| {
@@ -167,9 +168,9 @@ fn telemetry_kind(section: &mut Section) {
 
 /// The keys of every discipline under `queue`.
 fn queue_keys(section: &mut Section) {
-    for (kind, _) in switch::QUEUES {
+    for (kind, _) in switch::queues() {
         let mut queue = section.child("queue");
-        queue::read(kind, None, &mut queue.parameters());
+        QueueConfig::read(kind, &mut queue.parameters(), QueueDefaults::default());
         section.absorb("queue", queue);
     }
 }

@@ -3,16 +3,14 @@
 use super::Scenario;
 use super::network::Network;
 use super::section::Section;
+use super::transport::switch_defaults;
 use crate::balance;
-use crate::config::{
-    DisciplineConfig, ManagedConfig, PhostConfig, QueueConfig, RdmaConfig, SwitchConfig, TelemetryConfig,
-    TransportConfig,
-};
+use crate::config::{PhostConfig, RdmaConfig, SwitchConfig, TelemetryConfig, TransportConfig};
 use crate::congestion::Window;
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::parameters::Source;
 use crate::settings::Settings;
-use crate::topology::{Link, NodeId, NodeKind, PathTimes, Topology};
+use crate::topology::{Link, PathTimes, Topology};
 use crate::transport::fastpass::Racks;
 use crate::units::{Bytes, Rate, Time};
 
@@ -79,11 +77,16 @@ pub fn queue_serves(section: &mut Section, switch: &SwitchConfig, transports: &[
         return;
     }
     let phosts: Vec<&PhostConfig> = transports.iter().filter_map(TransportConfig::phost).collect();
-    if switch.queues().any(|queue| *queue == QueueConfig::Fifo) && phosts.iter().any(|phost| phost.short > 0)
-    {
-        let message = "\"fifo\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \
-                       \"priority\", or transport.short_flow = 0";
-        section.complain("queue.kind", message.to_string());
+    let in_turn = switch.queues().find(|queue| queue.facts().serves_in_turn);
+    let ranks = transports.iter().find(|transport| transport.phost().is_some_and(|phost| phost.short > 0));
+    if let (Some(queue), Some(ranks)) = (in_turn, ranks) {
+        let message = format!(
+            "\"{}\" serves its classes in turn, but pHost sends short flows above long ones: set kind = \"{}\", or \
+             transport.short_flow = 0",
+            queue.name(),
+            switch_defaults(Some(ranks)).queue
+        );
+        section.complain("queue.kind", message);
     }
     if let Some(other) = phosts.iter().find(|phost| phost.policy != phosts[0].policy) {
         let message = format!(
@@ -128,11 +131,13 @@ pub fn paths_can_be_assigned(
 
 /// pFabric over queues that know nothing of what flows have left is another scheme.
 fn other_queue(scenario: &Scenario) -> Option<String> {
-    let pfabric = scenario.transports.iter().any(|transport| transport.pfabric().is_some());
-    let other = !scenario.switch.queues().all(|queue| matches!(queue, QueueConfig::Pfabric { .. }));
-    (pfabric && other).then(|| {
-        "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"pfabric\" unless that is meant"
-            .to_string()
+    let pfabric = scenario.transports.iter().find(|transport| transport.pfabric().is_some())?;
+    let other = !scenario.switch.queues().all(|queue| queue.facts().serves_by_remaining);
+    other.then(|| {
+        format!(
+            "switch.queue: switches do not serve pFabric's packets by what is left: set kind = \"{}\" unless that is meant",
+            switch_defaults(Some(pfabric)).queue
+        )
     })
 }
 
@@ -157,34 +162,21 @@ fn busy_arbiter(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Cebinae's rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
-fn undrained_round(scenario: &Scenario) -> Option<String> {
+/// What the queue of a switch's port says of the port's rate; the first that says something.
+fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
-    topology.ports().iter().enumerate().find_map(|(node, ports)| {
-        ports.iter().enumerate().find_map(|(local, &(link, _))| {
-            let is_switch = topology.nodes[node].kind == NodeKind::Switch;
-            let queue = is_switch.then(|| scenario.switch.queue_at(node as NodeId, local as u32))?;
-            let QueueConfig::Managed(ManagedConfig { discipline, limit, .. }) = queue else { return None };
-            let DisciplineConfig::Cebinae(cebinae) = discipline else { return None };
-            let rate = topology.links[link as usize].rate;
-            let round = Time::from_ns(cebinae.round_at(rate, *limit));
-            let full = limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500));
-            let drain = rate.transmission_time(full);
-            (drain > round).then(|| {
-                let port = topology.port_name(node as NodeId, local as u32);
-                format!(
-                    "switch.queue.round: the buffer of {port}, {}, cannot drain in a round of {round}: it takes {drain}, and \
-                     packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
-                    Bytes(full)
-                )
-            })
+    let ports = topology.ports();
+    topology.switches().into_iter().find_map(|node| {
+        ports[node as usize].iter().zip(0..).find_map(|(&(link, _), local)| {
+            let queue = scenario.switch.queue_at(node, local);
+            queue.warning(topology.links[link as usize].rate, &|| topology.port_name(node, local))
         })
     })
 }
 
 /// Ports with buffers of their own drop; nobody is paused for them.
 fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
-    let managed = scenario.switch.queues().any(|queue| matches!(queue, QueueConfig::Managed(_)));
+    let managed = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
     (managed && scenario.switch.pfc.enabled).then(|| {
         "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } unless \
          others are to be lossless"
@@ -201,7 +193,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         .chain(super::balancing::wrapped_subflows(scenario))
         .chain(super::buffers::held_by_buffers(scenario))
         .collect();
-    warnings.extend(undrained_round(scenario));
+    warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {

@@ -8,9 +8,7 @@ use super::Scenario;
 use super::check::host_rate;
 use crate::balance::{NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{
-    Change, EcnThreshold, ManagedConfig, Overtaken, QueueConfig, SwitchConfig, TransportConfig,
-};
+use crate::config::{Change, EcnThreshold, Overtaken, QueueConfig, SwitchConfig, TransportConfig};
 use crate::topology::NodeKind;
 use crate::units::{Bytes, Rate, Time};
 
@@ -151,7 +149,7 @@ fn dropped_from(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
 fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let name = transport.marked_controller()?;
     let switch = &scenario.switch;
-    if switch.queues().any(marks_itself) {
+    if switch.queues().any(|queue| queue.facts().marks) {
         return None;
     }
     let steers = format!("and the controller \"{name}\" of {} steers by marks", transport.name());
@@ -176,20 +174,9 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     })
 }
 
-/// The queue decides itself which packets are marked.
-fn marks_itself(queue: &QueueConfig) -> bool {
-    matches!(queue, QueueConfig::Managed(managed) if managed.discipline.marks())
-}
-
 /// Bytes that a queue can hold.
 fn capacity(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
-    match queue {
-        QueueConfig::Pfabric { limit } | QueueConfig::Priority { limit: Some(limit), .. } => *limit,
-        QueueConfig::Managed(ManagedConfig { limit, .. }) => {
-            Bytes(limit.bytes.0.min(u64::from(limit.packets).saturating_mul(1500)))
-        }
-        QueueConfig::Fifo | QueueConfig::Priority { limit: None, .. } => switch.buffer,
-    }
+    queue.facts().capacity.unwrap_or(switch.buffer)
 }
 
 /// The lowest threshold at a port of a switch.

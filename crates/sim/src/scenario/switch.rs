@@ -8,12 +8,12 @@ use crate::balance::{self, BalancerConfig};
 use crate::compat::Rules;
 use crate::config::{EcnThreshold, Forwarding, PfcConfig, PortSet, QueueConfig, SwitchConfig};
 use crate::parameters::{Source, Value};
-use crate::queue;
+use crate::queue::{self, QueueDefaults};
 use crate::topology::{NodeKind, Topology};
 use crate::units::{Bytes, Rate};
 
 pub use crate::balance::kinds as balancers;
-pub use crate::queue::KINDS as QUEUES;
+pub use crate::queue::kinds as queues;
 
 pub const FORWARDING: &[(&str, &str)] = &[
     ("store-and-forward", "a packet leaves after its last byte has arrived"),
@@ -74,7 +74,7 @@ impl SwitchDefaults {
         ecn: EcnDefaults::Ramp,
         marks: true,
         lossless: true,
-        queue: "fifo",
+        queue: queue::DEFAULT_KIND,
         limit: None,
         balancer: balance::DEFAULT,
     };
@@ -98,10 +98,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
         section.complain("buffer", message);
     }
     let forwarding = forwarding(section);
-    let mut queueing = section.scheme("queue");
-    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of every port");
-    let queue_config = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
-    section.absorb("queue", queueing);
+    let queue = queue(section, "queue discipline of every port", cx);
     let ecn = ecn(section, cx);
     let mut pauses = section.child("pfc");
     let pfc = pfc(&mut pauses, cx);
@@ -112,9 +109,19 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
-    let queue = queue_config.unwrap_or(QueueConfig::Fifo);
+    let queue = queue.unwrap_or_default();
     let port_queues = port_queues(section, cx);
     SwitchConfig { buffer, forwarding, ecn, pfc, lossy_alpha, balancer, queue, port_queues }
+}
+
+/// `queue` of a section; none: something is wrong with it, and said.
+fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Option<QueueConfig> {
+    let mut table = section.scheme("queue");
+    let (default, defaults) = (Some(cx.defaults.queue), QueueDefaults { limit: cx.defaults.limit });
+    let kind = table.kind("queue", default, queues(), help);
+    let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults));
+    section.absorb("queue", table);
+    queue
 }
 
 /// `[[switch.port]]`: ports that have a queue of their own.
@@ -133,10 +140,7 @@ pub fn port_queue(table: &mut Section, cx: &SwitchContext) -> Option<(PortSet, Q
     if pattern.is_none() && table.peek("match").is_none() {
         table.complain("match", "missing: expected a pattern of ports such as \"leaf0->spine*\"".into());
     }
-    let mut queueing = table.scheme("queue");
-    let kind = queueing.kind("queue", Some(cx.defaults.queue), QUEUES, "queue discipline of these ports");
-    let queue = kind.and_then(|kind| queue::read(kind, cx.defaults.limit, &mut queueing.parameters()));
-    table.absorb("queue", queueing);
+    let queue = queue(table, "queue discipline of these ports", cx);
     let (topology, pattern) = (cx.topology?, pattern?);
     match topology.ports_matching(&pattern) {
         Ok(mut ports) => {
@@ -351,7 +355,7 @@ mod tests {
                  forwarding = \"cut-through\"",
             ]
         );
-        let known = QUEUES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let known = queues().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         assert_eq!(
             problems("[switch]\necn = { kmin = \"2MB\" }\nqueue = { kind = \"fifi\" }\n"),
             [

@@ -241,7 +241,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
             },
             lossy_alpha: 1.0,
             balancer: BalancerConfig::Ecmp(EcmpParameters { salt: 0 }),
-            queue: QueueConfig::Fifo,
+            queue: QueueConfig::default(),
             port_queues: Vec::new(),
         },
         transports: vec![TransportConfig::Rdma(rdma(controller(name)))],

@@ -8,7 +8,7 @@
 //! here is ours: 0.3 million packets and 60 000 new flows a second.
 
 use super::cache::{FlowCache, Slot, own_hash};
-use crate::config::CacheKind;
+use super::read::CacheKind;
 use crate::engine::random::RandomStream;
 use crate::units::Time;
 

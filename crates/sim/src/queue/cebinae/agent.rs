@@ -11,7 +11,7 @@
 
 use super::cache::Slot;
 use super::filter::{ByGroup, Group};
-use crate::config::CebinaeConfig;
+use super::read::CebinaeConfig;
 
 /// What shares are parts of.
 pub const WHOLE: u64 = 1_000_000_000;

@@ -8,7 +8,7 @@
 //! as often; whoever adds bytes may give other hashes: theirs are Murmur3 over the five-tuple ([`crate::queue::five_tuple`]) with
 //! the perturbations 0 and 2022.
 
-use crate::config::CacheKind;
+use super::read::CacheKind;
 use crate::engine::random::mix64;
 use rustc_hash::FxHashMap;
 

@@ -10,7 +10,7 @@
 //!
 //! Source: Cebinae (SIGCOMM 2022), the authors' ns-3.35 code: enqueue and rotation; their Tofino prototype.
 
-use crate::config::{CebinaeConfig, Products};
+use super::read::{CebinaeConfig, Products};
 
 /// Flows that the link limits, or all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

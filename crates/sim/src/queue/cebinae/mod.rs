@@ -23,19 +23,54 @@ mod filter;
 mod read;
 
 use super::five_tuple::FiveTuples;
-use super::managed::{BUFFER, Bench, Discipline, List, PortPlace, Queued};
-use crate::config::{CebinaeConfig, Limit};
+use super::managed::{BUFFER, Bench, Discipline, DisciplineParameters, Limit, List, PortPlace, Queued};
 use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
+use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 pub use accuracy::{CacheErrors, CacheTrial};
 use agent::{Agent, Decision, WHOLE};
 #[cfg(test)]
 use cache::Slot;
 use cache::{FlowCache, PERTURBATION, own_hash};
-use counters::Tally;
-pub use counters::{COUNTERS, FILTER};
+use counters::{COUNTERS, FILTER, Tally};
 use filter::{Filter, Group, Passage};
-pub use read::read;
+pub use read::CacheKind;
+pub use read::CebinaeConfig;
+
+impl DisciplineParameters for CebinaeConfig {
+    type State = Cebinae;
+    const DOC: SchemeDoc = SchemeDoc {
+        name: "cebinae",
+        title: "two rounds of FIFO; a full link taxes its largest flows and leaves the rest to the others",
+        source: "Yu, Sonchack, Liu, \"Cebinae: Scalable In-network Fairness Augmentation\", SIGCOMM 2022, and its authors' ns-3.35 code",
+        validation: "Filter and agent by a hand-worked sequence; the authors' stored control traces replayed bit for bit; page: \
+                     docs/schemes/cebinae.md.",
+        counters: &[&FILTER, &COUNTERS],
+        ..SchemeDoc::NONE
+    };
+
+    fn read(p: &mut Parameters) -> CebinaeConfig {
+        read::read(p)
+    }
+
+    /// Rounds must be as long as a full buffer needs to drain, or packets of two rounds meet.
+    fn warning(&self, rate: Rate, limit: Limit, port: &dyn Fn() -> String) -> Option<String> {
+        let (round, full) = (Time::from_ns(self.round_at(rate, limit)), limit.full());
+        let drain = rate.transmission_time(full.0);
+        (drain > round).then(|| {
+            format!(
+                "switch.queue.round: the buffer of {}, {full}, cannot drain in a round of {round}: it takes {drain}, and \
+                 packets of two rounds will wait in one queue; set a longer round or a smaller buffer",
+                port()
+            )
+        })
+    }
+
+    fn start(&self, limit: Limit, place: &PortPlace) -> Cebinae {
+        Cebinae::new(self, limit, place)
+    }
+}
 
 /// The queue of packets that are not judged.
 const DEFAULT: usize = 2;

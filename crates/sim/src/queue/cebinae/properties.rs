@@ -3,9 +3,9 @@
 use super::super::managed::tests::{Port, config as managed};
 use super::tests::{C, DT, after_saturation, config};
 use super::*;
-use crate::config::{DisciplineConfig, ManagedConfig};
 use crate::packet::Packet;
 use crate::queue::QueueDiscipline;
+use crate::queue::managed::ManagedConfig;
 use crate::units::{Bytes, Time};
 use proptest::prelude::*;
 
@@ -81,12 +81,12 @@ proptest! {
     /// is gone within two rounds after the last arrival.
     #[test]
     fn packets_are_conserved_and_drained_in_time(arrivals in traffic(), dt in 22u32..26, header in 0u16..3) {
-        let discipline = DisciplineConfig::Cebinae(config(1 << dt));
+        let discipline = config(1 << dt);
         let limit = Limit { bytes: Bytes(C / 8 * (1 << dt) / 1_000_000_000), ..Limit::NONE };
         let settings = ManagedConfig { limit, link_header: header, ..managed(discipline, 0) };
         let mut port = Port::new(settings, Rate(C));
         let (mut now, mut free, mut offered, mut left, mut lost) = (0, 0, 0usize, 0usize, 0usize);
-        let serve = |port: &mut Port, until: u64, free: &mut u64, left: &mut usize| {
+        let serve = |port: &mut Port<Cebinae>, until: u64, free: &mut u64, left: &mut usize| {
             while *free <= until {
                 let Some(packet) = port.serve(Time::from_ns(*free)).0 else { break };
                 *free += u64::from(packet.size) * 80;
@@ -113,14 +113,14 @@ proptest! {
     fn every_queue_is_drained_before_its_deadline(arrivals in traffic(), dt in 22u32..26) {
         let round = 1u64 << dt;
         let limit = Limit { bytes: Bytes(C / 8 * round / 1_000_000_000), ..Limit::NONE };
-        let settings = ManagedConfig { limit, ..managed(DisciplineConfig::Cebinae(config(round)), 0) };
+        let settings = ManagedConfig { limit, ..managed(config(round), 0) };
         let mut port = Port::new(settings, Rate(C));
         let (mut now, mut free, mut looked) = (0, 0, 0);
         for (name, &(gap, flow, size)) in arrivals.iter().enumerate() {
             now += gap;
             // The link works all the time; rotations on the way are looked at.
             loop {
-                let control = port.cebinae();
+                let control = port.discipline();
                 if control.due <= free.min(now) {
                     let (due, head) = (control.due, control.filter.head);
                     if control.next == Step::Rotate {
@@ -137,7 +137,7 @@ proptest! {
                 // While nothing waits the link is free until control or the next packet comes.
                 free = match port.serve(Time::from_ns(free)).0 {
                     Some(packet) => free + u64::from(packet.size) * 80,
-                    None => port.cebinae().due.min(now + 1),
+                    None => port.discipline().due.min(now + 1),
                 };
             }
             let packet = Packet { flow, seq: name as u64, size, class: 1, ..Packet::default() };
@@ -153,7 +153,7 @@ proptest! {
     fn no_flow_is_reordered_at_the_port_while_its_group_stays(arrivals in traffic(), dt in 22u32..26) {
         let settings = ManagedConfig {
             limit: Limit::of_packets(100_000),
-            ..managed(DisciplineConfig::Cebinae(CebinaeConfig { period: 1_000_000, ..config(1 << dt) }), 0)
+            ..managed(CebinaeConfig { period: 1_000_000, ..config(1 << dt) }, 0)
         };
         let mut port = Port::new(settings, Rate(C));
         let (mut now, mut free, mut last) = (0, 0, [None; 4]);

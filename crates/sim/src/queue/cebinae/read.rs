@@ -1,10 +1,80 @@
-//! Cebinae's keys.
+//! Cebinae's parameters and their keys.
 
 use super::WHOLE;
-use crate::config::{CacheKind, CebinaeConfig, Products};
 use crate::parameters::Parameters;
-use crate::queue::read::ns3_senders;
-use crate::units::{Bytes, Time};
+use crate::queue::five_tuple::ns3_senders;
+use crate::queue::managed::Limit;
+use crate::units::{Bytes, Rate, Time};
+
+/// How Cebinae's filter multiplies a rate by a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Products {
+    /// As it is, rounded down to a byte.
+    Exact,
+    /// By tables of logarithms: both rounded down to powers of two.
+    Tables,
+    /// In floating point and seconds, cut to a byte.
+    Double,
+}
+
+/// Shares are parts of 10^9; see [`super`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CebinaeConfig {
+    /// Length of a round; none: so that a full buffer drains in one.
+    pub round: Option<Time>,
+    /// Granularity of time within a round.
+    pub virtual_round: Time,
+    /// What the control plane has for its work before every rotation.
+    pub deadline: Time,
+    /// Rounds between recomputations.
+    pub period: u32,
+    pub tax: u64,
+    pub port_slack: u64,
+    pub flow_slack: u64,
+    /// Both rounds share the buffer; else each has half of it.
+    pub shared: bool,
+    pub cache: CacheKind,
+    pub cache_stages: u32,
+    pub cache_slots: u32,
+    /// Bytes of every packet that the flow cache does not count.
+    pub cache_header: u32,
+    /// Flows are told apart by their hosts only.
+    pub by_hosts: bool,
+    /// Flows are hashed as in ns-3, of a dumbbell with so many senders; 0: as they are here.
+    pub ns3_senders: u32,
+    /// The filter lets everything into the head while the port is not saturated.
+    pub only_saturated: bool,
+    /// What is not judged waits in a queue of its own.
+    pub default_queue: bool,
+    /// A packet is judged with itself counted.
+    pub counts_itself: bool,
+    pub products: Products,
+    /// Flows are judged by the mean of two windows.
+    pub smooth: bool,
+    /// Windows for which a port counts as saturated after it was.
+    pub hold: u32,
+}
+
+impl CebinaeConfig {
+    /// The length of a round in nanoseconds at a port of this rate and limit: where nothing is said the next power of two
+    /// in which a full buffer of full packets drains, but at least twice what control takes.
+    pub fn round_at(&self, rate: Rate, limit: Limit) -> u64 {
+        let drain = rate.transmission_time(limit.full().0);
+        let control = 2 * (self.deadline.ns() + self.virtual_round.ns());
+        // Not above half a minute, whatever the buffer.
+        let least = drain.ns().clamp(control, 1 << 35);
+        self.round.map_or(least.next_power_of_two(), Time::ns)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    /// A flow that finds its slots taken is not counted.
+    FirstCome,
+    /// It takes over the slot of the last stage.
+    Overwrite,
+    Exact,
+}
 
 const BUFFERS: &[(&str, &str)] = &[("pool", "both rounds share it"), ("split", "each round has half of it")];
 

@@ -1,41 +1,20 @@
 //! The clock, the filter and the agent by hand, and against the authors' stored control traces.
 
-use super::super::managed::tests::{Port, config as managed, reference};
+use super::super::managed::tests::{Port, config as managed, defaults, reference};
+use super::read::Products;
 use super::*;
-use crate::config::{CacheKind, DisciplineConfig, Products};
 use crate::units::Time;
 
 /// Of all 25 rows but for the round.
 pub fn config(round: u64) -> CebinaeConfig {
-    CebinaeConfig {
-        round: Some(Time::from_ns(round)),
-        virtual_round: Time::from_ns(1),
-        deadline: Time::from_us(100),
-        period: 1,
-        tax: WHOLE / 100,
-        port_slack: WHOLE / 100,
-        flow_slack: WHOLE / 100,
-        shared: true,
-        cache: CacheKind::FirstCome,
-        cache_stages: 2,
-        cache_slots: 2048,
-        cache_header: 0,
-        by_hosts: false,
-        ns3_senders: 0,
-        only_saturated: false,
-        default_queue: false,
-        counts_itself: false,
-        products: Products::Exact,
-        smooth: false,
-        hold: 0,
-    }
+    CebinaeConfig { round: Some(Time::from_ns(round)), ..defaults() }
 }
 
 pub const C: u64 = 100_000_000;
 pub const DT: u64 = 1 << 25;
 
 pub fn place(rate: u64) -> PortPlace<'static> {
-    PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(rate), asks_later: false }
+    PortPlace { rate: Rate(rate), ..PortPlace::TEST }
 }
 
 fn cebinae() -> Cebinae {
@@ -121,7 +100,7 @@ fn products_by_tables_round_both_factors_down_to_powers_of_two() {
 #[test]
 fn packets_that_are_not_judged_wait_in_the_default_queue_behind_both_rounds() {
     let settings = CebinaeConfig { only_saturated: true, default_queue: true, ..config(DT) };
-    let mut port = Port::new(managed(DisciplineConfig::Cebinae(settings), 250), Rate(C));
+    let mut port = Port::new(managed(settings, 250), Rate(C));
     let at = Time::from_ns;
     // Flow 0 fills the link; nothing is judged before the first recomputation has found it so.
     for step in 0..2 * DT / 119_360 {
@@ -153,7 +132,7 @@ fn the_prototype_conserves_packets_too() {
         flow_slack: WHOLE / 10,
         ..config(1 << 24)
     };
-    let mut port = Port::new(managed(DisciplineConfig::Cebinae(prototype), 100), Rate(C));
+    let mut port = Port::new(managed(prototype, 100), Rate(C));
     let (mut lost, mut left) = (0, 0);
     for name in 0..4000u64 {
         let now = Time::from_ns(name * 60_000);
@@ -286,7 +265,7 @@ fn replay(file: &std::path::Path, round: u64) -> usize {
 
 #[test]
 fn a_packet_of_a_top_flow_waits_for_the_next_round_and_leaves_first_in_it() {
-    let discipline = DisciplineConfig::Cebinae(config(DT));
+    let discipline = config(DT);
     let mut port = Port::new(managed(discipline, 250), Rate(C));
     let at = Time::from_ns;
     // Flow 0 fills the link until the agent has made it top and the rates hold for the tail.
@@ -307,7 +286,7 @@ fn a_packet_of_a_top_flow_waits_for_the_next_round_and_leaves_first_in_it() {
 #[test]
 fn split_buffers_hold_half_each() {
     let split = CebinaeConfig { shared: false, ..config(DT) };
-    let mut port = Port::new(managed(DisciplineConfig::Cebinae(split), 10), Rate(C));
+    let mut port = Port::new(managed(split, 10), Rate(C));
     let dropped: Vec<u64> = (0..8).flat_map(|name| port.offer(Time::ZERO, 0, name, 1492)).collect();
     assert_eq!(dropped, [5, 6, 7]);
 }

@@ -7,28 +7,111 @@
 //! A managed port takes nothing from the switch's shared buffer and calls for no pauses. While the peer pauses any class,
 //! all data wait.
 
-mod fifo;
 mod waiting;
 
-use super::{QueueDiscipline, Verdict};
-use crate::config::{DisciplineConfig, Limit, ManagedConfig};
+use super::five_tuple::FiveTuples;
+use super::{CLASSES, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::counters::{CounterGroup, CounterSet};
+use crate::doc::SchemeDoc;
 use crate::packet::{NONE, PacketId, PacketKind, PacketSlab, flag};
-use crate::queue::CLASSES;
-use crate::queue::afq::Afq;
-use crate::queue::cebinae::Cebinae;
-use crate::queue::codel::CodelQueue;
-use crate::queue::drr::Drr;
-use crate::queue::dualpi2::Dualpi2;
-use crate::queue::five_tuple::FiveTuples;
-use crate::queue::fq_codel::FqCodel;
-use crate::queue::red::Red;
-use crate::units::{Rate, Time};
-use fifo::ManagedFifo;
+use crate::parameters::Parameters;
+use crate::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
 #[cfg(test)]
 pub use waiting::flow_key;
 pub use waiting::{List, Queued, Waiting};
+
+/// What a port may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub packets: u32,
+    pub bytes: Bytes,
+}
+
+impl Limit {
+    pub const NONE: Limit = Limit { packets: u32::MAX, bytes: Bytes(u64::MAX) };
+
+    pub fn of_packets(packets: u32) -> Limit {
+        Limit { packets, ..Limit::NONE }
+    }
+
+    /// Bytes of a full port of full packets.
+    pub fn full(&self) -> Bytes {
+        const FULL_PACKET: u64 = 1500;
+        Bytes(self.bytes.0.min(u64::from(self.packets) * FULL_PACKET))
+    }
+}
+
+/// A managed port: what all disciplines have there, and the parameters of the one that it is under.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManagedConfig<P> {
+    pub discipline: P,
+    pub limit: Limit,
+    /// Packets that wait in the NIC behind the discipline, which has no say over them any more.
+    pub nic_packets: u32,
+    /// Bytes of every packet that are on the wire but that the discipline does not count.
+    pub link_header: u16,
+}
+
+/// The parameters of a discipline of managed ports.
+pub trait DisciplineParameters: Sized {
+    type State: Discipline;
+    const DOC: SchemeDoc;
+    /// Packets that a port may hold where nothing is said; 0: any number.
+    const PACKETS: u32 = 1000;
+    fn read(p: &mut Parameters) -> Self;
+    /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
+    fn marks(&self) -> bool {
+        false
+    }
+    /// What deserves a look at a port of this rate and limit, which `port` names.
+    fn warning(&self, _rate: Rate, _limit: Limit, _port: &dyn Fn() -> String) -> Option<String> {
+        None
+    }
+    fn start(&self, limit: Limit, place: &PortPlace) -> Self::State;
+}
+
+impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
+    type State = Box<Managed<P::State>>;
+    const DOC: SchemeDoc = P::DOC;
+
+    fn read(p: &mut Parameters, _defaults: QueueDefaults) -> ManagedConfig<P> {
+        let help = "packets that may wait at a port, in a buffer of its own instead of the shared one; 0: no limit in packets";
+        let packets = p.integer("packets", i64::from(P::PACKETS), (0, 100_000_000), help) as u32;
+        let help = "bytes that may wait at a port, beside the limits of the shared buffer where it uses that; 0B: no limit";
+        let bytes = p.bytes("limit", Bytes(0), help);
+        let help = "packets that the NIC takes from the discipline before it can send them";
+        let nic_packets = p.integer("nic_packets", 0, (0, 100_000), help) as u32;
+        let help = "bytes of every packet on the wire that the discipline does not count";
+        let header = p.bytes("link_header", Bytes(0), help);
+        if header.0 > 64 {
+            p.complain("link_header", format!("{header} is no link header: expected at most 64B"));
+        }
+        let limit = Limit {
+            packets: if packets == 0 { u32::MAX } else { packets },
+            bytes: if bytes.0 == 0 { Limit::NONE.bytes } else { bytes },
+        };
+        let link_header = header.0.min(64) as u16;
+        ManagedConfig { discipline: P::read(p), limit, nic_packets, link_header }
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts {
+            owns_buffer: true,
+            marks: self.discipline.marks(),
+            capacity: Some(self.limit.full()),
+            ..QueueFacts::default()
+        }
+    }
+
+    fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
+        self.discipline.warning(rate, self.limit, port)
+    }
+
+    fn start(&self, place: &PortPlace) -> Box<Managed<P::State>> {
+        Box::new(Managed::new(self, place))
+    }
+}
 
 /// Where a port is: what disciplines derive their random streams and rates from.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +123,12 @@ pub struct PortPlace<'a> {
     pub rate: Rate,
     /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time (ns-3.35).
     pub asks_later: bool,
+}
+
+#[cfg(test)]
+impl PortPlace<'_> {
+    pub const TEST: PortPlace<'static> =
+        PortPlace { seed: 1, node: "s0", local: 0, rate: Rate(100_000_000), asks_later: false };
 }
 
 /// Decides about the packets of a managed port.
@@ -152,7 +241,7 @@ impl Bench<'_> {
 
 /// Packets and bytes (as on the wire) of a port, and what its switch has yet to be told.
 #[derive(Debug, Clone, Default)]
-struct Account {
+pub struct Account {
     packets: u32,
     bytes: u64,
     class_bytes: [u64; CLASSES],
@@ -162,6 +251,8 @@ struct Account {
     marks: u64,
     /// Since the start, by [`Cause`].
     drops: CounterSet,
+    /// The NIC was full and has room now: it has to be woken to ask for more.
+    to_wake: bool,
 }
 
 impl Account {
@@ -177,100 +268,59 @@ impl Account {
         self.bytes -= wire;
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;
     }
-}
 
-/// A managed port's queue.
-#[derive(Debug, Clone)]
-pub struct Managed {
-    discipline: AnyDiscipline,
-    waiting: Waiting,
-    limit: Limit,
-    account: Account,
-    nic: VecDeque<Queued>,
-    nic_packets: usize,
-    asks_later: bool,
-    /// The NIC was full and has room now: it has to be woken to ask for more.
-    to_wake: bool,
-    pauses: VecDeque<PacketId>,
-}
+    /// The first of the packets that the discipline has dropped, linked by their `next`: the caller must free and count them.
+    pub fn take_dropped(&mut self) -> PacketId {
+        std::mem::replace(&mut self.dropped, NONE)
+    }
 
-/// One line per discipline.
-#[derive(Debug, Clone)]
-enum AnyDiscipline {
-    Fifo(ManagedFifo),
-    Cebinae(Box<Cebinae>),
-    Codel(CodelQueue),
-    FqCodel(Box<FqCodel>),
-    Drr(Box<Drr>),
-    Red(Box<Red>),
-    Dualpi2(Box<Dualpi2>),
-    Afq(Box<Afq>),
-}
+    fn take_one_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
+        let id = (self.dropped != NONE).then_some(self.dropped)?;
+        self.dropped = packets[id].next;
+        Some(id)
+    }
 
-macro_rules! each {
-    ($discipline:expr, $d:ident => $call:expr) => {
-        match $discipline {
-            AnyDiscipline::Fifo($d) => $call,
-            AnyDiscipline::Cebinae($d) => $call,
-            AnyDiscipline::Codel($d) => $call,
-            AnyDiscipline::FqCodel($d) => $call,
-            AnyDiscipline::Drr($d) => $call,
-            AnyDiscipline::Red($d) => $call,
-            AnyDiscipline::Dualpi2($d) => $call,
-            AnyDiscipline::Afq($d) => $call,
-        }
-    };
-}
+    /// Packets that it has marked since it was asked last.
+    pub fn take_marks(&mut self) -> u64 {
+        std::mem::take(&mut self.marks)
+    }
 
-impl AnyDiscipline {
-    fn new(config: &ManagedConfig, place: &PortPlace) -> AnyDiscipline {
-        match &config.discipline {
-            DisciplineConfig::Fifo => AnyDiscipline::Fifo(ManagedFifo::default()),
-            DisciplineConfig::Cebinae(cebinae) => {
-                AnyDiscipline::Cebinae(Box::new(Cebinae::new(cebinae, config.limit, place)))
-            }
-            DisciplineConfig::Codel(codel) => AnyDiscipline::Codel(CodelQueue::new(codel)),
-            DisciplineConfig::FqCodel(fq) => AnyDiscipline::FqCodel(Box::new(FqCodel::new(fq, place.seed))),
-            DisciplineConfig::Drr { quantum } => AnyDiscipline::Drr(Box::new(Drr::new(*quantum))),
-            DisciplineConfig::Red(red) => AnyDiscipline::Red(Box::new(Red::new(red, place))),
-            DisciplineConfig::Dualpi2(dual) => AnyDiscipline::Dualpi2(Box::new(Dualpi2::new(dual))),
-            DisciplineConfig::Afq(afq) => AnyDiscipline::Afq(Box::new(Afq::new(afq, place.seed))),
-        }
+    /// Whether the NIC has to be woken, in an event at this time, to [ask](QueueDiscipline::ask) for more; said once.
+    #[inline]
+    pub fn take_wake(&mut self) -> bool {
+        std::mem::take(&mut self.to_wake)
     }
 }
 
-impl Managed {
-    pub fn new(config: &ManagedConfig, place: &PortPlace) -> Managed {
+/// A managed port's queue. What ports ask most lies at the same place whatever the discipline, so that one branch decides.
+#[derive(Debug, Clone)]
+#[repr(C)]
+pub struct Managed<D> {
+    account: Account,
+    waiting: Waiting,
+    limit: Limit,
+    nic: VecDeque<Queued>,
+    nic_packets: usize,
+    asks_later: bool,
+    pauses: VecDeque<PacketId>,
+    discipline: D,
+}
+
+impl<D: Discipline> Managed<D> {
+    pub fn new<P: DisciplineParameters<State = D>>(
+        config: &ManagedConfig<P>,
+        place: &PortPlace,
+    ) -> Managed<D> {
         Managed {
-            discipline: AnyDiscipline::new(config, place),
+            discipline: config.discipline.start(config.limit, place),
             waiting: Waiting::default(),
             limit: config.limit,
             account: Account { link_header: config.link_header, dropped: NONE, ..Account::default() },
             nic: VecDeque::new(),
             nic_packets: config.nic_packets as usize,
             asks_later: place.asks_later,
-            to_wake: false,
             pauses: VecDeque::new(),
         }
-    }
-
-    /// A packet that it has dropped and that the caller must free and count, if there is one.
-    pub fn take_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
-        let id = self.account.dropped;
-        if id == NONE {
-            return None;
-        }
-        self.account.dropped = packets[id].next;
-        Some(id)
-    }
-
-    /// Packets that it has marked since it was asked last.
-    pub fn take_marks(&mut self) -> u64 {
-        std::mem::take(&mut self.account.marks)
-    }
-
-    pub fn set_rate(&mut self, rate: Rate) {
-        each!(&mut self.discipline, d => d.set_rate(rate));
     }
 
     /// Moves packets on into the NIC while it has room.
@@ -281,31 +331,15 @@ impl Managed {
         }
     }
 
-    /// Whether the NIC has to be woken, in an event at this time, to [ask](Managed::ask) for more; said once.
-    #[inline]
-    pub fn take_wake(&mut self) -> bool {
-        std::mem::take(&mut self.to_wake)
-    }
-
-    /// A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty. If what has come
-    /// meanwhile has filled it, it does not ask.
-    pub fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
-        if self.nic.len() < self.nic_packets {
-            let more = self.leave_discipline(packets, now);
-            self.nic.extend(more);
-        }
-        self.fill_nic(packets, now);
-    }
-
     fn leave_discipline(&mut self, packets: &mut PacketSlab, now: Time) -> Option<Queued> {
         let Managed { discipline, waiting, limit, account, .. } = self;
         let mut bench = Bench { now, waiting, limit: *limit, account, packets };
-        each!(discipline, d => d.dequeue(&mut bench))
+        discipline.dequeue(&mut bench)
     }
 
     /// All packets that wait, in no particular order, are as if dropped; the discipline begins anew.
     fn empty(&mut self, packets: &mut PacketSlab) {
-        each!(&mut self.discipline, d => d.forget());
+        self.discipline.forget();
         let gone: Vec<Queued> = self.nic.drain(..).chain(self.waiting.take_all()).collect();
         for packet in gone {
             self.account.subtract(packet);
@@ -315,7 +349,7 @@ impl Managed {
     }
 }
 
-impl QueueDiscipline for Managed {
+impl<D: Discipline> QueueDiscipline for Managed<D> {
     // Not inlined: ports of other kinds would carry this code along.
     #[inline(never)]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
@@ -328,7 +362,7 @@ impl QueueDiscipline for Managed {
         let queued = Queued::new(id, packet, self.account.link_header, now);
         let Managed { discipline, waiting, limit, account, .. } = self;
         let mut bench = Bench { now, waiting, limit: *limit, account, packets };
-        each!(discipline, d => d.enqueue(queued, &mut bench));
+        discipline.enqueue(queued, &mut bench);
         self.fill_nic(packets, now);
         Verdict::Queued
     }
@@ -351,7 +385,7 @@ impl QueueDiscipline for Managed {
             None => self.leave_discipline(packets, now),
         };
         match full && self.nic_packets > 0 {
-            true if self.asks_later => self.to_wake = true,
+            true if self.asks_later => self.account.to_wake = true,
             true => self.ask(packets, now),
             false => self.fill_nic(packets, now),
         }
@@ -361,12 +395,12 @@ impl QueueDiscipline for Managed {
     }
 
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
-        if let Some(id) = self.take_dropped(packets) {
+        if let Some(id) = self.account.take_one_dropped(packets) {
             return Some(id);
         }
         if self.nic.len() + self.waiting.packets() as usize > 0 {
             self.empty(packets);
-            return self.take_dropped(packets);
+            return self.account.take_one_dropped(packets);
         }
         self.dequeue(0, packets, Time::ZERO)
     }
@@ -383,10 +417,32 @@ impl QueueDiscipline for Managed {
     fn is_empty(&self) -> bool {
         self.account.packets == 0
     }
+    #[inline]
+    fn owns_buffer(&self) -> bool {
+        true
+    }
+    #[inline]
+    fn account(&mut self) -> Option<&mut Account> {
+        Some(&mut self.account)
+    }
+
+    /// A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty. If what has come
+    /// meanwhile has filled it, it does not ask.
+    fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
+        if self.nic.len() < self.nic_packets {
+            let more = self.leave_discipline(packets, now);
+            self.nic.extend(more);
+        }
+        self.fill_nic(packets, now);
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.discipline.set_rate(rate);
+    }
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
         counters.add(&BUFFER, [0]);
         counters.add_all(&self.account.drops);
-        each!(&mut self.discipline, d => d.count(now, counters));
+        self.discipline.count(now, counters);
     }
 }
 

@@ -1,24 +1,29 @@
 //! A managed port alone: packets by name, and what becomes of them.
 
 use super::*;
-use crate::config::{CodelConfig, FqCodelConfig};
 use crate::packet::Packet;
-use crate::units::Bytes;
+use crate::parameters::Nothing;
+use crate::queue::fifo::OwnFifoConfig;
+use crate::queue::fq_codel::FqCodelConfig;
 
 /// A port with its packets, without a network.
-pub struct Port {
-    pub queue: Managed,
+pub struct Port<D> {
+    pub queue: Managed<D>,
     pub packets: PacketSlab,
 }
 
-impl Port {
-    pub fn new(config: ManagedConfig, rate: Rate) -> Port {
+impl<D: Discipline> Port<D> {
+    pub fn new<P: DisciplineParameters<State = D>>(config: ManagedConfig<P>, rate: Rate) -> Port<D> {
         Port::asking(config, rate, false)
     }
 
     /// The same, whose NIC asks for more in an event of its own or not.
-    pub fn asking(config: ManagedConfig, rate: Rate, asks_later: bool) -> Port {
-        let place = PortPlace { seed: 1, node: "s0", local: 0, rate, asks_later };
+    pub fn asking<P: DisciplineParameters<State = D>>(
+        config: ManagedConfig<P>,
+        rate: Rate,
+        asks_later: bool,
+    ) -> Port<D> {
+        let place = PortPlace { rate, asks_later, ..PortPlace::TEST };
         Port { queue: Managed::new(&config, &place), packets: PacketSlab::new() }
     }
 
@@ -43,25 +48,23 @@ impl Port {
         (next, self.dropped())
     }
 
-    /// The discipline of a port under Cebinae.
-    pub fn cebinae(&mut self) -> &mut Cebinae {
-        match &mut self.queue.discipline {
-            AnyDiscipline::Cebinae(cebinae) => cebinae,
-            other => panic!("not Cebinae: {other:?}"),
-        }
+    pub fn counted(&mut self) -> CounterSet {
+        let mut counted = CounterSet::default();
+        self.queue.count(Time::ZERO, &mut counted);
+        counted
     }
 
-    /// The discipline of a port under DualPI2.
-    pub fn dualpi2(&mut self) -> &mut Dualpi2 {
-        match &mut self.queue.discipline {
-            AnyDiscipline::Dualpi2(dualpi2) => dualpi2,
-            other => panic!("not DualPI2: {other:?}"),
-        }
+    pub fn take_marks(&mut self) -> u64 {
+        self.queue.account.take_marks()
+    }
+
+    pub fn discipline(&mut self) -> &mut D {
+        &mut self.queue.discipline
     }
 
     fn dropped(&mut self) -> Vec<u64> {
         let mut names = Vec::new();
-        while let Some(id) = self.queue.take_dropped(&self.packets) {
+        while let Some(id) = self.queue.account.take_one_dropped(&self.packets) {
             names.push(self.packets[id].seq);
             self.packets.remove(id);
         }
@@ -83,19 +86,24 @@ pub fn reference(name: &str) -> Option<std::path::PathBuf> {
     Some(folder.join(name))
 }
 
-pub fn config(discipline: DisciplineConfig, packets: u32) -> ManagedConfig {
+pub fn config<P>(discipline: P, packets: u32) -> ManagedConfig<P> {
     ManagedConfig { discipline, limit: Limit::of_packets(packets), nic_packets: 0, link_header: 0 }
+}
+
+/// Parameters as they are where nothing is said.
+pub fn defaults<P: DisciplineParameters>() -> P {
+    P::read(&mut Parameters::new(&mut Nothing::default()))
 }
 
 const RATE: Rate = Rate(100_000_000);
 
-fn names(port: &mut Port) -> Vec<u64> {
+fn names(port: &mut Port<impl Discipline>) -> Vec<u64> {
     std::iter::from_fn(|| port.serve(Time::ZERO).0).map(|packet| packet.seq).collect()
 }
 
 #[test]
 fn a_fifo_of_three_packets_drops_the_fourth() {
-    let mut port = Port::new(config(DisciplineConfig::Fifo, 3), RATE);
+    let mut port = Port::new(config(OwnFifoConfig, 3), RATE);
     let dropped: Vec<Vec<u64>> = (0..4).map(|name| port.offer(Time::ZERO, 0, name, 100)).collect();
     assert_eq!(dropped, [vec![], vec![], vec![], vec![3]]);
     assert_eq!((port.queue.bytes(), port.queue.class_bytes(1)), (300, 300));
@@ -106,7 +114,7 @@ fn a_fifo_of_three_packets_drops_the_fourth() {
 #[test]
 fn a_fifo_of_bytes_takes_a_small_packet_where_a_large_one_no_longer_fits() {
     let limit = Limit { bytes: Bytes(250), ..Limit::NONE };
-    let mut port = Port::new(ManagedConfig { limit, ..config(DisciplineConfig::Fifo, 0) }, RATE);
+    let mut port = Port::new(ManagedConfig { limit, ..config(OwnFifoConfig, 0) }, RATE);
     assert_eq!(port.offer(Time::ZERO, 0, 0, 200), [0u64; 0]);
     assert_eq!(port.offer(Time::ZERO, 0, 1, 51), [1]);
     assert_eq!(port.offer(Time::ZERO, 0, 2, 50), [0u64; 0]);
@@ -115,7 +123,7 @@ fn a_fifo_of_bytes_takes_a_small_packet_where_a_large_one_no_longer_fits() {
 
 #[test]
 fn the_nic_behind_the_discipline_holds_its_packets_beside_the_limit() {
-    let nic = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 2) };
+    let nic = ManagedConfig { nic_packets: 1, ..config(OwnFifoConfig, 2) };
     let mut port = Port::new(nic, RATE);
     let dropped: Vec<Vec<u64>> = (0..4).map(|name| port.offer(Time::ZERO, 0, name, 100)).collect();
     assert_eq!(dropped, [vec![], vec![], vec![], vec![3]]);
@@ -128,8 +136,7 @@ fn the_nic_behind_the_discipline_holds_its_packets_beside_the_limit() {
 #[test]
 fn the_link_header_is_on_the_wire_but_not_in_the_limit() {
     let limit = Limit { bytes: Bytes(200), ..Limit::NONE };
-    let mut port =
-        Port::new(ManagedConfig { limit, link_header: 2, ..config(DisciplineConfig::Fifo, 0) }, RATE);
+    let mut port = Port::new(ManagedConfig { limit, link_header: 2, ..config(OwnFifoConfig, 0) }, RATE);
     assert_eq!(port.offer(Time::ZERO, 0, 0, 102), [0u64; 0]);
     assert_eq!(port.offer(Time::ZERO, 0, 1, 102), [0u64; 0]);
     assert_eq!(port.queue.bytes(), 204);
@@ -138,7 +145,7 @@ fn the_link_header_is_on_the_wire_but_not_in_the_limit() {
 
 #[test]
 fn pauses_pass_by_all_data_and_a_paused_class_holds_them() {
-    let mut port = Port::new(config(DisciplineConfig::Fifo, 1), RATE);
+    let mut port = Port::new(config(OwnFifoConfig, 1), RATE);
     port.offer(Time::ZERO, 0, 0, 100);
     assert_eq!(port.offer_packet(Time::ZERO, Packet { seq: 9, size: 64, ..Packet::default() }), [0u64; 0]);
     let mut serve = |paused| port.queue.dequeue(paused, &mut port.packets, Time::ZERO);
@@ -150,7 +157,7 @@ fn pauses_pass_by_all_data_and_a_paused_class_holds_them() {
 
 #[test]
 fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
-    let nic = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 5) };
+    let nic = ManagedConfig { nic_packets: 1, ..config(OwnFifoConfig, 5) };
     let mut port = Port::new(nic, RATE);
     for name in 0..4 {
         port.offer(Time::ZERO, 0, name, 100);
@@ -167,30 +174,15 @@ fn a_port_that_is_emptied_gives_everything_back_and_begins_anew() {
 #[test]
 fn a_nic_that_asks_later_lets_what_comes_at_the_same_time_go_before() {
     let order = |asks_later: bool| {
-        let codel = CodelConfig {
-            target: Time::from_ms(5),
-            interval: Time::from_ms(100),
-            least: 1500,
-            fixed_point: true,
-            ecn: false,
-        };
-        let fq = FqCodelConfig {
-            codel,
-            queues: 1024,
-            quantum: 1500,
-            batch: 64,
-            salt: 0,
-            ns3_senders: 0,
-            always_old: true,
-        };
-        let fq = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::FqCodel(fq), 100) };
+        let fq = FqCodelConfig { always_old: true, ..defaults() };
+        let fq = ManagedConfig { nic_packets: 1, ..config(fq, 100) };
         let mut port = Port::asking(fq, RATE, asks_later);
         // The first one waits in the NIC, and what comes behind it when it leaves is of a new flow.
         (0..3).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
         let mut order = vec![port.serve(Time::ZERO).0.unwrap().seq];
         port.offer(Time::ZERO, 1, 10, 1500);
         loop {
-            let woken = port.queue.take_wake();
+            let woken = port.queue.account.take_wake();
             assert_eq!(woken, asks_later);
             if woken {
                 port.queue.ask(&mut port.packets, Time::ZERO);
@@ -205,7 +197,7 @@ fn a_nic_that_asks_later_lets_what_comes_at_the_same_time_go_before() {
 #[test]
 fn a_nic_that_asks_later_finds_a_full_port_that_drops_what_comes_at_the_same_time() {
     let dropped = |asks_later: bool| {
-        let fifo = ManagedConfig { nic_packets: 1, ..config(DisciplineConfig::Fifo, 2) };
+        let fifo = ManagedConfig { nic_packets: 1, ..config(OwnFifoConfig, 2) };
         let mut port = Port::asking(fifo, RATE, asks_later);
         (0..3).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 1500), [0u64; 0]));
         port.serve(Time::ZERO);

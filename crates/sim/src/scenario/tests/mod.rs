@@ -213,7 +213,7 @@ fn a_controller_from_outside_is_found_by_name() {
         make: std::sync::Arc::new(|_, _| Box::new(Still)),
     };
     let controllers = [external];
-    let hooks = Hooks { read_parquet: None, controllers: &controllers };
+    let hooks = Hooks { controllers: &controllers, ..Hooks::default() };
     let sets = [("transport.controller.kind".to_string(), "python:still".to_string())];
     let scenario = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, hooks).ok().unwrap();
     assert_eq!(scenario.transports[0].controller().unwrap().name(), "still");

@@ -3,7 +3,7 @@
 //! Source: RFC 8684; where it leaves a choice Linux 6 (named at the keys) and Raiciu et al., NSDI 2012.
 
 use super::stream::MOST_SUBFLOWS;
-use crate::config::{JoinRule, MptcpConfig, Reactions, SchedulerKind, TcpConfig};
+use crate::config::{JoinRule, MptcpConfig, SchedulerKind, TcpConfig};
 use crate::congestion::window::{Profile, WindowConfig};
 use crate::parameters::Parameters;
 use crate::transport::tcp::{self, Network, Wire};
@@ -93,7 +93,7 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
         ("app_rate", tcp.application.rate.is_some(), "an application that writes at a rate"),
         ("app_read_rate", tcp.application.read_rate.is_some(), "an application that reads at a rate"),
         ("fin", tcp.fin, "the close of a connection"),
-        ("reactions", tcp.recovery.reactions == Reactions::Ns3, "the order in which ns-3.35 reacts"),
+        ("reactions", tcp.recovery.reactions.by_state, "the order in which ns-3.35 reacts"),
     ];
     for (key, given, what) in refused {
         if given {

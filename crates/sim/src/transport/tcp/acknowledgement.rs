@@ -22,7 +22,7 @@ use super::prr::{Bound, Prr, Step};
 use super::rack::Bounds;
 use super::rto::RoundTrips;
 use super::scoreboard::{BLOCKS, Block, Update};
-use crate::config::{EcnEcho, Flight, PrrBound, Reactions, RecoveryWindow, TcpConfig};
+use crate::config::{EcnEcho, Flight, PrrBound, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, RateSample, Signal, State, WindowController};
 use crate::units::Time;
 
@@ -59,9 +59,9 @@ impl Ecn {
 impl Connection {
     /// Takes in an acknowledgement.
     pub fn acknowledge(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
-        match config.recovery.reactions {
-            Reactions::Rfc => self.acknowledge_by_rfcs(ack, now, config),
-            Reactions::Ns3 => self.acknowledge_like_ns3(ack, now, config),
+        match config.recovery.reactions.by_state {
+            false => self.acknowledge_by_rfcs(ack, now, config),
+            true => self.acknowledge_by_state(ack, now, config),
         }
         if self.persist.running {
             // The receiver is there.
@@ -385,8 +385,8 @@ impl Connection {
             self.phase = Phase::Dead;
             return;
         }
-        if config.recovery.reactions == Reactions::Ns3 {
-            return self.time_out_like_ns3(now, config);
+        if config.recovery.reactions.by_state {
+            return self.time_out_by_state(now, config);
         }
         self.trips.back_off(&config.rto);
         let threshold = self.flight(config).max(self.window.ssthresh);

@@ -128,15 +128,14 @@ pub struct Connection {
     pub duplicates: u32,
     /// Recovery ends when everything below is acknowledged.
     pub recover: u64,
-    /// [`Reactions::Ns3`].
-    pub like_ns3: bool,
-    /// [`Reactions::Ns3`]: not everything below `recover` has been acknowledged.
+    pub reactions: Reactions,
+    /// [`Reactions::by_state`]: not everything below `recover` has been acknowledged.
     pub recovering: bool,
-    /// The byte after the segment that was sent last, which under [`Reactions::Ns3`] may be one that was sent again.
+    /// The byte after the segment that was sent last, which under [`Reactions::by_state`] may be one that was sent again.
     pub cursor: u64,
-    /// [`Reactions::Ns3`]: segments that the NIC has not sent yet.
+    /// [`Reactions::by_state`]: segments that the NIC has not sent yet.
     pub outbox: VecDeque<Sending>,
-    /// [`Reactions::Ns3`]: what was in flight when that was asked for last, and bytes that the acknowledgement at work delivered.
+    /// [`Reactions::notes_in_flight`]: what was in flight when that was asked for last, and bytes that the acknowledgement at work delivered.
     pub noted: u64,
     pub delivered: u64,
     /// No partial acknowledgement has come in this recovery.
@@ -168,9 +167,9 @@ impl Connection {
         let initial = mss * u64::from(config.initial_window);
         let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random };
         let law = config.controller.start(&context);
-        let like_ns3 = config.recovery.reactions == Reactions::Ns3;
-        let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(like_ns3)));
-        let notes_losses = rates.is_some() && !like_ns3;
+        let reactions = config.recovery.reactions;
+        let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(reactions.keeps_samples)));
+        let notes_losses = rates.is_some() && !reactions.keeps_samples;
         let application = config.application;
         Connection {
             flow,
@@ -184,7 +183,7 @@ impl Connection {
             board: Scoreboard::new(
                 config.mss,
                 if config.recovery.rack.is_some() { u32::MAX } else { config.recovery.dup_threshold },
-                config.recovery.reactions,
+                reactions,
             )
             .noting_losses(notes_losses),
             source: Source::new(spec.size, config.send_buffer, application.rate, application.message, now),
@@ -199,7 +198,7 @@ impl Connection {
             rates,
             duplicates: 0,
             recover: 0,
-            like_ns3,
+            reactions,
             recovering: false,
             cursor: 0,
             outbox: VecDeque::new(),
@@ -233,14 +232,14 @@ impl Connection {
         if config.rtt.handshake {
             self.trips.take(RoundTrips::sample(echo, now, config.rtt.clock), &config.rtt, &config.rto);
         }
-        if self.timeouts > 0 && !self.like_ns3 {
-            // RFC 5681 §3.1: a SYN was lost. ns-3.35 begins with the whole window.
+        if self.timeouts > 0 && !self.reactions.keeps_first_window {
+            // RFC 5681 §3.1: a SYN was lost.
             self.window.cwnd = self.window.mss;
         }
         self.timeouts = 0;
         self.alarm.deadline = Time::MAX;
         self.law.on_start(now, &mut self.window);
-        if self.like_ns3 {
+        if self.reactions.by_state {
             let change = self.describe_change(State::Open, now);
             self.law.on_state(&change, &mut self.window);
             self.hand_down(now, config);
@@ -273,9 +272,9 @@ impl Connection {
         }
         let held = !config.recovery.limited_transmit && self.state == State::Disorder;
         let in_flight = if held { self.board.outstanding() } else { self.board.pipe() };
-        let limit = match config.recovery.reactions {
-            Reactions::Rfc => self.window.cwnd,
-            Reactions::Ns3 => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
+        let limit = match self.reactions.pipe_fills_receiver {
+            false => self.window.cwnd,
+            true => self.window.cwnd.min(self.receivable - self.board.acknowledged()),
         };
         let room = limit.saturating_sub(in_flight);
         if let Some(left) = self.f_rto.questions() {
@@ -315,8 +314,7 @@ impl Connection {
         // A short segment waits while something is unacknowledged (Nagle, RFC 9293 §3.7.4).
         if written < whole && (written == 0 || in_flight > 0 && config.nagle) {
             let at = self.source.when_more_than(next + whole - 1, acknowledged);
-            // ns-3.35 looks right after the application has written, in an event of its own.
-            let after = if self.like_ns3 { Time(1) } else { Time::ZERO };
+            let after = if self.reactions.looks_after_writes { Time(1) } else { Time::ZERO };
             return at.map_or(Next::Nothing, |at| Next::At(at.saturating_add(after)));
         }
         let payload = written.min(whole);
@@ -341,8 +339,8 @@ impl Connection {
 
     /// Takes the next packet to be sent.
     pub fn take(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
-        if config.recovery.reactions == Reactions::Ns3 {
-            return self.take_like_ns3(now, config);
+        if self.reactions.by_state {
+            return self.take_handed_down(now, config);
         }
         let next = self.next(now, config);
         let probes = self.probe.wanted;
@@ -428,7 +426,7 @@ impl Connection {
         }
     }
 
-    /// ns-3.35: the answer to the SYN has come once more. The first window counts anew, the threshold is none; nothing is sent.
+    /// The answer to the SYN has come once more. The first window counts anew, the threshold is none; nothing is sent.
     pub fn answered_again(&mut self, config: &TcpConfig) {
         self.window.cwnd = self.window.mss * u64::from(config.initial_window);
         self.window.ssthresh = NO_THRESHOLD;
@@ -452,8 +450,7 @@ impl Connection {
     /// When the next packet may leave.
     fn pace(&mut self, payload: u64, now: Time, config: &TcpConfig) {
         let Some(rate) = self.pacing_rate(config) else { return };
-        if self.like_ns3 {
-            // The payload counts, nanoseconds are whole, and a pause that lasts goes on.
+        if self.reactions.paces_payload {
             if self.packets_sent >= u64::from(config.unpaced) && now >= self.due {
                 let pause = cut_transmission_time(payload, Rate(rate.0.max(1)));
                 self.due = now.saturating_add(pause);
@@ -497,8 +494,10 @@ impl Connection {
     /// The delivery rate says nothing of the network while the application has nothing to send.
     fn notice_application(&mut self, next: Next) {
         let Some(rates) = &mut self.rates else { return };
-        // ns-3.35 looks when the application has just written: there is a segment then, if messages have one.
-        if self.like_ns3 && self.source.message().is_some_and(|bytes| bytes >= self.window.mss) {
+        // The application has just written: there is a segment, if messages have one.
+        if self.reactions.looks_after_writes
+            && self.source.message().is_some_and(|bytes| bytes >= self.window.mss)
+        {
             return;
         }
         // A window that leaves no room for a whole segment is not the application's doing.
@@ -534,7 +533,7 @@ impl Connection {
             to: self.state,
             next: self.board.next(),
             cursor: self.cursor,
-            in_flight: if self.like_ns3 { self.noted } else { self.board.pipe() },
+            in_flight: if self.reactions.notes_in_flight { self.noted } else { self.board.pipe() },
             delivered: self.delivered,
             rtt: self.trips.smoothed(),
         }

@@ -23,13 +23,29 @@ use super::acknowledgement::Acknowledgement;
 use super::connection::{Connection, Next, Phase, Sending};
 use super::prr::{Bound, Prr, Step};
 use super::scoreboard::Update;
-use crate::config::{RecoveryWindow, TcpConfig};
+use crate::config::{Reactions, RecoveryWindow, TcpConfig};
 use crate::congestion::window::{Acked, Congestion, Signal, State, WindowController};
 use crate::units::Time;
 
+/// The reactions of ns-3.35.
+pub const REACTIONS: Reactions = Reactions {
+    by_state: true,
+    keeps_again: true,
+    counts_from_top: true,
+    losses_by_sacks: true,
+    pipe_fills_receiver: true,
+    keeps_first_window: true,
+    repeats_syn_ack: true,
+    looks_after_writes: true,
+    paces_payload: true,
+    notes_in_flight: true,
+    keeps_samples: true,
+    answers_first: true,
+};
+
 impl Connection {
     /// Takes in an acknowledgement.
-    pub fn acknowledge_like_ns3(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+    pub fn acknowledge_by_state(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
         let prior_lost = self.board.lost();
         let (update, acked) = self.take_in(ack, now, config);
         (self.noted, self.delivered) = (self.board.pipe(), update.delivered);
@@ -243,7 +259,7 @@ impl Connection {
     }
 
     /// The next packet for the NIC.
-    pub fn take_like_ns3(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
+    pub fn take_handed_down(&mut self, now: Time, config: &TcpConfig) -> Option<Sending> {
         if self.outbox.is_empty() {
             self.hand_down(now, config);
         }
@@ -251,7 +267,7 @@ impl Connection {
     }
 
     /// The timeout has expired.
-    pub fn time_out_like_ns3(&mut self, now: Time, config: &TcpConfig) {
+    pub fn time_out_by_state(&mut self, now: Time, config: &TcpConfig) {
         let in_flight = self.board.pipe();
         self.noted = in_flight;
         self.duplicates = 0;

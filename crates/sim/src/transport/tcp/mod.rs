@@ -34,7 +34,7 @@ mod tests;
 pub use parameters::{Network, PROFILES, Wire, profile, read};
 
 use super::{Ended, FlowView, HostContext, Look, Transport};
-use crate::config::{Reactions, TcpConfig};
+use crate::config::TcpConfig;
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -80,7 +80,7 @@ impl Tcp {
     /// A SYN has come: says what the window is.
     fn receive_syn(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let config = config_of(cx.settings, packet.profile);
-        if config.recovery.reactions == Reactions::Ns3 && !self.received.contains_key(&packet.flow) {
+        if config.recovery.reactions.repeats_syn_ack && !self.received.contains_key(&packet.flow) {
             let slot = self.incoming.place(u64::from(packet.flow), packet, config, cx);
             self.incoming.answered(slot, config, cx);
         }
@@ -93,8 +93,7 @@ impl Tcp {
             return None;
         }
         let config = config_of(cx.settings, packet.profile);
-        if config.recovery.reactions == Reactions::Ns3 && self.outgoing[packet.sender].phase != Phase::Opening
-        {
+        if config.recovery.reactions.repeats_syn_ack && self.outgoing[packet.sender].phase != Phase::Opening {
             self.outgoing[packet.sender].answered_again(config);
             return None;
         }

@@ -4,6 +4,7 @@
 //! settings behind the published Cebinae results (Yu et al., SIGCOMM 2022): TCP of ns-3.35 with an acknowledgement per
 //! segment, over links that add 2 bytes to a packet.
 
+use super::like_ns3;
 use crate::config::{
     AckConfig, ApplicationConfig, Doubtful, EcnEcho, Flight, PrrBound, PrrConfig, RackConfig, Reactions,
     RecoveryConfig, RecoveryWindow, RtoConfig, RttConfig, TcpConfig, TcpPacing,
@@ -118,7 +119,7 @@ pub fn read(
     let mut ack = acknowledgements(p, profile);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
-    if recovery.reactions == Reactions::Ns3 {
+    if recovery.reactions.answers_first {
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
     let rto = timeouts(p, profile, network.syn_timeout(wire.mss));
@@ -280,7 +281,7 @@ fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {
         },
         flight: if flight == "pipe" { Flight::Pipe } else { Flight::Outstanding },
         restart_each: restart == "each",
-        reactions: if reactions == "rfc" { Reactions::Rfc } else { Reactions::Ns3 },
+        reactions: if reactions == "rfc" { Reactions::default() } else { like_ns3::REACTIONS },
     }
 }
 

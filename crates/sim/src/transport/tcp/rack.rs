@@ -179,7 +179,7 @@ mod tests {
 
     impl Flight {
         fn new() -> Flight {
-            let (mut rack, mut board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
+            let (mut rack, mut board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::default()));
             for number in 0..10 {
                 board.send_new(1000, Time(1000 * (number + 1)));
                 rack.sent(number, Time(1000 * (number + 1)));
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn duplicates_widen_the_window_once_a_round_up_to_the_smoothed_time_and_it_narrows_after_sixteen_recoveries()
      {
-        let (mut rack, board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::Rfc));
+        let (mut rack, board) = (Rack::new(), Scoreboard::new(1000, u32::MAX, Reactions::default()));
         rack.reordering_seen = true;
         let window = |rack: &Rack| rack.reordering_window(&board, &BOUNDS).0;
         assert_eq!(window(&rack), 5_000);

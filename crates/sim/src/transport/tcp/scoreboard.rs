@@ -5,7 +5,7 @@
 //! change, so that an acknowledgement costs what it changes, not the window.
 //! Differs from the source: IsLost() counts segments, not bytes; a lost segment that was sent again counts once in the pipe;
 //! NextSeg() has no rule 4 (one segment more at the end of recovery).
-//! Under [`Reactions::Ns3`] what was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived;
+//! Under [`Reactions::keeps_again`] what was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived;
 //! and losses are counted from the segment that was acknowledged selectively last at or above the one below the highest (ns-3.35).
 
 use crate::config::{Doubtful, Reactions};
@@ -99,7 +99,7 @@ pub struct Scoreboard {
     reactions: Reactions,
     /// Segments that were found to be lost and not asked for, if that is asked for: number, first byte, payload.
     found: Option<Vec<(u64, u64, u16)>>,
-    /// Under [`Reactions::Ns3`]: the segment from which arrivals are counted downwards.
+    /// Under [`Reactions::counts_from_top`]: the segment from which arrivals are counted downwards.
     top: Option<u64>,
 }
 
@@ -264,7 +264,7 @@ impl Scoreboard {
             self.advance(acknowledged.min(self.next), &mut update, delivered);
         }
         update.delivered += update.sacked;
-        if self.reactions == Reactions::Rfc || update.sacked > 0 {
+        if !self.reactions.losses_by_sacks || update.sacked > 0 {
             self.find_lost();
         }
         update
@@ -298,13 +298,14 @@ impl Scoreboard {
                 segment.marks = segment.marks & !mark::LOST | mark::SACKED;
                 self.sacked += payload;
                 update.sacked += payload;
-                if self.reactions == Reactions::Rfc {
+                if !self.reactions.keeps_again {
                     segment.marks &= !mark::AGAIN;
                     update.again |= was.sent_twice();
-                    self.above += u32::from(number >= self.edge);
                     self.not_again(&was);
-                } else {
-                    self.raise_top(number);
+                }
+                match self.reactions.counts_from_top {
+                    false => self.above += u32::from(number >= self.edge),
+                    true => self.raise_top(number),
                 }
                 self.not_lost(&was);
             }
@@ -350,13 +351,12 @@ impl Scoreboard {
             let payload = u64::from(segment.payload);
             if segment.is(mark::SACKED) {
                 self.sacked -= payload;
-                let counts =
-                    self.reactions == Reactions::Rfc || self.top.is_some_and(|top| self.first <= top);
+                let counts = !self.reactions.counts_from_top || self.top.is_some_and(|top| self.first <= top);
                 self.above -= u32::from(counts && self.first >= self.edge);
             } else {
                 delivered(self.first, &segment);
                 update.delivered += payload;
-                let again = if self.reactions == Reactions::Rfc { mark::TWICE } else { mark::AGAIN };
+                let again = if self.reactions.keeps_again { mark::AGAIN } else { mark::TWICE };
                 update.again |= segment.is(again);
             }
             self.not_lost(&segment);

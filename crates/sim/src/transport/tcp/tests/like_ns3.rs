@@ -5,6 +5,7 @@ use crate::config::Reactions;
 use crate::congestion::window::State;
 use crate::transport::nic::Nic;
 use crate::transport::tcp::connection::Next;
+use crate::transport::tcp::like_ns3::REACTIONS;
 use crate::transport::tcp::scoreboard::Scoreboard;
 use crate::units::Rate;
 
@@ -128,12 +129,12 @@ fn what_was_sent_again_and_has_arrived_counts_in_the_pipe_until_it_is_acknowledg
         board.update(0, &[(1_000, 5_000)], &mut |_, _| {});
         board.pipe()
     };
-    assert_eq!((pipe(Reactions::Rfc), pipe(Reactions::Ns3)), (6_000, 7_000));
+    assert_eq!((pipe(Reactions::default()), pipe(REACTIONS)), (6_000, 7_000));
 }
 
 #[test]
 fn arrivals_are_counted_from_the_segment_below_the_highest_once_that_comes() {
-    let mut board = Scoreboard::new(1000, 3, Reactions::Ns3);
+    let mut board = Scoreboard::new(1000, 3, REACTIONS);
     (0..10).for_each(|_| _ = board.send_new(1000, Time::ZERO));
     board.update(0, &[(7_000, 8_000)], &mut |_, _| {});
     board.update(0, &[(9_000, 10_000)], &mut |_, _| {});
