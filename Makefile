@@ -7,6 +7,11 @@ BIN := $(VENV)/bin
 NATIVE := $(VENV)/.native
 RUST_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates benches -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -o -name '*.cdf' 2>/dev/null)
 
+# The experiments of `make validate`: all that compare with published results, except the table that takes a day.
+EXPERIMENTS := $(filter-out demo scale cebinae-table,$(patsubst experiments/%/experiment.toml,%,$(wildcard experiments/*/experiment.toml)))
+# Packages of an extra of pyproject.toml, one a line.
+EXTRA = $(PYTHON) -c 'import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
+
 .DEFAULT_GOAL := help
 .PHONY: help demo wheel test test-rust test-python trials loom check instructions bench guided fuzz tables measured docs validate clean
 
@@ -65,14 +70,7 @@ validate: $(NATIVE) $(VENV)/.dev ## the long comparisons with published results
 	cargo test --release -p weftline-pint -- --ignored --nocapture
 	PROPTEST_CASES=10000 cargo test --release -p weftline-sim --test regions
 	WEFTLINE_WALKS=1 $(BIN)/python -m pytest -q python/tests/test_walks.py
-	for experiment in hpcc-fct hpcc-queue hpcc-incast hpcc-fig11 hpcc-testbed hpcc-eta hpcc-asymmetry \
-		pint-fig7 pint-fig8 pint-fig9 pint-fig10 pint-topology-aware pint-overhead pint-sampling pint-laws pint-fig11 \
-		phost-slowdown phost-nfct phost-drops phost-permutation phost-load phost-percentiles phost-incast phost-deadline \
-		phost-throughput phost-stability phost-buffer phost-parameters phost-tenants phost-commodity \
-		cebinae-starvation cebinae-cdf cebinae-newflow cebinae-thresholds cebinae-rtt cebinae-parkinglot cebinae-cca \
-		cebinae-cache cebinae-state hula-overhead hula-fct conga-asymmetry mphula-fct mphula-k mphula-failure \
-		together-audit together-failure together-clos together-cost together-shared; do \
-		$(BIN)/weftline reproduce $$experiment || exit 1; done
+	for experiment in $(EXPERIMENTS); do $(BIN)/weftline reproduce $$experiment || exit 1; done
 
 wheel: $(VENV)/.base ## one wheel in dist/ for Python 3.11 or later on any Linux since 2014 (zig links it)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin[zig]>=1.16,<2'
@@ -88,7 +86,7 @@ $(VENV)/.base: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest>=8' 'pyarrow>=18' 'pandas>=2' 'polars>=1' 'duckdb>=1' 'datasketches>=5' 'ray>=2.40' 'ruff>=0.15'
+	$(EXTRA) dev | $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.base

@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def compiler() -> dict:
-    """Return what decides the count beside the source: the compiler's version and the architecture."""
+    """Return what the count depends on except the source: the compiler's version and the architecture."""
     return {"rustc": _output(["rustc", "--version"]).strip(), "architecture": platform.machine()}
 
 

@@ -2,7 +2,7 @@
 
 The first is drawn from the runs of ``make demo``, those of "Scale" from ``weftline reproduce scale`` (from
 its full size where that was measured), both with the native module that is installed now. `make measured`
-draws them too, with the numbers beside them.
+draws them too, with the numbers next to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASSETS = ROOT / "docs" / "assets"
 
 
 def main() -> None:
-    """Write as SVG what there are runs for, and say what is missing."""
+    """Write the figures that have runs as SVG, and report what is missing."""
     ASSETS.mkdir(parents=True, exist_ok=True)
     try:
         demo()

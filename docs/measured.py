@@ -59,7 +59,7 @@ HOW: dict[str, Callable[[float], str]] = {
 
 
 def demo() -> dict:
-    """Run the demo and return its slowdowns, its queues, and what can be told apart."""
+    """Run the demo and return its slowdowns, its queues, and which differences are separated."""
     _give("reproduce", "demo", "--quiet", "--out", str(ROOT / "out" / "demo"))
     lines = figures.demo_lines()
     schemes = {}
@@ -365,7 +365,7 @@ def number(of: Mapping, path: str) -> float:
 
 
 def write(found: Mapping) -> list[Path]:
-    """Write the tables and numbers of all pages anew, and return the pages that changed."""
+    """Write the tables and numbers of all pages again, and return the pages that changed."""
     changed = []
     for page in PAGES:
         text = page.read_text("utf-8")
@@ -381,7 +381,7 @@ def write(found: Mapping) -> list[Path]:
 
 
 def main(asked: list[str]) -> None:
-    """Measure the groups asked for, all without any; store them and write the pages."""
+    """Measure the requested groups, by default all; store them and write the pages."""
     names = [] if asked == ["--write"] else (asked or list(GROUPS))
     if unknown := [name for name in names if name not in GROUPS]:
         raise SystemExit(f"unknown: {', '.join(unknown)}; known: {', '.join(GROUPS)}, --write")

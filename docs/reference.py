@@ -11,9 +11,9 @@ between two comments, so that it can be read where the Markdown is shown as it i
     <!-- rules: NAME -->                            what differs where a simulator is repeated
     <!-- end of rules -->
 
-``python docs/reference.py --write`` (`make tables`) writes the tables anew; a test fails where one is not the
-code's. As a hook of mkdocs (`hooks:` in mkdocs.yml) this makes the page and the tables whenever the site is
-built, and puts the JSON Schema of the scenario beside them, for editors.
+``python docs/reference.py --write`` (`make tables`) writes the tables again; a test fails where one is not
+the code's. As a hook of mkdocs (`hooks:` in mkdocs.yml) this makes the page and the tables whenever the site
+is built, and puts the JSON Schema of the scenario next to them, for editors.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def filled(text: str) -> str:
     Raises
     ------
     weftline.InputError
-        If a comment names something that there is not.
+        If a comment names something that does not exist.
     """
     text = RULES.sub(lambda found: f"{found[1]}\n{rules(found[2])}\n\n{found[3]}", text)
     return TABLE.sub(lambda found: f"{found[1]}\n{table(found[2])}\n\n{found[3]}", text)
@@ -152,7 +152,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def write() -> list[Path]:
-    """Write the tables of all pages anew, and return the pages that changed."""
+    """Write the tables of all pages again, and return the pages that changed."""
     changed = []
     for page in sorted(Path(__file__).parent.glob("**/*.md")):
         text = page.read_text("utf-8")

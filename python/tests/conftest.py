@@ -307,7 +307,7 @@ def engine(monkeypatch, tmp_path):
     from weftline.cli import bench
     from weftline.measures import steady
 
-    # The stand-in has no table of flows, so it knows nothing over time.
+    # The stand-in has no table of flows, so it has no series over time.
     monkeypatch.setattr(steady, "under_way", lambda run: None)
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)

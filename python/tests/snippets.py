@@ -2,8 +2,8 @@
 
 Blocks of a page work in order in one folder. A block of TOML or Python that names its file (a first line
 ``# mine.toml``, or ``save this as `mine.toml` `` before it) is written. Commands of console blocks are given,
-Python is run in one namespace, SQL is asked of the sweep before it. Pages are shortened by small scenarios,
-not by leaving things out; what is left out stands in `NOT_RUN`, with the reason.
+Python is run in one namespace, SQL queries the sweep before it. Pages are shortened by small scenarios,
+not by leaving things out; what is left out is listed in `NOT_RUN`, with the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The file that a block of TOML or Python is to be saved as, if it says so."""
+        """The file that a block of TOML or Python is to be saved as, if it names one."""
         ending = {"toml": "toml", "python": "py"}.get(self.language, "-")
         said = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
             rf"(?:as|[Ww]rite) `(\S+\.{ending})`", self.before

@@ -5,7 +5,6 @@ import pytest
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.figures import goodput_figures
-from weftline.measures import sharing
 from weftline.measures.lines import Line
 from weftline.reproduce import agreement, choices, experiments, matrix, switch_state
 from weftline.reproduce.claims import as_json
@@ -16,17 +15,15 @@ from weftline.reproduce.experiments import FigureDefinition
 class Share:
     """A run whose flows have delivered at fixed rates (Mb/s by group) since 1 s."""
 
-    def __init__(self, end_s=10.0, scenario=None, ends=(), **groups):
+    def __init__(self, end_s=10.0, **groups):
         self.rates = [(group, rate) for group, rates in groups.items() for rate in rates]
         self.summary = {"end_ns": 1e9 * end_s}
-        self.scenario = scenario or {}
-        self.ends = ends or [(0, 1)] * len(self.rates)
 
     def shares(self, from_ns=0, to_ns=None):
         seconds = 1e-9 * (self.summary["end_ns"] if to_ns is None else to_ns) - 1
         return [
-            {"flow": n, "src": e[0], "dst": e[1], "group": g, "start_ns": 1e9, "bytes": 1e6 * r * seconds / 8}
-            for n, ((g, r), e) in enumerate(zip(self.rates, self.ends, strict=True))
+            {"flow": n, "src": 0, "dst": 1, "group": g, "start_ns": 1e9, "bytes": 1e6 * r * seconds / 8}
+            for n, (g, r) in enumerate(self.rates)
         ]
 
     def over_time(self, metric, **_):
@@ -93,7 +90,7 @@ def test_a_claim_needs_its_bounds():
 def test_the_same_groups_win_and_lose():
     theirs = {"reno": 10.0, "cubic": 20.0, "vegas": 10.5}
     assert agreement.same_order({"reno": 1, "cubic": 3, "vegas": 2}, theirs)
-    # Five per cent apart is no order.
+    # Values five per cent apart are not an order.
     assert agreement.same_order({"reno": 2, "cubic": 3, "vegas": 1}, theirs)
     assert not agreement.same_order({"reno": 4, "cubic": 3, "vegas": 1}, theirs)
     assert not agreement.same_order({"reno": 1}, theirs), "a group that is not there has won nothing"
@@ -186,29 +183,6 @@ def test_a_matrix_has_a_cell_for_every_pair():
     cells = matrix.draw(p, "M").spec["data"]["values"]
     assert [(c["row"], c["column"], c["value"]) for c in cells][2:] == [("y", "x", 75), ("y", "y", 75)]
     assert matrix.table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
-
-
-def test_max_min_fair_goodputs_of_a_parking_lot_are_those_of_the_paper():
-    topology = {
-        "kind": "parking-lot",
-        "bottlenecks": 3,
-        "long_hosts": 4,
-        "hosts_by_hop": [2, 8, 1],
-        "bottleneck_link": {"rate": "100Mbps"},
-    }
-    ends = (
-        [(n, n + 4) for n in range(4)] + [(8, 10), (9, 11)] + [(n, n + 8) for n in range(12, 20)] + [(28, 29)]
-    )
-    rates = {"long": [1] * 4, "first": [1] * 2, "second": [1] * 8, "third": [1]}
-    run = Share(scenario={"topology": topology}, ends=ends, **rates)
-    ideal = [1e-6 * rate for rate in sharing.ideal(run)]
-    assert ideal == pytest.approx([25 / 3] * 4 + [100 / 3] * 2 + [25 / 3] * 8 + [200 / 3])
-    fair = Share(scenario={"topology": topology}, ends=ends, a=ideal)
-    assert sharing.index_against_ideal(fair) == pytest.approx(1)
-    dumbbell = {"kind": "dumbbell", "left": 2, "right": 2, "bottleneck_link": {"rate": "10Mbps"}}
-    run = Share(scenario={"topology": dumbbell}, ends=[(0, 2), (1, 3)], a=[1, 9])
-    assert sharing.ideal(run) == pytest.approx([5e6, 5e6])
-    assert sharing.ideal(Share(scenario={"topology": {"kind": "star"}}, a=[1])) is None
 
 
 def test_state_is_counted_by_the_formulas():

@@ -33,7 +33,7 @@ def test_a_path_is_right_if_every_packet_took_it_and_wrong_if_none_did():
         ]
     )
     # Five flowlets are long enough, four of them decoded: two exactly; one of them, and one
-    # of those on two paths, is told a path that nobody took.
+    # of those on two paths, is decoded to a path that no packet took.
     assert found["flowlets"] == 6
     assert found["known"] == pytest.approx(4 / 5)
     assert found["right"] == pytest.approx(2 / 4)
@@ -61,7 +61,7 @@ def test_subflows_are_held_together_within_a_span_of_their_connection():
             flowlet({A: 30}, [A], flow=2, subflow=0, spans=[0]),
         ]
     )
-    # True: disjoint in span 0, one path in span 1; the digests told one path in both.
+    # True: disjoint in span 0, one path in span 1; the digests showed one path in both.
     assert (found["true disjointness"], found["true paths"]) == (0.75, 1.5)
     assert (found["audited disjointness"], found["audited paths"]) == (0.5, 1.0)
 

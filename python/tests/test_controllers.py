@@ -1,4 +1,4 @@
-"""Controllers in Python: named in sweeps and on the command line, told apart by code, the same on Ray."""
+"""Controllers in Python: named in sweeps and on the command line, identified by code, the same on Ray."""
 
 from __future__ import annotations
 
@@ -242,8 +242,7 @@ def test_the_command_line_runs_and_checks_a_controller_from_a_file(folder, monke
 
 @needs_engine
 def test_the_page_of_a_run_with_a_controller_in_python_shows_the_network(folder):
-    from weftline.figures import network_view
-    from weftline.measures import lines
+    from weftline.measures import lines, networks
     from weftline.report import run_page
 
     run = weftline.run(
@@ -252,7 +251,7 @@ def test_the_page_of_a_run_with_a_controller_in_python_shows_the_network(folder)
         set={"transport.controller.kind": "python:halve"},
         out=folder / "run",
     )
-    assert network_view.network(run)["nodes"]
+    assert networks.built(run)["nodes"]
     (line,) = lines.lines_of([run])
     assert "--controller halve=FILE.py:CLASS" in run_page.rerun_section([line]).text
 

@@ -207,7 +207,7 @@ def test_a_page_works_as_it_stands(page, tmp_path, monkeypatch, capsys):
 
 
 def _give(arguments: list[str], capsys) -> str:
-    """Give a command; what it said."""
+    """Run a command; return its output."""
     status = main(arguments)
     said = capsys.readouterr()
     expected = 2 if set(WRONG) & set(arguments) else 0
@@ -216,7 +216,7 @@ def _give(arguments: list[str], capsys) -> str:
 
 
 def _try_toml(block: Block, capsys) -> None:
-    """Save a block, where it says so, and have it checked by the command that it is for."""
+    """Save a block, where it names a file, and have it checked by the command that it is for."""
     if block.file:
         Path(block.file).parent.mkdir(exist_ok=True)
         Path(block.file).write_text(shorter(block.text))

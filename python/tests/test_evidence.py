@@ -1,4 +1,4 @@
-"""No verdict is stronger than what speaks against it: over random intervals, reasons and sweeps."""
+"""No verdict ignores a reason against it: over random intervals, reasons and sweeps."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_fewer_runs_than_asked_and_unfinished_flows_stand_beside_each_mean(swept
     queues = next(table for table in result.tables() if table.title == "queue p99").text()
     assert "unfinished" not in queues, "a queue's percentile leaves no flow out"
     assert any("favours schemes" in warning for warning in tables.warnings(result))
-    # A combination without any run is no empty cell.
+    # A combination without any run is not an empty cell.
     del last.runs._folders[next(iter(last.runs))]
     result.cells.remove(last)
     assert "no run" in result.tables()[0].text()

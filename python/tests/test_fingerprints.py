@@ -2,8 +2,8 @@
 
 `crates/sim/tests/fingerprints/texts.txt` stores a digest of each text that people and programs read: of every
 case the resolved scenario and summary.json (without what depends on the machine), the list of names, what
-`explain` says of each, and the schema. A changed line is a change that users see: it needs its reason in the
-commit. ``WEFTLINE_ACCEPT=1`` stores what is found; ``WEFTLINE_TEXTS=DIR`` writes the texts themselves, to
+`explain` prints of each, and the schema. A changed line is a change that users see: it needs its reason in
+the commit. ``WEFTLINE_ACCEPT=1`` stores what is found; ``WEFTLINE_TEXTS=DIR`` writes the texts themselves, to
 compare two states of the code with diff.
 """
 

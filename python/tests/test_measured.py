@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 TRACED = ("README.md", "docs/performance.md", "docs/threads.md", "docs/start.md", "docs/guides.md")
-"""Pages that have no measured number beside those that they take from the store."""
+"""Pages that have no measured number in addition to those that they take from the store."""
 UNIT = re.compile(
     r"(?<![\w.-])\d[\d ,.]*\s*(?:KB|MB|GB|ns|us|ms|s|seconds?|minutes?|hours?|million|times|%)(?![\w/])"
 )

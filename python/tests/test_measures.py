@@ -61,7 +61,7 @@ def test_deadlines_that_were_met_are_counted(tmp_path):
 
 
 def test_what_starts_and_does_not_arrive_is_a_backlog(tmp_path):
-    # Two senders at full rate into one link: half of what starts stays behind.
+    # Two senders at full rate into one link: half of what starts is not delivered.
     poisson = {"kind": "poisson", "hosts": "0-1", "to": "2", "size": "50KB", "load": 1.0, "duration": "20ms"}
     measure = {"goodput": {"by": "group", "every": "100us"}}
     measure["utilisation"] = {"ports": ["host0", "host1", "s0->host2"], "every": "100us"}

@@ -60,7 +60,7 @@ def test_threads_share_a_run_and_change_nothing_but_its_cost(tmp_path):
     assert (two["threads"], two["regions"], two["lookahead_ns"]) == (2, 2, 1000)
     assert two["fingerprint"] == one["fingerprint"] and two["slowdown"] == one["slowdown"]
     assert 1 <= two["balance"] < 1.3 and 1 < two["most_speedup"] <= 2 and 0 < two["crossing_share"] < 0.5
-    # On busy cores they do not pay, which is said.
+    # On busy cores several threads are not faster, which is reported.
     warnings = [warning for warning in two["warnings"] if "times as fast as one" not in warning]
     assert two["windows"] >= one["windows"] and warnings == []
 
@@ -203,7 +203,7 @@ def test_progress_is_told_and_can_stop_the_run(tmp_path):
 
 @pytest.fixture
 def heeding_ctrl_c():
-    """Whoever runs the tests may ignore it, as a shell does for what it runs in the background."""
+    """The parent process may ignore it, as a shell does for what it runs in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

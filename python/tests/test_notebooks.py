@@ -78,7 +78,7 @@ def test_a_notebook_is_stored_without_outputs_and_explains_itself(path):
 
 
 class Cell:
-    """What IPython's display gives back, and what it was told."""
+    """What IPython's display gives back, and what it was given."""
 
     def __init__(self):
         self.told = []

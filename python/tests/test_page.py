@@ -268,7 +268,7 @@ def test_frames_of_the_network_hold_means_maxima_and_sums(tmp_path):
     view = network_view.view(lines.lines_of([run]))
     use, queue = view.data["runs"][0]["measures"]
     assert (use["title"], queue["title"]) == ("utilisation", "longest queue")
-    # Two links, each with two directions: only s0 to host1 was asked for.
+    # Two links, each with two directions: only s0 to host1 was selected.
     assert all(len(row) == 4 for row in use["values"])
     place = next(
         2 * i + (link[2] != "s0.p1") for i, link in enumerate(view.data["links"]) if "s0.p1" in link[2:4]

@@ -1,4 +1,4 @@
-"""The KLL sketch beside that of Apache DataSketches: same streams, like distributions of rank errors."""
+"""The KLL sketch and that of Apache DataSketches: on the same streams their rank errors are alike."""
 
 from __future__ import annotations
 

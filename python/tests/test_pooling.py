@@ -1,4 +1,4 @@
-"""Which runs are averaged as seeds of one experiment, what lines are called, and what is said of the rest.
+"""Which runs are averaged as seeds of one experiment, the labels of lines, and reports on the rest.
 
 Most of it on folders that hold a scenario and a summary alone.
 """

@@ -1,4 +1,4 @@
-"""Wrong input of fairness scenarios: told before anything runs, with file, line, key and what is expected."""
+"""Wrong input of fairness scenarios: an error before anything runs, with file, line and key."""
 
 import pytest
 
@@ -34,7 +34,7 @@ RIGHT = {
 
 
 def check(tmp_path, capsys, **changes):
-    """Check a scenario with some of it replaced; the exit status and all that was said."""
+    """Check a scenario with some of it replaced; the exit status and all output."""
     text = SCENARIO
     for key, value in {**RIGHT, **changes}.items():
         text = text.replace(key, value)

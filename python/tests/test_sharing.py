@@ -51,8 +51,8 @@ def test_water_filling_gives_the_parking_lots_of_the_cebinae_authors():
 
 
 def test_a_flow_that_asks_for_less_leaves_the_rest_to_the_others():
-    assert sharing.max_min([90], [[0], [0], [0]], most=[10, 1000, 1000]) == pytest.approx([10, 40, 40])
-    assert sharing.max_min([90], [[0]], most=[10]) == pytest.approx([10])
+    assert sharing.max_min([90], [[0], [0], [0]], demands=[10, 1000, 1000]) == pytest.approx([10, 40, 40])
+    assert sharing.max_min([90], [[0]], demands=[10]) == pytest.approx([10])
     assert sharing.max_min([], []) == []
 
 

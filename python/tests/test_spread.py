@@ -33,7 +33,7 @@ class Spread:
 
 
 def test_imbalance_is_the_spread_over_the_mean_while_flows_start():
-    # 1 ms: (0.6 - 0.2) / 0.4 = 1; 2 ms: idle; 3 ms: 0; 4 ms is behind the last flow.
+    # 1 ms: (0.6 - 0.2) / 0.4 = 1; 2 ms: idle; 3 ms: 0; 4 ms is after the last flow.
     assert spread.imbalance(Spread()) == pytest.approx(0.5)
     assert spread.max_utilisation(Spread()) == pytest.approx(1.0 / 3)
     assert spread.mean_utilisation(Spread()) == pytest.approx((1.0 + 0.6) / 6)

@@ -1,4 +1,4 @@
-"""The stub of the native module says what the module has: names, parameters in their order, defaults."""
+"""The stub of the native module matches the module: names, parameters in their order, defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDe
 
 
 def parameters(node: ast.FunctionDef) -> list[tuple[str, object]]:
-    """Names of a stub's parameters, each with its default; ``...`` is any, None of its own if it has none."""
+    """Names of a stub's parameters, each with its default; ``...`` is any, None if it has no default."""
     found = node.args.args
     defaults = [None] * (len(found) - len(node.args.defaults)) + list(node.args.defaults)
     values = [

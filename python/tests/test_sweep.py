@@ -34,7 +34,7 @@ along = "load"
 
 @pytest.fixture
 def file(engine, tmp_path, scenario):
-    """A sweep of twelve points, of which the stand-in knows nothing over time."""
+    """A sweep of twelve points, of which the stand-in has no series over time."""
     path = tmp_path / "which.toml"
     path.write_text(SWEEP)
     return path

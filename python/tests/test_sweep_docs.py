@@ -1,4 +1,4 @@
-"""What docs/sweeps.md shows works as it stands there."""
+"""What docs/sweeps.md shows works as printed."""
 
 from __future__ import annotations
 

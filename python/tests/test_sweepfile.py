@@ -1,4 +1,4 @@
-"""Files of sweeps: what they stand for, and what is said of those that are wrong."""
+"""Files of sweeps: what they stand for, and the errors of wrong ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Experiments on accuracy: their points, what is kept, published points beside ours, claims and the page."""
+"""Experiments on accuracy: their points, what is kept, published points next to ours, claims and the page."""
 
 import json
 import re

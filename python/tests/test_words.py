@@ -26,7 +26,7 @@ IDIOMS = {
     r"\bsays? (so|nothing|no|of|how many|what)\b": "states; name the subject and the object",
     r"\bso (many|much|long|often)\b(?! (that|as)\b)": "N, T, this number of, this time",
     r"(?<!\btimes )\bas (many|much|long|often) as\b": "while; equal to; the same number; automatically",
-    r"(?<!\bat )\bleast\b(?! (congested|utilised|loaded|marked|recent|recently|significant|squares))": (
+    r"(?<!\bat )\bleast\b(?! (congested|utilised|loaded|marked|recent|significant|squares|urgent))": (
         "minimum, lowest, smallest"
     ),
     r"\b(at )?the most\b(?! (recent|common|urgent|loaded|likely|congested))": "maximum, at most",
@@ -147,7 +147,7 @@ def python(name: str) -> Texts:
 def markdown(name: str) -> Texts:
     """Text of a page, without code and what is made from the code; a paragraph is one text."""
     text = re.sub(
-        r"(?m)^<!-- (parameters|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
+        r"(?m)^<!-- (parameters|rules|measured table):.*?^<!-- end of [^\n]*", _blank, read(name), flags=re.S
     )
     text = re.sub(r"(?ms)^```.*?^```", _blank, text)
     text = re.sub(r"`[^`\n]*`", "``", text)

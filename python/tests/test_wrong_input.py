@@ -68,7 +68,7 @@ PROMPTLY = 10 if BUSY else 1
 
 
 def cpu_seconds(process):
-    """What a process has computed so far; where that is not told, as if it had a core of its own."""
+    """What a process has computed so far; where that is unknown, as if it had a core of its own."""
     try:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -82,7 +82,7 @@ def interrupted(arguments, number, *, once=None):
 
     Return status, errors, seconds to its end.
     """
-    # Whoever runs the tests may ignore these signals, and children inherit that.
+    # The parent process may ignore these signals, and children inherit that.
     heed = partial(signal.signal, number, signal.SIG_DFL)
     process = subprocess.Popen(
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed

@@ -16,7 +16,7 @@ CHECKS = ("ip.check_checksum", "tcp.check_checksum", "udp.check_checksum")
 _CHECKSUMS = " || ".join(f"{layer}.checksum.status == 0" for layer in ("ip", "tcp", "udp"))
 _WARNED = "(_ws.expert.severity >= 6291456 && _ws.expert.group != 33554432)"
 COMPLAINTS = f"_ws.malformed || _ws.short || _ws.lua.error || {_CHECKSUMS} || {_WARNED}"
-"""What no packet may be: malformed, cut short, with a wrong checksum, or warned of but for losses."""
+"""What no packet may be: malformed, cut short, with a wrong checksum, or warned of except for losses."""
 
 
 def needed() -> None:

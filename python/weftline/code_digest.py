@@ -38,11 +38,11 @@ _OF_EVERY_CLASS = frozenset(
         "_abc_impl",
     }
 )
-"""Attributes that say nothing of what a class does."""
+"""Attributes that do not affect what a class does."""
 
 
 class UnreadableError(ValueError):
-    """Something whose content cannot be told, such as an open file or a lock."""
+    """Something whose content has no digest, such as an open file or a lock."""
 
 
 class Reader:
@@ -66,7 +66,7 @@ class Reader:
         Raises
         ------
         UnreadableError
-            If it depends on something whose content cannot be told.
+            If it depends on something whose content has no digest.
         """
         return hashlib.sha256(f"{sys.version_info[:2]} {self._said(thing)}".encode()).hexdigest()
 

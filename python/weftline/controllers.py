@@ -1,4 +1,4 @@
-"""Controllers in Python that a scenario may name as ``python:NAME``: found in files, told apart by code.
+"""Controllers in Python that a scenario may name as ``python:NAME``: found in files, identified by code.
 
 Which code a controller has is part of what a run is, so the store of a sweep counts it (`code_digest`).
 """
@@ -56,7 +56,7 @@ class Law:
         Raises
         ------
         InputError
-            If it depends on something whose content cannot be told.
+            If it depends on something whose content has no digest.
         """
         return self._content[0]
 
@@ -70,7 +70,7 @@ Laws = Mapping[str, Law]
 
 
 def of(given: Mapping[str, Any] | None, base_dir: str | os.PathLike = ".") -> dict[str, Law]:
-    """Return controllers by name; each is given as a class, or as ``"FILE.py:CLASS"`` beside `base_dir`.
+    """Return controllers by name; each is given as a class, or as ``"FILE.py:CLASS"`` relative to `base_dir`.
 
     Raises
     ------

@@ -40,12 +40,12 @@ def check(folder: Path, names: Sequence[str] = SMALL) -> dict[str, str] | None:
 
 
 def warn(text: str) -> None:
-    """Say what should be known of results before they are trusted."""
+    """Warn of what should be known about results before they are trusted."""
     warnings.warn(text, ResultsWarning, stacklevel=3)
 
 
 def warn_unverified(folder: Path) -> None:
-    """Say that nothing vouches for the run in a folder; of the runs of a store the store has said so."""
+    """Warn that the run in a folder has no digests; for runs of a store, the store has warned."""
     if folder.parent.name == "points" and (folder.parent.parent / "store.json").exists():
         return
     warn(
@@ -83,7 +83,7 @@ def read_sealed(path: Path, remedy: str) -> tuple[dict[str, Any], bool]:
     Raises
     ------
     DamagedError
-        If it is damaged; `remedy` says what to do.
+        If it is damaged; `remedy` states what to do.
     """
     try:
         return unsealed(path.read_bytes())

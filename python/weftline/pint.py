@@ -29,9 +29,9 @@ from weftline.quantities import parse_bytes
 __all__ = ["Collector", "FrequentSketch", "Plan", "QuantileSketch", "accuracy", "decode", "encode", "vectors"]
 
 MEMORY = "256MB"
-"""Memory of a collector's flows, if nothing is said."""
+"""Default memory of a collector's flows."""
 PATIENCE = (3, 8, 64)
-"""Digests that make a change of path, if nothing is said: agreeing, not even agreeing, and fitting again."""
+"""Default digests for a change of path: agreeing, contradicting without agreeing, fitting again."""
 
 
 class Plan:
@@ -135,7 +135,8 @@ class Collector:
     shortest
         Paths are shortest paths.
     memory
-        Limit of all flows together, such as "256MB"; the flow seen least lately makes room.
+        Limit of all flows together, such as "256MB"; the flow that was not seen for the longest time is
+        evicted.
     idle_ns
         A flow of which nothing is seen for longer ends.
     patience
@@ -196,7 +197,7 @@ class Collector:
         return json.loads(self._native.drain())
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what is known of every flow now, least lately seen first."""
+        """Return what is known of every flow now, the longest unseen first."""
         return json.loads(self._native.reports())
 
     @property

@@ -1,7 +1,7 @@
-"""What a run was made of beside the text of its scenario: program, files and Python code, by digests.
+"""What a run depends on in addition to the text of its scenario: program, files and Python code, by digests.
 
-It goes into summary.json as ``provenance``, so that two runs can be told apart later by the content of what
-they used, not by names. null stands for what could not be read: it is equal to nothing.
+It goes into summary.json as ``provenance``, so that two runs can be distinguished later by the content of
+what they used, not by names. null stands for what could not be read: it is equal to nothing.
 """
 
 from __future__ import annotations

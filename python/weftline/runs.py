@@ -40,7 +40,7 @@ def run(
     """Run a scenario and return its results.
 
     A run that stalled (flows unfinished, nothing moves) or reached its memory limit returns too:
-    ``run.summary["status"]`` says so. What deserves a look before the result is trusted is in
+    ``run.summary["status"]`` states this. Warnings to check before the result is trusted are in
     ``run.warnings``, and given as `WeftlineWarning`, as the command line prints it.
 
     Parameters
@@ -52,7 +52,7 @@ def run(
     seed : int, optional
         Seed of every random stream; the scenario's own without it.
     threads : int, optional
-        Threads that share the run, 0 for as many as pay; the scenario's ``run.threads`` without it. Results
+        Worker threads; 0: choose automatically; the scenario's ``run.threads`` without it. Results
         do not depend on it.
     memory : str, optional
         Most memory that this process may hold, such as ``"8GB"``: beyond it the run ends with its results
@@ -191,7 +191,7 @@ def default_folder(
 
 
 def status_of(folder: Path) -> str | None:
-    """Return the status that a run's folder says it has, None if it says nothing."""
+    """Return the status that a run's folder records, None if it records none."""
     try:
         return json.loads((folder / "summary.json").read_text("utf-8")).get("status")
     except (OSError, ValueError, AttributeError):
@@ -303,7 +303,7 @@ class Run:
 
     @property
     def series(self):
-        """What `[measure]` asked for over time, as an Arrow stream: time_ns, entity, metric, value."""
+        """What `[measure]` records over time, as an Arrow stream: time_ns, entity, metric, value."""
         return _native.table(str(self.out), "series")
 
     def slowdown(self, *, bins: int = 20, scheme: str = "equal-count", group: str | None = None) -> dict:
@@ -387,7 +387,7 @@ class Run:
         dict or None
             ``half_ns``, ``last_ns``: these moments; ``half_bytes``, ``last_bytes``: payload of flows started
             but not delivered; ``started_bytes``: of the flows that started in between. None unless
-            ``measure.goodput`` by group was asked for.
+            ``measure.goodput`` by group was enabled.
         """
         return json.loads(_native.backlog(str(self.out)))
 

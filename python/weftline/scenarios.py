@@ -1,4 +1,4 @@
-"""Scenarios on their way to the engine: read from a file or written from a Python dict.
+"""Scenarios for the engine: read from a file or written from a Python dict.
 
 Every check of their content is done by the engine, which knows the schema; here is only what concerns files
 and the writing of TOML (toml.io, version 1.0).
@@ -55,7 +55,7 @@ def load(scenario: str | os.PathLike | Mapping) -> Scenario:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a file, or say what is wrong with the path."""
+    """Return the text of a file, or raise an error that states what is wrong with the path."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file, for messages; and whether a table has keys that nobody knows."""
+"""Line of a key in a TOML file, for messages; and a check for unknown keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weftline.errors import InputError, nearest
 
 
 class Where:
-    """Says in which line of a file a key stands, as well as that can be told without reading TOML twice."""
+    """The line of a key in a file, found by its text without parsing TOML again."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file, self._lines = file, text.splitlines()
@@ -37,7 +37,7 @@ class Where:
 
 
 def check_keys(table: Mapping, kind: str, keys: str, where: Where, header: str = "", number: int = 0) -> None:
-    """Refuse a table of the given kind if it has a key beside `keys`, which are separated by blanks."""
+    """Refuse a table of the given kind if it has a key other than `keys`, which are separated by blanks."""
     known = sorted(keys.split())
     for key in table:
         if key not in known:

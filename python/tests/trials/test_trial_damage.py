@@ -1,7 +1,7 @@
 """Damage on disk: whatever happens to a file of a run or a store is noticed before it becomes a number.
 
-A bit that flips, a file that is cut, longer, gone or another run's. A sweep moves what is damaged to
-``damaged/``, as it is, and runs it again to the same bits; whatever only reads leaves it out and says so.
+A bit that flips, a file that is cut, longer, missing or another run's. A sweep moves what is damaged to
+``damaged/``, as it is, and runs it again to the same bits; whatever only reads leaves it out with a warning.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def command(*arguments):
 
 
 def is_clean(status, said):
-    """Whether a sweep had nothing to say of damage."""
+    """Whether a sweep reported no damage."""
     return status == 0 and "note:" not in said and "damaged" not in said and "missing" not in said
 
 
@@ -92,7 +92,7 @@ def meaning(path, data):
 
 
 def harm(rng, path, others):
-    """Damage a file in one of the ways in which files are damaged; return its new bytes, None: it is gone."""
+    """Damage a file in one of several ways; return its new bytes, None if it was removed."""
     data = bytearray(path.read_bytes())
     how = rng.choice(["flip"] * 6 + ["cut", "longer", "gone", "swap"])
     if how == "gone":

@@ -1,4 +1,4 @@
-"""Packets that a failed link lost or stranded are losses wherever losses are spoken of."""
+"""Packets that a failed link lost or stranded are losses wherever losses are reported."""
 
 from pathlib import Path
 

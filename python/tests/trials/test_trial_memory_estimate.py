@@ -1,4 +1,4 @@
-"""What `check` says of memory: never much less than a run's process holds, whatever the run is made of."""
+"""The memory estimate of `check`: never much less than a run's process holds, whatever the run is made of."""
 
 from __future__ import annotations
 

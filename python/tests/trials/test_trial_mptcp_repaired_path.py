@@ -16,7 +16,7 @@ PATH, OTHER, SENDERS, RECEIVERS = ["s0", "s1"], ["s2", "s3"], ["A", "s0"], ["s1"
 UNKNOWN, KNOWN = "1000s", "100us"
 
 CASES = [
-    # What fails, from when to when, when routes know, subflows, controller; after so many seconds both
+    # What fails, from when to when, when routes know, subflows, controller; after this number of seconds both
     # paths are in use again.
     (PATH, 10, 13, UNKNOWN, 2, "lia", 4),
     (SENDERS, 10, 20, KNOWN, 2, "lia", 2),

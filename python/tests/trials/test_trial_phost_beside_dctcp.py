@@ -1,4 +1,4 @@
-"""A controller that steers by marks beside a transport whose switches mark nothing."""
+"""A controller that steers by marks together with a transport whose switches mark nothing."""
 
 import re
 import tomllib

@@ -16,7 +16,7 @@ RECOVERY = 4
 
 
 def scenario(**changes):
-    """The trial; three tenths as large, and shorter, where nobody asked for all of it."""
+    """The trial; three tenths as large, and shorter, unless the full trial is requested."""
     text = TRIAL.read_text()
     if not FULL:
         for of, to in [

@@ -1,4 +1,4 @@
-"""Spraying over go-back-N: nobody is left to find out alone why the tail is a thousand times too long."""
+"""Spraying over go-back-N: a warning states why the tail is a thousand times too long."""
 
 import json
 from pathlib import Path

@@ -52,7 +52,7 @@ def test_two_threads_cost_little_while_something_else_burns_the_cores(tmp_path):
     assert one["fingerprint"] == two["fingerprint"]
     assert {"share_alone", "threads_ratio"} <= two.keys()
     if FULL:
-        # Whoever else uses the machine meanwhile slows one of them: a bound, not a measurement.
+        # Other processes on the machine slow one of them: a bound, not a measurement.
         assert two["wall_seconds"] < 2.5 * one["wall_seconds"] + 1
         if two["share_alone"] > 0.2:
             assert any("times as fast as one" in warning for warning in two["warnings"])

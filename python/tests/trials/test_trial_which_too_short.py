@@ -47,6 +47,6 @@ def test_the_same_sweep_decides_where_it_is_long_enough(tmp_path, monkeypatch, c
     path.write_text(text.replace('along = "load"', 'along = "load"\nwarmup = "20%"'))
     found = answers(path, capsys)
     assert found["hpcc", "0.3"]["answer"] == "yes"
-    # No scheme keeps the bound at half load; whether the seeds suffice to say so is chance.
+    # No scheme keeps the bound at half load; whether the seeds suffice for that is chance.
     assert {found[kind, "0.5"]["answer"] for kind in ("hpcc", "dctcp")} <= {"no", "open"}
     assert all(row["answer"] != "open" or row["reasons"] for row in found.values())

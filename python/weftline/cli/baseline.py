@@ -1,4 +1,4 @@
-"""A stored `weftline bench --out FILE`, and what a new measurement says beside it."""
+"""A stored `weftline bench --out FILE`, and the comparison of a new measurement with it."""
 
 from __future__ import annotations
 

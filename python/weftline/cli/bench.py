@@ -36,7 +36,7 @@ MEASURES = (
 
 
 def command(options: argparse.Namespace) -> int:
-    """Measure the workloads asked for; print a table or JSON, write and compare as asked."""
+    """Measure the requested workloads; print a table or JSON, write and compare."""
     changes = [scenarios.parse_set(argument) for argument in options.set]
     if options.one is not None:
         print(_once(options.one, options.threads, changes))
@@ -94,7 +94,7 @@ def _is_file(name: str) -> bool:
 
 
 def _chosen(asked: Sequence[str], known: list[str]) -> list[str]:
-    """Return the workloads and scenario files to run, each once, in the order asked for."""
+    """Return the workloads and scenario files to run, each once, in the requested order."""
     for name in asked:
         if _is_file(name):
             scenarios.load(name)
@@ -104,7 +104,7 @@ def _chosen(asked: Sequence[str], known: list[str]) -> list[str]:
 
 
 def _stored(options: argparse.Namespace, names: Sequence[str]) -> baseline.Stored | None:
-    """Return what to compare with, None where no comparison was asked for."""
+    """Return the measurement to compare with, None without one."""
     if options.against is None:
         if options.fail_above is not None:
             raise InputError("--fail-above: requires --against FILE, the measurement to compare with")
@@ -151,7 +151,7 @@ def in_own_process(name: str, threads: int, changes: Sequence[tuple[str, str]] =
     name : str
         A standard workload, or the path of a scenario's file.
     threads : int
-        Threads to ask for; what is returned says how many there were.
+        Requested threads; the result has the number that was used.
     changes : sequence of (path, value)
         What replaces values of the scenario, as `--set` has it.
 

@@ -133,7 +133,7 @@ def _zsh(found: list[Command]) -> str:
     lines = "\n".join(f"    {_quoted(f'{c.name}:{_bare(c.help)}')}" for c in found)
     cases = []
     for command in found:
-        # A star: the option may be given again. What follows one that takes a value is no scenario.
+        # A star: the option may be given again. What follows an option with a value is not a scenario.
         specs = [
             _quoted(f"*{option}[{_bare(text)}]" + (":value:_files" if value else ""))
             for option, text, value in command.options

@@ -62,7 +62,7 @@ def _program() -> list[Finding]:
     from weftline.cli import start
 
     built = Finding(name="weftline", state="ok", text=_native.version())
-    # A wheel whose data was left out would fail only when a template or an experiment is asked for.
+    # A wheel whose data was left out would fail only when a template or an experiment is used.
     missing = [] if start.TEMPLATES.is_dir() else ["templates"]
     missing += [] if (start.TEMPLATES.parent / "experiments").is_dir() else ["experiments"]
     if missing:

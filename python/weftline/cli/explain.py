@@ -64,7 +64,7 @@ ENGINE_METRICS = (
     "ecn_marks",
     "fingerprint",
 )
-"""What the engine defines beside the keys and schemes of a scenario."""
+"""What the engine defines in addition to the keys and schemes of a scenario."""
 
 
 def _of_schema(name: str) -> tuple[str, str] | None:
@@ -79,7 +79,7 @@ def _of_schema(name: str) -> tuple[str, str] | None:
 
 
 def _keys(schema: dict) -> dict[str, dict]:
-    """What a JSON Schema says of every key, by dotted path without places in lists, in its order."""
+    """What a JSON Schema states about every key, by dotted path without places in lists, in its order."""
     named = schema.get("$defs", {})
     found: dict[str, dict] = {}
 

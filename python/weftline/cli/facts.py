@@ -27,7 +27,7 @@ def of_check(found: dict) -> dict:
 
 
 def _traffic_texts(traffic: dict) -> dict:
-    """Return what is said of flows: beside the load of those that were drawn the one that was asked for."""
+    """Return facts on flows: the load of the drawn flows next to the configured load."""
     asked, error = (traffic.get(f"offered_load_{name}") for name in ("asked", "error"))
     shown = {key: value for key, value in traffic.items() if not key.startswith("offered_load_")}
     if not shown.get("flows_not_due"):
@@ -54,7 +54,7 @@ def _estimate_texts(estimate: dict, threads: int) -> dict[str, str]:
     kept = estimate.get("connections", 0)
     open_connections = f"; {count_text(kept)} connections stay open" if kept else ""
     parts = {key.removesuffix("_bytes"): value for key, value in estimate["memory"].items()}
-    # The summary is made when packets and flows are gone.
+    # The summary is made after packets and flows were freed.
     in_run, after = ("packets", "flows"), ("summary",)
     lesser = min((in_run, after), key=lambda names: sum(parts.get(name, 0) for name in names))
     parts = {name: size for name, size in parts.items() if size >= 1_000_000 and name not in lesser}

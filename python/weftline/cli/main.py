@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is wrong.
+        # The reader of our output closed the pipe; this is not an error.
         _drop_output()
         return DONE
     except OSError as error:
@@ -72,7 +72,7 @@ def _end_like_ctrl_c(*names: str) -> None:
 
 
 def _command(arguments: Sequence[str] | None) -> int:
-    """Run one command; warnings on results are said as a sentence, each once."""
+    """Run one command; each warning on results is printed once, as a sentence."""
     import warnings
 
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from weftline.errors import InputError, RunFailed, nearest
 TEMPLATES = Path(__file__).parents[1] / "templates"
 DEFAULT = "leaf-spine"
 SCHEMA = "weftline.schema.json"
-"""Name of the schema's file beside a scenario."""
+"""Name of the schema's file next to a scenario."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +58,15 @@ def template(name: str) -> Template:
 def write(
     name: str, path: str | Path | None = None, *, force: bool = False, schema: bool = True
 ) -> list[Path]:
-    """Write a template's scenario to `path` (``NAME.toml`` without it) and what it needs beside it.
+    """Write a template's scenario to `path` (default ``NAME.toml``), and the files that it needs.
 
     Parameters
     ----------
     force : bool
         Replace files that are there.
     schema : bool
-        Write the JSON Schema beside the scenario too, and name it in the scenario's first line, where editors
-        (Even Better TOML, taplo) look for it.
+        Write the JSON Schema next to the scenario too, and name it in the scenario's first line, where
+        editors (Even Better TOML, taplo) look for it.
 
     Returns
     -------

@@ -150,7 +150,7 @@ def _announcement(plan: Plan, left: int, cost: Estimate) -> str:
 
 
 def _dry_run(plan: Plan, options: argparse.Namespace) -> int:
-    """Say what would be run, and run nothing."""
+    """Print what would be run, and run nothing."""
     jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
     left, _ = executor.waiting(plan.points, Store(plan.path), retry=options.retry, touch=False)
     cost = runner.estimate(left, jobs=jobs)

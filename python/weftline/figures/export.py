@@ -65,7 +65,7 @@ def save(
 
 
 def for_print(figure: Figure, *, width: str | float | None = None, grey: bool = False) -> dict:
-    """Return a figure's specification for paper: white behind it, sized to the width, perhaps in greys."""
+    """Return a figure's specification for paper: white background, sized to the width, perhaps in greys."""
     spec = copy.deepcopy(figure.spec)
     spec["background"] = "white"
     spec["config"] = {
@@ -98,7 +98,7 @@ AXIS = 46.0
 
 
 def _fitted(spec: dict, points: float) -> dict:
-    """Panels in as many columns as leave each readable, the whole as wide as asked for."""
+    """Panels in as many columns as leave each readable, the whole with the requested width."""
     if "facet" in spec and "column" in spec["facet"]:
         field = spec["facet"]["column"]
         count = len(field.get("sort") or [1])

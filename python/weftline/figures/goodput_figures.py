@@ -1,6 +1,6 @@
 """Figures on the goodputs of single flows, from `[measure] goodput` by flow.
 
-    kind = "cdf"      share of flows whose mean goodput is at most so much, a line for each line; published:
+    kind = "cdf"      share of flows whose mean goodput is at most x, a line for each line; published:
                       entries { line, mbps = [of every flow] }
     kind = "groups"   mean goodput of a flow of each group over time, a diagram for each line; published:
                       entries { line, group, points = [[seconds, Mb/s], ...] }, { line, group, mean = Mb/s }

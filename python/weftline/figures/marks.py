@@ -1,6 +1,6 @@
-"""How figures are made of marks: lines told apart by colour, dash and marker, their layers and their axes.
+"""How figures are made of marks: lines distinguished by colour, dash and marker, their layers and their axes.
 
-A line is told apart by colour, dash and marker together, in this order for every figure of a page. The
+A line is distinguished by colour, dash and marker together, in this order for every figure of a page. The
 colours are those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart.
 """
 
@@ -45,7 +45,7 @@ def unit_of_lines(
     order: str = "",
     interpolate: str = "",
 ) -> dict:
-    """Return encoding and layers of lines told apart by colour, dash and marker.
+    """Return encoding and layers of lines distinguished by colour, dash and marker.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def only(*, published: bool) -> dict:
 
 
 def told_apart_rows(rows: list[dict], labels: list[str], *, marks: bool) -> dict:
-    """Return the data, and how lines are told apart: a legend of markers, or of dashes."""
+    """Return the data, and how lines are distinguished: a legend of markers, or of dashes."""
     count = len(labels)
     legend = {"orient": "top", "title": None, "columns": min(count, 6) or 1}
     legend |= (

@@ -6,13 +6,12 @@ as two lines, one for each direction. `assets/network.js` draws it in the browse
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weftline import _native, controllers, quantities
-from weftline.errors import InputError, RunFailed
+from weftline import quantities
+from weftline.measures import networks
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -50,7 +49,7 @@ MEASURES = (
 
 @dataclass(kw_only=True)
 class NetworkView:
-    """The picture: what the page embeds, and what it says of it."""
+    """The picture: what the page embeds, and its caption."""
 
     data: dict
     """For the browser: ``nodes``, ``links``, ``runs``."""
@@ -62,26 +61,12 @@ class NetworkView:
         return any(run["measures"] for run in self.data["runs"])
 
 
-def network(run: Run) -> dict | None:
-    """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
-
-    A topology that came from a file needs that file; it may have gone since.
-    """
-    path = run.out / "scenario.toml"
-    try:
-        text = path.read_text("utf-8")
-        laws = controllers.stand_ins(text)
-        return json.loads(_native.network(text, str(path), str(run.out), [], None, laws))
-    except (InputError, RunFailed, OSError, ValueError):
-        return None
-
-
 def view(lines: Sequence[Line], built: Mapping | None = None) -> NetworkView | None:
     """Return the picture of the lines' network, None where there is none to draw.
 
     Lines on other networks than the first one's are left out, as are links beyond what a picture can show.
     """
-    built = built or network(lines[0].runs[0])
+    built = built or networks.built(lines[0].runs[0])
     if not built or not built["nodes"]:
         return None
     shown, notes = _reduced(built)

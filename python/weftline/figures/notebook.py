@@ -1,6 +1,6 @@
 """How notebooks show figures and runs, and the progress of a run in a cell.
 
-Jupyter and VS Code draw the Vega-Lite specification themselves, and marimo too; the picture beside it is for
+Jupyter and VS Code draw the Vega-Lite specification themselves, and marimo too; the picture next to it is for
 what cannot (nbconvert, GitHub). Nothing here imports IPython unless a cell is running.
 """
 
@@ -59,7 +59,7 @@ class ProgressCell:
         self._handle = display(_Line(""), display_id=True)
 
     def show(self, state: dict) -> None:
-        """Replace the line by what a run says of its progress."""
+        """Replace the line by the progress that a run reports."""
         from weftline import terminal
 
         share = terminal.share_done(state)

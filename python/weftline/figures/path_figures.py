@@ -14,7 +14,7 @@ from weftline.terminal import Table
 
 
 def paths_known(title: str, lines: Sequence[Line], *, caption: str = "") -> Figure:
-    """Return the share of flows whose path PINT's collector knows after so many packets, by hops of the path.
+    """Return the share of flows whose path PINT's collector knows after n packets, by hops of the path.
 
     The first run of each line; runs without digests of a query for paths have no curve.
     """

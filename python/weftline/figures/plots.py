@@ -66,7 +66,7 @@ class Plots:
         return flow_figures.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
 
     def queues(self) -> Figure:
-        """Return the share of samples whose queue is at most so long; needs ``measure.queue_histogram``."""
+        """Return the share of samples whose queue has at most a length; needs ``measure.queue_histogram``."""
         if not any(line.runs[0].queues for line in self.lines):
             raise InputError("no histogram of queues was measured: ask for it by measure.queue_histogram")
         return specs.queue_cdf("Queue length of switch ports", self.lines)

@@ -1,6 +1,6 @@
 """Figures as Vega-Lite specifications that carry their data; the page draws them, and any Vega-Lite tool can.
 
-`marks` says how lines are told apart; figures of flows, time, loads and paths have rooms of their own.
+`marks` says how lines are distinguished; figures of flows, time, loads and paths have modules of their own.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _relative(mean: Mean | None, unit: Mean | None) -> float | None:
 def queue_cdf(
     title: str, lines: Sequence[Line], *, published: dict[str, dict] | None = None, caption: str = ""
 ) -> Figure:
-    """Return the share of samples whose queue is at most so long, over all sampled ports.
+    """Return the share of samples whose queue has at most a length, over all sampled ports.
 
     `published` holds ``{label: {percentile: KB}}``.
     """

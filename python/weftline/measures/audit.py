@@ -1,10 +1,10 @@
 """Path tracing as an auditor: are decoded paths the true ones, flowlet by flowlet?
 
 A flowlet is what an auditor at the receiver can tell from arrival times alone: packets of a subflow between
-two pauses longer than half of the balancer's gap (queues on the way shorten pauses); all packets of a subflow
-where the balancer has no gap. The digests of each flowlet are decoded by themselves, with the run's network
-known. The truth is the column `path` of telemetry.parquet (`telemetry.paths = true`), which the simulator's
-switches wrote down and no digest brought.
+two pauses longer than half of the balancer's gap (queues on the path shorten pauses); all packets of a
+subflow where the balancer has no gap. The digests of each flowlet are decoded by themselves, with the run's
+network known. The truth is the column `path` of telemetry.parquet (`telemetry.paths = true`), which the
+simulator's switches wrote down and no digest brought.
 
     known         flowlets of at least `LEAST_PACKETS` digests whose path was decoded, of all such flowlets
     right         flowlets of which exactly the paths were decoded that its packets took, of all decoded ones
@@ -56,7 +56,7 @@ class Flowlet:
     truth: dict[Path_, int] = field(default_factory=dict)
     """Packets by the path that they took."""
     decoded: list[Path_] = field(default_factory=list)
-    """In the order in which the collector told them; several where it saw the path change."""
+    """In the order in which the collector reported them; several where it saw the path change."""
     spans: set[int] = field(default_factory=set)
     """Numbers of the spans in which its packets arrived."""
 

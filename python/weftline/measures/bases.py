@@ -1,7 +1,7 @@
 """Which line the difference of another one is taken from.
 
-Lines of runs that a person names one by one are all compared with one of them. The lines of a sweep or of a
-store are combinations of settings: each is compared with the one that is like it but for one axis, and with
+Lines of runs that a person names individually are all compared with one of them. The lines of a sweep or of a
+store are combinations of settings: each is compared with the one that differs in one axis, and with
 none where there is no such line. A run that is not done is compared with nothing: it has part of its results.
 """
 

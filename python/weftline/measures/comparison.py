@@ -1,4 +1,4 @@
-"""Runs beside each other: slowdown by flow size, what it costs, and what schemes differ by.
+"""Comparison of runs: slowdown by flow size, what it costs, and what schemes differ by.
 
 For the terminal, for a page and as JSON. Runs that differ in the seed alone are one line (`pooling`);
 differences are taken from the line that `bases` names, seed by seed where both carried the same flows.
@@ -55,7 +55,7 @@ COMPARED = (
 
 
 class Comparison:
-    """Runs beside each other.
+    """Comparison of runs.
 
     Attributes
     ----------
@@ -240,9 +240,9 @@ def compare(*of: str | os.PathLike | Run, against: str | None = None) -> Compari
     ----------
     *of : path or Run
         Runs, folders of runs, or result stores, whose runs are all taken. Runs that differ in the seed alone
-        are averaged: the same resolved scenario but for keys that change no bit, files by content, by the
-        same build, all done. The combinations of a sweep or a store are each compared with the one that is
-        like it but for one axis.
+        are averaged: the same resolved scenario except for keys that change no bit, files by content, by the
+        same build, all done. The combinations of a sweep or a store are each compared with the one that
+        differs in one axis.
     against : str, optional
         The label of what the others are compared with, or a variant of an axis of a sweep; without it the
         first.
@@ -297,7 +297,7 @@ def cell_lines(name: str, cell: Cell) -> list[Line]:
     """Return the line of a combination of a sweep, and one for each of its runs that cannot be pooled.
 
     The key of a run in the store vouches for its scenario and its files; builds that were not recorded are
-    taken to be one, and said.
+    taken to be one, with a warning.
     """
     label = ", ".join(variant for _, variant in cell.choice) or name
     found = pools(list(cell.runs.values()), vouched=True)
@@ -380,7 +380,7 @@ def as_json(lines: Sequence[Line]) -> dict:
 
 
 def facts(run: Run) -> list[tuple[str, str]]:
-    """Return what one run says of itself after it ends, as names and texts."""
+    """Return facts on one finished run, as names and texts."""
     summary = run.summary
     overall = run.slowdown(bins=1)["overall"]
     done, flows = summary.get("flows_done"), summary.get("flows")
@@ -436,7 +436,7 @@ def _cell(line: Line, mean: Mean | None, decade: int | None = None) -> str:
 
 
 def _beside(lines: Sequence[Line], name: str) -> str:
-    """What stands beside a difference of these lines: how many flows did not finish, where that matters."""
+    """Note on a difference of these lines: how many flows did not finish, where that matters."""
     counts = (evidence.unfinished(line.runs, Flows(group=line.group)) for line in lines)
     return evidence.beside(left=sum(counts)) if evidence.of_finished_flows(name) else ""
 

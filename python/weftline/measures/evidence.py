@@ -1,4 +1,4 @@
-"""What speaks against a verdict, and the verdict that is left: yes, no, or open with its reasons.
+"""Reasons against a verdict, and the verdict that remains: yes, no, or open with its reasons.
 
 Every verdict that weftline prints is made here, of an estimate with its 95 % interval and of the reasons that
 `against` finds in the runs. A single reason makes a verdict open, whatever the interval says:
@@ -13,7 +13,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     interval     the 95 % interval holds the bound, or zero
 
 A scheme is named before others (lowest, highest) only where the paired interval of its difference from each
-of them leaves out zero, and nothing speaks against either.
+of them leaves out zero, and there is no reason against either.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS = {
 }
 """What each kind of reason is, in short."""
 BEYOND = 2
-"""So many flows at least have to lie beyond a percentile of a run."""
+"""Minimum number of flows beyond a percentile of a run."""
 MOST_TEXTS = 3
 _ENDINGS = {
     "stalled": "stalled",
@@ -54,7 +54,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that speaks against a verdict: its kind, one of `KINDS`, and the facts."""
+    """One reason against a verdict: its kind, one of `KINDS`, and the facts."""
 
     kind: str
     text: str
@@ -96,7 +96,7 @@ def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Itera
     sign : {"<", ">"}
         On which side of `limit` the whole 95 % interval has to lie.
     reasons : iterable of Reason
-        What speaks against a verdict; a single one makes it open.
+        Reasons against a verdict; a single one makes it open.
     """
     doubts = list(dict.fromkeys(reasons))
     answer = "open"
@@ -121,7 +121,7 @@ def separated(
     Parameters
     ----------
     reasons : iterable of Reason
-        What speaks against a verdict on either of the two.
+        Reasons against a verdict on either of the two.
     paired : bool
         Whether only a difference that was taken seed by seed, on the same flows, can separate them.
     """
@@ -171,7 +171,7 @@ def leader(
     return None, list(dict.fromkeys(reason for one in found for reason in one.reasons))
 
 
-# What speaks against a verdict, looked for in the runs.
+# Reasons against a verdict, found in the runs.
 
 
 def against(
@@ -185,14 +185,14 @@ def against(
     known: int | None = None,
     remark: str | None = None,
 ) -> list[Reason]:
-    """Return what speaks against a verdict on a metric of runs that differ in the seed alone.
+    """Return the reasons against a verdict on a metric of runs that differ in the seed alone.
 
     Parameters
     ----------
     flows : Flows, optional
         Which flows count; all without it.
     asked : int
-        How many runs there should be; 0: as many as there are.
+        Expected number of runs; 0: the actual number.
     counted : int, optional
         The fewest finished flows that count in a run; looked up without it.
     left : int, optional
@@ -217,7 +217,7 @@ def against(
 
 
 def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
-    """Return what speaks against a verdict in how runs ended and how many there are."""
+    """Return the reasons against a verdict in how runs ended and how many there are."""
     found = []
     statuses = [str(run.summary.get("status") or "done") for run in runs]
     for status in dict.fromkeys(status for status in statuses if status != "done"):
@@ -236,7 +236,7 @@ def of_finished_flows(name: str) -> bool:
 
 
 def needed(name: str) -> int:
-    """Return how many flows a run needs for a metric, 0 if it is no percentile of flows."""
+    """Return how many flows a run needs for a metric, 0 if it is not a percentile of flows."""
     match = re.search(r"_p(\d\d)$", name)
     return math.ceil(100 * BEYOND / (100 - int(match[1]))) if match and of_finished_flows(name) else 0
 
@@ -293,7 +293,7 @@ def unfinished_text(left: int, runs: Sequence[Run]) -> str:
 
 
 def beside(*, runs: int = 0, asked: int = 0, left: int = 0) -> str:
-    """Return what stands beside a mean: of how many runs it is where these are fewer, flows unfinished."""
+    """Return the note on a mean: its number of runs where some are missing, unfinished flows."""
     parts = [f"{runs} of {asked} runs"] if runs < asked else []
     parts += [f"{left:,} unfinished"] if left else []
     return f" ({', '.join(parts)})" if parts else ""

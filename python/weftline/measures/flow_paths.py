@@ -1,68 +1,69 @@
-"""By which links the flows of a run went, where it recorded that: the column `path` of telemetry.parquet
-(`telemetry.paths = true`).
+"""The links that each flow of a run took.
 
-Of Clos networks whose links between switches have one rate. A flow that went several
-ways counts with the one that most of its recorded packets took.
+On a dumbbell or a parking lot there is one path between two hosts. On other networks a run with
+``telemetry.paths = true`` records paths in the column `path` of telemetry.parquet; a flow that took several
+paths counts with the one that most of its recorded packets took.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from weftline import _native, columns, quantities
-from weftline.errors import InputError
+from weftline import _native, columns
+from weftline.measures import networks
 
 if TYPE_CHECKING:
     from weftline.runs import Run
 
-RATES = {
-    "leaf-spine": ("host_link", "fabric_link"),
-    "fat-tree": ("host_link", "fabric_link"),
-    "hpcc-fat-tree": ("host_link", "fabric_link"),
-}
-"""Keys of the links at hosts, and of those between switches, by kind of topology."""
-
-Link = tuple[str, str]
+BOTTLENECKS = ("dumbbell", "parking-lot")
+"""Topologies of which only the links between switches count, at their raw rates, as the authors of Cebinae
+count."""
 
 
-def of_flows(run: Run) -> tuple[list[float], list[list[int]]] | None:
+def links_of_flows(run: Run) -> tuple[list[float], list[list[int]]] | None:
     """Return the rates of links in bit/s, and for each measured flow, in order, the numbers of its links.
 
     Returns
     -------
     tuple or None
-        None if a flow's way was not recorded, or the network's links are not as told above.
+        None if the path of a flow is not known, or two nodes have parallel links, of which paths do not name
+        one.
     """
-    topology = run.scenario.get("topology", {})
-    taken = paths(run)
-    shares = run.shares()
-    if not shares or topology.get("override") or any(share["flow"] not in taken for share in shares):
+    shares, network = run.shares(), networks.built(run)
+    if not shares or network is None or networks.has_parallel_links(network):
         return None
-    try:
-        host, fabric = (
-            quantities.parse_rate(topology[key]["rate"]) for key in RATES[topology.get("kind", "")]
-        )
-    except (KeyError, InputError):
+    kind = run.scenario.get("topology", {}).get("kind")
+    of_flow = _bottlenecks if kind in BOTTLENECKS and networks.is_tree(network) else _recorded
+    paths = of_flow(run, network, shares)
+    if not all(paths):
         return None
-    numbers: dict[Link, int] = {}
-    rates: list[float] = []
-    found: list[list[int]] = []
+    rates = networks.rates(network)
+    numbers = {link: number for number, link in enumerate(dict.fromkeys(itertools.chain(*paths)))}
+    return [rates[link] for link in numbers], [[numbers[link] for link in path] for path in paths]
+
+
+def _bottlenecks(run: Run, network: Mapping, shares: list[dict]) -> list[list[networks.Link]]:
+    hosts = networks.hosts(network)
+    ends = [(hosts[share["src"]], hosts[share["dst"]]) for share in shares]
+    paths = {pair: networks.tree_path(network, *pair) for pair in set(ends)}
+    return [list(itertools.pairwise(paths[pair][1:-1])) for pair in ends]
+
+
+def _recorded(run: Run, network: Mapping, shares: list[dict]) -> list[list[networks.Link]]:
+    hosts, taken = networks.hosts(network), recorded(run)
+    found = []
     for share in shares:
-        path = taken[share["flow"]]
-        nodes = [f"host{share['src']}", *path, f"host{share['dst']}"]
-        links = list(itertools.pairwise(nodes))
-        for place, link in enumerate(links):
-            if link not in numbers:
-                numbers[link] = len(rates)
-                rates.append(host if place in (0, len(links) - 1) else fabric)
-        found.append([numbers[link] for link in links])
-    return rates, found
+        switches = taken.get(share["flow"])
+        nodes = [hosts[share["src"]], *switches, hosts[share["dst"]]] if switches else []
+        found.append(list(itertools.pairwise(nodes)))
+    return found
 
 
-def paths(run: Run) -> dict[int, tuple[str, ...]]:
-    """Return the switches by which most recorded packets of each flow went; empty if none were recorded."""
+def recorded(run: Run) -> dict[int, tuple[str, ...]]:
+    """Return the switches that most recorded packets of each flow passed; empty if none were recorded."""
     if not (run.out / "telemetry.parquet").is_file():
         return {}
     table = columns.read(_native.table(str(run.out), "telemetry"), ["flow_id", "path"])

@@ -22,7 +22,7 @@ from weftline.runs import Run
 _LONGEST = 40
 """Characters of a value in a label."""
 _MOST_TRIED = 1_000_000
-"""Sets of settings times pools that are tried; where there are more, settings are added one by one."""
+"""Sets of settings times pools that are tried; where there are more, settings are added one at a time."""
 _TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
 """What people call a table that a run has or lacks; others are called by their key."""
 
@@ -45,7 +45,7 @@ class Setting:
     values: tuple[Hashable, ...]
     """One for each pool; equal where it is the same."""
     texts: tuple[str, ...]
-    """What a label says of it, for each pool; empty where there is nothing to say."""
+    """Its part of the label, for each pool; empty where there is none."""
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -228,7 +228,7 @@ def _noun(prefix: KeyPath) -> str:
 
 
 class _Names:
-    """How settings are called: by their last word, with the words before it where that alone is not clear."""
+    """Names of settings: their last word, with the words before it where that is ambiguous."""
 
     def __init__(self, paths: Sequence[KeyPath]) -> None:
         plain = {_words(path) for path in paths}
@@ -264,7 +264,7 @@ class _Names:
 
 
 def _in_full(setting: Setting, place: int) -> str:
-    """What a label says of a setting whose short name another one has too."""
+    """Part of the label of a setting whose short name is not unique."""
     return f"{pooling.said_path(setting.path)} {setting.texts[place].partition(' ')[2]}"
 
 
@@ -273,7 +273,7 @@ def _words(path: KeyPath) -> KeyPath:
 
 
 def _file_text(path: KeyPath, value: object, run: Run) -> str:
-    """A file by its name and the first digits of its content; empty if the value is no file."""
+    """A file by its name and the first digits of its content; empty if the value is not a file."""
     if path[-1] not in scenarios.FILE_KEYS or not (
         isinstance(value, Unknown) or str(value).startswith("sha256")
     ):

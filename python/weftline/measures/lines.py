@@ -1,7 +1,7 @@
 """Runs as the lines of a figure: one label, one run per seed, values averaged over the seeds.
 
-Which runs make one line is decided by `pooling`, what it is called by `labels`. The interval beside a mean is
-the 95 % Student interval over the seeds; a single run has none.
+Which runs make one line is decided by `pooling`, what it is called by `labels`. The interval of a mean is
+the 95 % Student interval over the seeds; a single run has no interval.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class Line:
     group: str | None = None
     """Only the flows of this group count for slowdowns; all without it."""
     place: str = ""
-    """The variant of the axis of x that it stands at, in a figure that has one."""
+    """Its variant of the axis of x, in a figure that has one."""
     sizes: tuple[int, int | None] = (0, None)
-    """Least and most size in bytes of the flows that metrics of flows count."""
+    """Minimum and maximum size in bytes of the flows that metrics of flows count."""
     pool: Pool | None = None
     """What its runs have in common, where they were pooled by it."""
     choice: Choice = ()
@@ -85,7 +85,7 @@ class Line:
 
     @property
     def has_flows(self) -> bool:
-        """Whether every run of it completed a flow, so that there is a slowdown to speak of."""
+        """Whether every run of it completed a flow, so that there is a slowdown."""
         return self._flows > 0
 
     @cached_property
@@ -109,7 +109,7 @@ class Line:
         return points
 
     def _alike(self, bins: int) -> list[list[dict]]:
-        """Return the bins of each run, as many as asked for or fewer, so that bin by bin can be averaged."""
+        """Return the bins of each run, at most the requested number; they can be averaged bin by bin."""
         while True:
             tables = [run.slowdown(bins=bins, group=self.group)["bins"] for run in self.runs]
             if bins == 1 or _are_alike(tables, 1 / (2 * bins)):

@@ -50,7 +50,7 @@ def _count(title: str, reader: Reader) -> Metric:
 
 
 def _share(title: str, reader: Reader, axis: str, **more) -> Metric:
-    """A share, from 0 to 1; axes are in per cent: `axis` says of what."""
+    """A share, from 0 to 1; axes are in per cent: `axis` names the whole."""
     return Metric(title=title, read=reader, text=quantities.share_text, axis=axis, scale=100, **more)
 
 
@@ -75,7 +75,7 @@ def _completed(title: str, what: str, key: str, text: Callable = quantities.digi
 
 
 def _declared(metric: dict, group: dict, counter: dict) -> Metric:
-    """A number of a scheme's counters: a share (its axis says of what), another ratio, or a counter."""
+    """A number of a scheme's counters: a share (its axis names the whole), another ratio, or a counter."""
     title, reader = metric["title"], counted.reader(metric, group, counter)
     if metric["over"]:
         return _share(title, reader, metric["axis"]) if metric["axis"] else _number(title, reader)

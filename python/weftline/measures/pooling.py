@@ -23,7 +23,7 @@ from weftline.errors import Conflict
 from weftline.runs import Run
 
 KeyPath = tuple[str, ...]
-"""Where a value stands in a scenario: ``("workload", "0", "load")``."""
+"""Path of a value in a scenario: ``("workload", "0", "load")``."""
 
 WITHOUT_EFFECT: Mapping[str, str] = {
     "name": "a word for people: random streams start from the seed and their purpose alone",
@@ -34,7 +34,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 }
 """Keys and tables that change no bit of what flows do, each with the reason why it does not."""
 WITH_EFFECT = frozenset({"measure.ideal"})
-"""Keys below those that count after all: the ideal time of a flow stands in its row."""
+"""Keys below those that count after all: the ideal time of a flow is in its row."""
 
 BUILD: KeyPath = ("build",)
 VERSION: KeyPath = ("version",)
@@ -248,7 +248,7 @@ def same_traffic(one: Sequence[Run], other: Sequence[Run]) -> bool:
 
 
 def _as_many_flows(a: Run, b: Run) -> bool:
-    """Whether as many flows were offered, as far as both runs say so."""
+    """Whether the same number of flows was offered, if both runs record it."""
     counts = [run.summary.get("flows") for run in (a, b) if status_of(run) == "done"]
     return len(counts) < 2 or None in counts or counts[0] == counts[1]
 
@@ -268,7 +268,7 @@ def _counts(path: KeyPath) -> bool:
 def _content(path: KeyPath, text: str, files: object, run: Run) -> object | None:
     """Return what stands for a file: its digest, `Unknown`; None if the text names no file."""
     if not isinstance(files, dict):
-        # Names of files are absolute paths in a resolved scenario; what else stands there is a word.
+        # Names of files are absolute paths in a resolved scenario; any other value is a word.
         return Unknown(folder_of(run)) if Path(text).is_absolute() else None
     key = said_path(path)
     if key not in files:

@@ -2,7 +2,7 @@
 
 A `Subject` is one number of a run: the p99 slowdown of the flows up to a size, that of all flows, their
 median, the p99 of queues. Two lines are separated by it where the difference of runs under the same seed, on
-the same flows, has a 95 % interval without zero and nothing speaks against either (see `evidence`).
+the same flows, has a 95 % interval without zero and there is no reason against either (see `evidence`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Subject:
     values: Callable[[Line], Values]
     """Of each run of a line, by seed."""
     reasons: Callable[[Line], list[Reason]]
-    """What speaks against a verdict on it."""
+    """Reasons against a verdict on it."""
     left: Callable[[Line], int]
     """How many flows it leaves out because they did not finish."""
     whole: bool = True

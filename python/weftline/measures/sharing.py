@@ -10,7 +10,7 @@ shared computer systems", DEC TR-301, 1984.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weftline import quantities
@@ -126,7 +126,7 @@ def normalised_index(run: Run, ideal: Sequence[float]) -> float | None:
 
 
 def index_against_ideal(run: Run) -> float | None:
-    """Return Jain's index of mean goodputs over the max-min fair ones; None where `ideal` says nothing."""
+    """Return Jain's index of mean goodputs over the max-min fair ones; None where `ideal` is None."""
     best = ideal(run)
     return normalised_index(run, best) if best and len(best) == len(goodputs(run)) else None
 
@@ -134,40 +134,15 @@ def index_against_ideal(run: Run) -> float | None:
 def ideal(run: Run) -> list[float] | None:
     """Return the max-min fair rate of each measured flow in bit/s, in order, by water filling.
 
-    Of a dumbbell or a parking lot, whose links between switches are counted at their raw rates (as the
-    authors of Cebinae count); a flow crosses those between its hosts' switches. Of Clos networks where the
-    run recorded by which way each flow went: see `weftline.measures.flow_paths`. Else None.
+    None where the links of a flow are not known, see `weftline.measures.flow_paths`.
     """
-    topology = run.scenario.get("topology", {})
-    if topology.get("kind") in flow_paths.RATES:
-        found = flow_paths.of_flows(run)
-        return max_min(*found) if found else None
-    flows, link = run.shares(), topology.get("bottleneck_link", {})
-    if topology.get("kind") not in ("dumbbell", "parking-lot") or "rate" not in link or not flows:
-        return None
-    hops = topology.get("bottlenecks", 3) if topology["kind"] == "parking-lot" else 1
-    place = _places(topology)
-    paths = [range(place(share["src"]), place(share["dst"])) for share in flows]
-    if not all(paths):
-        return None
-    return max_min([quantities.parse_rate(link["rate"])] * hops, paths)
+    found = flow_paths.links_of_flows(run)
+    return max_min(*found) if found else None
 
 
-def _places(topology: Mapping) -> Callable[[int], int]:
-    """From a host's number to that of its switch, in the row of a dumbbell's or a parking lot's switches."""
-    if topology["kind"] == "dumbbell":
-        groups = topology.get("groups")
-        left = sum(group["hosts"] for group in groups) if groups else topology.get("left", 4)
-        return lambda host: 0 if host < left else 1
-    hops, long = topology.get("bottlenecks", 3), topology.get("long_hosts", 1)
-    counts = topology.get("hosts_by_hop") or [topology.get("hosts_per_hop", 1)] * hops
-    switches = [0] * long + [hops] * long
-    for hop, count in enumerate(counts):
-        switches += [hop] * count + [hop + 1] * count
-    return lambda host: switches[host]
-
-
-def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: Sequence[float] | None = None):
+def max_min(
+    capacities: Sequence[float], paths: Sequence[Sequence[int]], demands: Sequence[float] | None = None
+):
     """Return the max-min fair rates of flows over links, by water filling.
 
     Parameters
@@ -176,8 +151,8 @@ def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: S
         Of each link, in bit/s.
     paths : sequence of sequences of int
         The links that each flow crosses.
-    most : sequence of float, optional
-        What each flow asks for at the most; without it, as much as there is.
+    demands : sequence of float, optional
+        Maximum rate of each flow; without it, there is no maximum.
 
     Returns
     -------
@@ -186,11 +161,11 @@ def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: S
     """
     rates = [0.0] * len(paths)
     left = list(capacities)
-    rising = {flow for flow, path in enumerate(paths) if path or most is not None}
+    rising = {flow for flow, path in enumerate(paths) if path or demands is not None}
     while rising:
         users = [sum(link in paths[flow] for flow in rising) for link in range(len(left))]
         steps = [room / n for room, n in zip(left, users, strict=True) if n]
-        steps += [most[flow] - rates[flow] for flow in rising] if most is not None else []
+        steps += [demands[flow] - rates[flow] for flow in rising] if demands is not None else []
         step = max(0.0, min(steps))
         for flow in rising:
             rates[flow] += step
@@ -199,6 +174,7 @@ def max_min(capacities: Sequence[float], paths: Sequence[Sequence[int]], most: S
         rising = {
             flow
             for flow in rising
-            if not full.intersection(paths[flow]) and (most is None or rates[flow] < most[flow] * (1 - 1e-12))
+            if not full.intersection(paths[flow])
+            and (demands is None or rates[flow] < demands[flow] * (1 - 1e-12))
         }
     return rates

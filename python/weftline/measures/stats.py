@@ -24,7 +24,7 @@ from statistics import NormalDist
 
 METHODS = ("t", "bootstrap")
 FEW = 5
-"""Below so many runs an interval says little: it is several times as wide as with ten."""
+"""With fewer runs an interval is several times wider than with ten."""
 RESAMPLES = 2000
 
 

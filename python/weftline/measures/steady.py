@@ -150,7 +150,7 @@ def under_way(run: Run) -> list[float] | None:
 def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
-    Nothing is said of flows that do not arrive at random over time: there is no steady state to speak of. At
+    Flows that do not arrive at random over time have no steady state and are not checked. At
     most `MOST_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
     """
     runs = runs[:MOST_LOOKED_AT]

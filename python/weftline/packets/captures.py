@@ -55,7 +55,7 @@ class _Source:
         self.number = 0
 
     def take(self, count: int, *, may_end: bool = False) -> bytes:
-        """Return so many bytes, or none at the end of the file if that is allowed."""
+        """Return this number of bytes, or none at the end of the file if that is allowed."""
         try:
             found = self._file.read(count)
         except (EOFError, gzip.BadGzipFile, OSError) as error:
@@ -82,7 +82,7 @@ def read(path: str | Path, *, partial: bool = False) -> Iterator[Captured]:
     Raises
     ------
     InputError
-        If the file cannot be read, is no capture, or is cut off; the text names the record.
+        If the file cannot be read, is not a capture, or is cut off; the text names the record.
     """
     _native.check_file(str(path))
     try:
@@ -181,7 +181,7 @@ def _byte_order(source: _Source) -> str:
 
 
 def _block(source: _Source, order: str, length: int, taken: int, least: int) -> bytes:
-    """Return the rest of a block of which so many bytes are taken, without its length at the end."""
+    """Return the rest of a block of which `taken` bytes were read, without its length at the end."""
     if length < least or length % 4 or length > _LONGEST:
         raise source.wrong(f"is a block of {length} bytes: the file is damaged here")
     body = source.take(length - taken - 4)

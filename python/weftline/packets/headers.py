@@ -1,4 +1,4 @@
-"""What a packet's headers say of its flow: addresses, protocol, ports, and bytes of payload.
+"""The flow of a packet by its headers: addresses, protocol, ports, and bytes of payload.
 
 Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
 headers; ports of TCP, UDP and SCTP. Payload is counted from what the headers say, so captures may be cut to
@@ -31,11 +31,11 @@ class Segment(NamedTuple):
     protocol: int
     ports: tuple[int, int]
     payload: int
-    """Bytes behind the transport's header."""
+    """Bytes after the transport's header."""
     sequence: int | None
     """Of TCP: the number of its first byte."""
     opens: bool
-    """Of TCP: it is a SYN, with which numbers begin anew."""
+    """Of TCP: it is a SYN, which restarts the sequence numbers."""
 
 
 def link_types() -> str:

@@ -28,7 +28,7 @@ class Imported:
     inside: int = 0
     """Those of which both ends are one host."""
     small: int = 0
-    """Those with fewer bytes than asked for."""
+    """Those with fewer bytes than the minimum."""
     bytes: int = 0
     span_ns: int = 0
     """From the first start to the last."""

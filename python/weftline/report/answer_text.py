@@ -58,8 +58,8 @@ def _alone(line: Line) -> str:
 def standings(lines: Sequence[Line]) -> list[str]:
     """Return who is lowest, where one is: by p99 slowdown of each flow size and of all, by median, by queue.
 
-    A line is named where its paired 95 % interval against each other one leaves out zero and nothing speaks
-    against either (see `weftline.measures.evidence`); of the rest it is said that they are not separated.
+    A line is named where its paired 95 % interval against each other one leaves out zero and there is no
+    reason against either (see `weftline.measures.evidence`); the rest are listed as not separated.
     """
     found = [standing_of(lines, subject) for subject in separations.subjects(lines)]
     named = [text for text, first, _ in found if first]
@@ -187,7 +187,7 @@ def _finished_text(line: Line) -> str:
 
 
 def _without_flows(lines: Sequence[Line]) -> list[str]:
-    """What can be said of flows that never end: how much they carried, and how equally."""
+    """Sentences on flows that never end: how much they carried, and how equally."""
     said = []
     for line in lines:
         total, jain = line.metric_text("goodput_total"), line.metric_text("jain")
@@ -199,7 +199,7 @@ def _without_flows(lines: Sequence[Line]) -> list[str]:
 def scenario(lines: Sequence[Line], network: Mapping | None = None) -> list[str]:
     """Return the scenario of these lines as paragraphs: network, switches, transport, traffic, failures.
 
-    What is not the same for all is said for each.
+    What is not the same for all is stated for each.
 
     Parameters
     ----------

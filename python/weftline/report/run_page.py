@@ -11,7 +11,7 @@ from pathlib import Path
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
 from weftline.figures import flow_figures, network_view, path_figures, specs, time_figures
-from weftline.measures import comparison
+from weftline.measures import comparison, networks
 from weftline.measures.lines import Line
 from weftline.report import answer_text, page
 from weftline.report.page import Lead, Section
@@ -48,7 +48,7 @@ def of_folders(
 ) -> Path:
     """Write the page over folders of runs, or over one sweep, and return its path.
 
-    Without `out` it is report.html in the one folder, or beside the first of several.
+    Without `out` it is report.html in the one folder, or next to the first of several.
     """
     from weftline.report import sweep_page
     from weftline.sweeps.result import FILE, SweepResult
@@ -71,7 +71,7 @@ def html(
     title = title or (
         names[0] if len(names) == 1 else "Comparison of " + ", ".join(line.label for line in lines)
     )
-    built = network_view.network(lines[0].runs[0])
+    built = networks.built(lines[0].runs[0])
     return page.html(
         title=title,
         subtitle=subtitle or _subtitle(lines),
@@ -206,7 +206,7 @@ def _warnings(lines: Sequence[Line]) -> list[str]:
 
 
 def about(named: Sequence[tuple[str, Run]], *, command: str = "") -> list[tuple[str, str]]:
-    """Return what the foot of a page says of its runs, each given with its label."""
+    """Return the facts on runs for the foot of a page, each given with its label."""
     from weftline import _native
 
     runs = [run for _, run in named]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weftline.errors import InputError
-from weftline.figures import load_figures, network_view
+from weftline.figures import load_figures
 from weftline.figures.specs import Figure
-from weftline.measures import evidence
+from weftline.measures import evidence, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import HIGHEST, metric
 from weftline.report import answer_text, page, run_page
@@ -53,7 +53,7 @@ def write(result: SweepResult, path: Path, *, title: str = "", question: str = "
 
 def _scenario(result: SweepResult, first: Line) -> list[str]:
     """Return the scenario of the first combination in words, and what the others have else."""
-    said = answer_text.scenario([first], network_view.network(first.runs[0]))
+    said = answer_text.scenario([first], networks.built(first.runs[0]))
     varied = [axis.name for axis in result.axes if len(axis.variants) > 1]
     if varied:
         said.append(f"This is {first.label}; the others differ in {answer_text.listed(varied)}.")

@@ -1,7 +1,7 @@
 """`weftline view DIR`: a result store, or a folder of run folders, in the browser of this machine alone.
 
 The server listens on the loopback address and answers only who has its random token, which the address that
-it prints carries once and a cookie after that. It reads; nothing that it can be asked for writes. SQL is a
+it prints carries once and a cookie after that. It reads; no request writes. SQL is a
 single SELECT, over the tables of `weftline.query` and with no other files in reach.
 """
 
@@ -27,7 +27,7 @@ from weftline.sweeps.store import Store
 MOST_ROWS = 2000
 """Rows that an answer to SQL shows."""
 MOST_SECONDS = 30.0
-"""After so long a question in SQL is given up."""
+"""Timeout of a query in SQL."""
 MOST_COMPARED = 24
 """Runs on one page."""
 _COOKIE = "weftline"
@@ -43,7 +43,7 @@ _POLICY += "img-src data:; base-uri 'none'; form-action 'none'"
 
 
 class Catalogue:
-    """The runs that a folder holds, by name; read anew at every question, as a sweep may be under way."""
+    """The runs that a folder holds, by name; read again at every request, as a sweep may be under way."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -90,7 +90,7 @@ class Catalogue:
 
 
 def _row(folder: Path) -> dict | None:
-    """What the list says of a run; nothing of a folder that cannot be read."""
+    """The row of a run in the list; empty for a folder that cannot be read."""
     try:
         summary = Run.read(folder).summary
     except DamagedError:
@@ -118,7 +118,7 @@ class Questions:
         Raises
         ------
         InputError
-            If it is no single SELECT, cannot be answered, or takes longer than `seconds`.
+            If it is not a single SELECT, cannot be answered, or takes longer than `seconds`.
         """
         try:
             import duckdb
@@ -272,7 +272,7 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: the terminal is the user's."""
+            """Print nothing: the terminal is the user's."""
 
     return Handler
 

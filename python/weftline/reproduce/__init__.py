@@ -1,1 +1,1 @@
-"""Published tables and figures run anew: experiments as data, their trials and costs, and their claims."""
+"""Published tables and figures, run again: experiments as data, their trials and costs, and their claims."""

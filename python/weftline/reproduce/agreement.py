@@ -8,8 +8,8 @@
                          whose published goodputs differ by more than the factor `apart` (default 1.1), the
                          one that has more there must have more here
 
-With `seconds` a claim is about runs so long: of shorter ones the places are shown, but nothing is decided.
-Only places that were run count; what each came to is the verdict's detail.
+With `seconds` a claim is about runs of that length: of shorter ones the places are shown, but nothing is
+decided. Only places that were run count; what each came to is the verdict's detail.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def check(experiment: Experiment, claim: dict, panels: Sequence[Panel]) -> Verdi
 
 
 def _reasons(claim: dict, panels: Sequence[Panel]) -> list[evidence.Reason]:
-    """What speaks against a verdict in the runs that the claim looks at: those that did not end."""
+    """Reasons against a verdict in the runs that the claim looks at: those that did not end."""
     figures = [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
     found = []
     for figure in figures:

@@ -37,9 +37,9 @@ GOING_ON = "interrupted; finished experiments are kept; run the same command to 
 FORMAT = 1
 """Of the files of results."""
 LONGEST_LOOK_SECONDS = 20.0
-"""So long experiments are looked at for the estimate, before they are run."""
+"""Time limit of the estimate, before experiments are run."""
 LOOK_FLOWS = 50_000
-"""So many flows of a point are looked at; they tell its time within a few per cent."""
+"""Flows of a point that the estimate looks at; its time is then known within a few per cent."""
 _OTHERS = ("duration", "seconds", "rows", "hosts", "only")
 """Options that are about one experiment."""
 
@@ -203,7 +203,7 @@ def _due(one: Task) -> tuple[list[tuple[Point, int]], int]:
 
 
 def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:
-    """Say what is left and how long it takes."""
+    """Print what is left and how long it takes."""
     jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
     if options.json:
         names = [one.experiment.name for one in waiting]
@@ -225,7 +225,7 @@ def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argp
 
 
 def _run(waiting: list[Task], options: argparse.Namespace) -> bool:
-    """Run the tasks one by one; return whether none was interrupted."""
+    """Run the tasks one at a time; return whether none was interrupted."""
     for number, one in enumerate(waiting):
         if not (options.quiet or options.json):
             print(f"\n[{number + 1} of {len(waiting)}] {one.experiment.name}", flush=True)

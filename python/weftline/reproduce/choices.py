@@ -32,12 +32,12 @@ def chosen_size(
 ) -> Size:
     """Return the settings of the small or the full size, with what the user chose instead.
 
-    `only`: the variants by axis that are left of it, for what is said.
+    `only`: the variants by axis that are left of it, for messages.
 
     Raises
     ------
     InputError
-        If the experiment cannot be run so long or with so many hosts.
+        If the experiment cannot be run with this duration or number of hosts.
     """
     size = experiment.sizes["full" if full else "small"]
     settings = dict(size.get("set", {}))
@@ -118,7 +118,7 @@ def chosen_variants(experiment: Experiment, texts: Sequence[str]) -> dict[str, l
 
 
 def _spans(names: Sequence[str]) -> str:
-    """Names one by one, but "1 to 25" for numbers that follow each other."""
+    """Names in a list, but "1 to 25" for numbers that follow each other."""
     spans: list[list[str]] = []
     for name in names:
         follows = spans and name.isdecimal() and spans[-1][-1] == str(int(name) - 1)

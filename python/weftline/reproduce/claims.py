@@ -1,7 +1,7 @@
 """Claims: sentences of a source, each as a bound on a number, checked against what was measured.
 
     kind = "curve"    geometric mean, over the bins of flows within `sizes` = { min, max }, of the slowdown
-                      `percentile` of `line` over that of `against`; of several, the least favourable counts
+                      `percentile` of `line` over that of `against`; of several, the worst one counts
     kind = "metric"   a metric of `line` (`weftline.measures.metrics`), over that of `against` if it is given
     kind = "trend"    on a figure of that kind: a metric of `line` at the place `at`, over that of `against`
                       or at `against_at` if one of these is given
@@ -55,9 +55,9 @@ class Verdict:
     interval: tuple[float, float] | None = None
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
     decided: bool | None = None
-    """Whether it holds; None where the interval reaches over a bound or a reason speaks against it."""
+    """Whether it holds; None where the interval reaches over a bound or there is a reason against it."""
     reasons: tuple[evidence.Reason, ...] = ()
-    """What speaks against a verdict."""
+    """Reasons against a verdict."""
     one_seed: bool = False
     """Whether it was measured on one seed, of which there is no interval."""
 
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """PASS or DIFFERS; OPEN where the interval reaches over a bound or a reason speaks against a verdict.
+        """PASS or DIFFERS; OPEN if the interval reaches over a bound or there is a reason against a verdict.
 
         A dash where there is no number.
         """
@@ -116,7 +116,7 @@ def used_lines(claim: dict, lines: Sequence[Line]) -> list[Line]:
 
 
 def _reasons(claim: dict, used: Sequence[Line]) -> list[evidence.Reason]:
-    """Return what speaks against a verdict in the runs of a claim, but for their number and steadiness."""
+    """Return the reasons against a verdict in the runs of a claim, except for their number and steadiness."""
     name = "slowdown_mean" if claim.get("kind") == "curve" else claim.get("metric", "")
     found = []
     for line in used:

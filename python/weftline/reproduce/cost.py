@@ -1,9 +1,9 @@
 """What runs cost: the points of an experiment on cost, measured as `weftline bench` measures.
 
 Each point runs in a process of its own, one at a time, in rounds, so that a noisy minute of the machine hits
-all alike. A run that other processes disturbed is repeated, to twice as many runs at the most; the median of
-the least disturbed counts. What was measured is kept under the hash of the resolved scenario
-and of the native module: a stopped experiment goes on where it was, and a new build is measured anew.
+all alike. A run that other processes disturbed is repeated, up to twice the number of runs; the median of
+those with the smallest disturbance counts. What was measured is kept under the hash of the resolved scenario
+and of the native module: a stopped experiment resumes, and a new build is measured again.
 
 A claim of kind "cost" is about `metric` (see `METRICS`) of `line` at the place `at` (the last without it):
 itself, or with `against` and `against_at` (each `line` and `at` where it is left out) its ratio to the other.
@@ -40,7 +40,7 @@ class Point:
     place: str
     """Name of the variant along x, a number."""
     threads: int
-    """How many are asked for."""
+    """Requested number."""
     scenario: Path
     settings: tuple[tuple[str, str], ...]
     file: Path
@@ -261,7 +261,7 @@ def summaries(points: Sequence[Point], repeats: int) -> dict[Point, dict]:
 
 
 def summary(point: Point, repeats: int) -> dict | None:
-    """Return the median and the range of the `repeats` runs that waited least; None where there is no run.
+    """Return the median and the range of the `repeats` runs with the shortest waits; None without a run.
 
     Raises
     ------
@@ -282,7 +282,7 @@ def summary(point: Point, repeats: int) -> dict | None:
 
 
 def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
-    """Check a claim; None where not all that it is about is run at this size, or was asked for."""
+    """Check a claim; None where not all that it is about is run at this size, or was requested."""
     wanted = claim.get("panel", {})
     chosen = [
         panel

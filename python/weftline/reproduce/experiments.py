@@ -1,15 +1,15 @@
 """Experiments: a published table or figure as data, a folder with `experiment.toml` and a scenario to vary.
 
     title, source, text     what it is
-    scenario                the scenario file beside it
+    scenario                the scenario file in the same folder
     folder                  where results go below out/ (default experiments/NAME)
     [small], [full]         says, duration, hosts, seeds, set: the two sizes
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
-                            full = settings on top with --full, size = "full": then only (or when asked for by
-                            name), size = "asked": only when asked for by name, threads,
-                            with = { variant of another axis = settings on top where both are chosen } }]
+                            full = settings on top with --full, size = "full": then only (or when requested by
+                            name), size = "asked": only when requested by name, threads, with = { variant of
+                            another axis = settings on top where both are chosen } }]
     [[figure]]              name, title, kind, panels = [axes], lines = axis, only = { axis = [variants] },
                             published = its key in published.json, seeds = [instead of those of the size],
                             and the options of its kind;
@@ -59,7 +59,7 @@ Choice = tuple[tuple[str, str], ...]
 """One variant of each axis that matters: ((axis, variant), ...)."""
 
 Asked = Mapping[str, Sequence[str]]
-"""Variants that the user asked for by name, by axis."""
+"""Variants that the user requested by name, by axis."""
 
 
 @dataclass(kw_only=True)
@@ -120,7 +120,7 @@ class Experiment:
     ) -> list[str]:
         """Return the variants of an axis that a figure shows, at the full size or at the small one.
 
-        Those that are asked for by name are shown at either.
+        Those that are requested by name are shown at either.
         """
         by_name = (asked or {}).get(axis, ())
         sizes = ("small", "full") if full else ("small",)
@@ -268,7 +268,7 @@ def _read(name: str, folder: Path, data: dict, path: Path) -> Experiment:
 
 
 def _maybe_scenario(data: dict, folder: Path) -> Path:
-    """Where the scenario would be of an experiment that may have none."""
+    """Path of the scenario of an experiment, which may not have one."""
     if any(figure.get("kind") in KINDS and figure["kind"] != "trials" for figure in data["figure"]):
         raise KeyError("scenario")
     return folder / "scenario.toml"
@@ -359,7 +359,7 @@ def _check_bars(figure: FigureDefinition, path: Path) -> None:
 
 
 def _check_cost(experiment: Experiment, path: Path) -> None:
-    """What is asked of figures of kind "cost": no others beside them, and numbers along them."""
+    """Check figures of kind "cost": no other kinds in the experiment, and numbers along them."""
     if not experiment.measures_cost:
         return
     if not isinstance(experiment.repeats, int) or not 1 <= experiment.repeats <= 1000:
@@ -375,7 +375,7 @@ def _check_cost(experiment: Experiment, path: Path) -> None:
 
 
 def _check_trials(experiment: Experiment, path: Path) -> None:
-    """What is asked of figures of kind "trials": no others beside them, and numbers along them."""
+    """Check figures of kind "trials": no other kinds in the experiment, and numbers along them."""
     if not experiment.tries:
         return
     _check_like(experiment, path, "trials", "59")

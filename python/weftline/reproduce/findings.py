@@ -37,11 +37,11 @@ class Findings:
     failed: Mapping[str, str]
     """Why, by name of the point."""
     about: Sequence[tuple[str, str]]
-    """Rows of the page's table about itself, beside source and size."""
+    """Rows of the page's table about itself, in addition to source and size."""
     lead: page.Lead | None = None
     """The question and its answer, ahead of the page."""
     more: Mapping = field(default_factory=dict)
-    """What else programs are told."""
+    """Further values for programs."""
     note: str = SENTENCES
     """What claims are here."""
 

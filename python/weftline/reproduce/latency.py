@@ -8,7 +8,8 @@
     smallest        hops whose true quantile (ns) is below are left out: a relative error needs a truth
                     above 0
     trials          estimates, each at a hop and a place in the flow drawn at random
-    plan            queries of the run, beside the experiment; the first one samples the latency of hops in
+    plan            queries of the run, in the experiment's folder; the first one samples the latency of hops
+    in
                     wide fields
 
 The scenario runs once under the settings that begin with "scenario."; its flows that are long enough, hop by
@@ -56,7 +57,7 @@ def run_of(experiment: Experiment, size: Size, settings: Mapping[str, Any], out:
 
 
 def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
-    """Return what the numbers depend on beside the settings; refuse settings that cannot be tried."""
+    """Return what the numbers depend on in addition to the settings; refuse settings that cannot be tried."""
     if not 0 < settings["quantile"] < 1:
         raise InputError(
             f"{name}: quantile: expected a number between 0 and 1, found {settings['quantile']!r}"
@@ -85,7 +86,7 @@ def tried(points: Sequence[Point], folder: Path) -> list[dict]:
     groups: dict[tuple, list[int]] = {}
     for number, point in enumerate(points):
         s = point.settings
-        # The same hops at every number of samples: those that have enough for the most.
+        # The same hops at every number of samples: those that have enough for the largest number.
         groups.setdefault(
             (s["plan"], s["longest_sample"], s["smallest"], s["trials"], point.seed), []
         ).append(number)

@@ -36,7 +36,7 @@ CONFIRMED, PARTLY, NOT = "confirmed", "partly", "not confirmed"
 OPEN, NOT_RUN, NOT_TRIED = "open", "not run", "not tried"
 VERDICTS = (CONFIRMED, PARTLY, NOT, OPEN, NOT_RUN, NOT_TRIED)
 FEW = 3
-"""Of up to so many claims a row shows every number, of more their range."""
+"""Maximum number of claims of which a row shows every number; of more it shows the range."""
 _KEYS = {
     "source": ("name", "title", "row"),
     "row": ("id", "at", "claim", "published", "experiment", "claims", "at_most", "not_tried", "why"),
@@ -103,12 +103,12 @@ class Judged:
 
 
 def load(path: Path | None = None) -> Ledger:
-    """Return the ledger in a file, by default the one beside the experiments; it is checked.
+    """Return the ledger in a file, by default the one next to the experiments; it is checked.
 
     Raises
     ------
     InputError
-        If there is none, or a row names an experiment or a claim that there is not.
+        If there is none, or a row names an experiment or a claim that does not exist.
     """
     path = path or _default_path()
     try:

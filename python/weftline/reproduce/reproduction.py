@@ -1,7 +1,7 @@
-"""`weftline reproduce`: runs the points of an experiment, shows them beside the published numbers, checks
+"""`weftline reproduce`: runs the points of an experiment, compares them with the published numbers, checks
 the claims.
 
-Points are kept in a result store (see `store`), so a stopped experiment goes on where it was, and two figures
+Points are kept in a result store (see `store`), so a stopped experiment resumes, and two figures
 that share a point run it once.
 """
 
@@ -126,7 +126,7 @@ def plan_points(
                 here = dict(full)
                 if any(here.get(axis) not in wanted for axis, wanted in only.items()):
                     continue
-                # The size comes first: what a variant says of itself stands above it.
+                # The size comes first: the settings of a variant override it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
                 points = [
@@ -158,7 +158,7 @@ def run_points(
     Raises
     ------
     RunFailed
-        If nothing could go on, as with a full disk.
+        If no run could continue, as with a full disk.
     """
     if not points:
         return []

@@ -29,11 +29,11 @@ FIVE_TUPLE, ADDRESSES, WORD = 13, 8, 4
 AFQ_QUEUES, AFQ_ROWS = 32, 2
 CACHE_STAGES, CACHE_SLOTS = 2, 2048
 REGISTERS = 16
-"""Words that Cebinae keeps beside its cache: counters, rates, budgets of two groups in two rounds, times."""
+"""Words of Cebinae besides its cache: counters, rates, budgets of two groups in two rounds, times."""
 
 
 def check(settings: Mapping[str, Any], name: str) -> None:
-    """Refuse settings of which nothing can be said."""
+    """Refuse settings that cannot be evaluated."""
     if settings["scheme"] not in SCHEMES:
         hint = nearest(str(settings["scheme"]), list(SCHEMES))
         known = ", ".join(SCHEMES)
@@ -59,7 +59,7 @@ def of(settings: Mapping[str, Any]) -> dict:
         return {"memory_bytes": flows * (FIVE_TUPLE + WORD + 4 * WORD), "queues": flows, "accesses": 3}
     if settings["scheme"] == "afq":
         memory = AFQ_ROWS * sketch_slots(flows, settings["sharing"]) * WORD
-        # Every row is read before the least is known, and written after; and the round.
+        # Every row is read before the minimum is known, and written after; and the round.
         return {"memory_bytes": memory, "queues": AFQ_QUEUES, "accesses": 2 * AFQ_ROWS + 1}
     memory = CACHE_STAGES * CACHE_SLOTS * (ADDRESSES + WORD) + REGISTERS * WORD
     # Stages are read and written in one access each; and the port's bytes, and the group's.

@@ -4,8 +4,8 @@
     hops        switches on the path
     longest     paths of the network with more switches than this there are not: such points are left out
     bits, copies, code    of PINT: `copies` fields of `bits`, and the code's name or { tau, layers }
-    topology    file of the network, beside the experiment; paths are shortest paths of it, drawn at random
-    know        what the decoder knows beyond the digests:
+    topology    file of the network, in the experiment's folder; paths are shortest paths of it, drawn at
+    random know        what the decoder knows beyond the digests:
                 "own-ids"      the switches of the very path, without their order
                 "ids"          all switches
                 "neighbours"   all switches and links
@@ -55,7 +55,7 @@ KNOWLEDGE: dict[str, dict[str, bool]] = {
 
 
 def check(settings: Mapping[str, Any], folder: Path, name: str) -> str:
-    """Return what the numbers depend on beside the settings; refuse settings that cannot be tried."""
+    """Return what the numbers depend on in addition to the settings; refuse settings that cannot be tried."""
     for key, known in (("scheme", SCHEMES), ("know", tuple(KNOWLEDGE))):
         value = str(settings[key])
         if value not in known:
@@ -95,7 +95,7 @@ def _tried(settings: Mapping[str, Any], seed: int, folder: Path) -> dict:
     if settings["scheme"] != "pint":
         return json.loads(_native.pint_compared(settings["scheme"], settings["m"], hops, trials, seed))
     know = settings["know"]
-    # Without a topology a path is of distinct ids among `ids`: as many as it has hops.
+    # Without a topology a path is of distinct ids among `ids`, one per hop.
     topology = None if know == "own-ids" else folder / settings["topology"]
     found = pint.accuracy(
         plan_of(settings), hops=[hops], trials=trials, seed=seed, topology=topology, **KNOWLEDGE[know]

@@ -1,7 +1,7 @@
 """Trials: the points of an experiment that needs no run of a fabric, or looks at what one recorded: tried
 many times, or computed.
 
-The settings of figures and variants say what is tried; the number of a variant along x is the setting with
+The settings of figures and variants define what is tried; the number of a variant along x is the setting with
 the axis' name. `what = "path"` (packets until a path is decoded, see `tracing`), `what = "latency"` (error
 of a hop's latency quantile, see `latency`), `what = "flow-cache"` (top flows that a cache misses, see
 `flow_cache`), `what = "state"` (what a port must remember, see `switch_state`); `trials` is how often.
@@ -278,11 +278,11 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
                 done.put((group, None))
             except (InputError, RunFailed) as error:
                 done.put((group, str(error)))
-            except BaseException as error:  # a thread's end is told, not swallowed
+            except BaseException as error:  # the error of a thread is reported
                 done.put((group, repr(error)))
                 raise
 
-    # Daemons: after Ctrl-C nobody waits for trials that are under way.
+    # Daemons: after Ctrl-C the program does not wait for running trials.
     for _ in range(min(jobs, len(groups))):
         threading.Thread(target=work, daemon=True).start()
     failed: dict[Point, str] = {}
@@ -308,7 +308,7 @@ def _tried(group: Sequence[Point], folder: Path) -> list[dict]:
 
 
 def check(claim: dict, panels: Sequence[Panel]) -> claims.Verdict | None:
-    """Check a claim; None where not all that it is about is tried at this size, or was asked for."""
+    """Check a claim; None where not all that it is about is tried at this size, or was requested."""
     wanted = claim.get("panel", {})
     chosen = [
         panel

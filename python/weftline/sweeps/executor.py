@@ -4,8 +4,8 @@ The engine lets go of the interpreter's lock while it runs, so threads use every
 next point, holds it in the store, runs it into a folder of its own and moves that to its place. A point
 begins only when the memory it is expected to need is free, or when nothing else runs.
 
-What happens to one point is its own affair: an error is recorded and the rest goes on. A full disk ends
-everything, since no point could go on.
+An error of one point is recorded and the others continue. A full disk ends
+everything, since no point could continue.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weftline.terminal import share_done
 LEAST_FREE_BYTES = 4 << 20
 """With less room on the disk a failed run is taken for one that found no room."""
 AROUND_SECONDS = 0.004
-"""What a run takes beside its simulation: the scenario read, the folder written (10 000 runs of 20 flows)."""
+"""Time of a run outside its simulation: read the scenario, write the folder (10 000 runs of 20 flows)."""
 _WAIT_SECONDS = 0.5
 """How often a point that another sweep runs is looked after."""
 
@@ -52,7 +52,7 @@ class Outcome:
     ran: int = 0
     interrupted: bool = False
     stopped: str = ""
-    """Why nothing could go on, if so."""
+    """Why no point could continue, if so."""
     remarks: list[str] = field(default_factory=list)
 
 
@@ -224,7 +224,7 @@ class _Work:
             threading.Thread(target=self._go, name=f"weftline-{number}", daemon=True).start()
 
     def ended(self, *, within: float) -> bool:
-        """Wait so many seconds at most for the threads to end, and return whether they have.
+        """Wait at most this number of seconds for the threads to end, and return whether they have.
 
         Not by joining them: Python 3.11 takes a thread for dead when Ctrl-C comes into a join.
         """
@@ -375,7 +375,7 @@ class _Work:
 
 
 def is_full_disk(why: str, path: Path) -> bool:
-    """Return whether a run failed for want of room on the disk."""
+    """Return whether a run failed because the disk is full."""
     try:
         scarce = shutil.disk_usage(path).free < LEAST_FREE_BYTES
     except OSError:
@@ -390,7 +390,7 @@ def said(error: OSError, store: Store) -> str:
 
 
 class Progress:
-    """What is said of a sweep that goes on: points, packet-hops a second, time left."""
+    """Progress of a running sweep: points, packet-hops a second, time left."""
 
     def __init__(self, name: str, total: int) -> None:
         self._name, self._total = name, total

@@ -1,8 +1,8 @@
 """The index of a result store: a line for each finished run, so that a list of thousands opens none.
 
 Each line is an object of JSON with a seal. A later line of a run takes the place of an earlier one. The
-stamp of a line is what the system said of the run's files (names, sizes, times, inodes) when all their
-digests held: as long as it says the same they are not hashed again for a list. What is computed of a table
+stamp of a line is what the system reported on the run's files (names, sizes, times, inodes) when all their
+digests held: while it is the same they are not hashed again for a list. What is computed of a table
 never rests on that: a table is hashed whenever it is first read.
 """
 
@@ -34,17 +34,17 @@ class Entry:
     version: str
     choice: Mapping[str, str]
     numbers: Mapping[str, Any]
-    """What the summary says of flows, drops, seconds and so on."""
+    """Flows, drops, seconds and so on of the summary."""
     covered: bool = False
     """Whether a digests.json vouches for it."""
     scenario: str = ""
     """Digest of its scenario.toml, which tells it from the run of another key."""
     stamp: str = ""
-    """Of its files when they were checked; empty where that could not be told."""
+    """Of its files when they were checked; empty where that is unknown."""
 
 
 def entry_of(folder: Path, choice: Mapping[str, str], stamp: str = "") -> Entry:
-    """Return what the index says of the run in a folder."""
+    """Return the index's entry of the run in a folder."""
     digests = integrity.check(folder, ())
     summary = json.loads((folder / "summary.json").read_bytes())
     versions = summary.get("versions")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import duckdb
 
 MOST_ROWS = 200
-"""So many rows a table in the terminal shows."""
+"""Maximum number of rows of a table in the terminal."""
 _TABLES = {"flows": "flows.parquet", "series": "series.parquet"}
 _TYPES = {"fingerprint": "varchar"}
 _SERIES = {"time_ns": "double", "entity": "varchar", "metric": "varchar", "value": "double"}
@@ -84,7 +84,7 @@ def connect(path: str | os.PathLike, *, sql: str | None = None) -> duckdb.DuckDB
 
 
 def _is_whole(folder: Path, files: Sequence[str]) -> bool:
-    """Return whether the files of a run of a store are what the run wrote; say so if they are not."""
+    """Return whether the files of a run of a store are what the run wrote; warn if they are not."""
     try:
         integrity.check(folder, files)
     except DamagedError as error:

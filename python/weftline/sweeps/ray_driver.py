@@ -1,4 +1,4 @@
-"""The process that speaks to Ray, so that whatever Ray prints, or however it ends, stays out of the sweep's.
+"""The process that is connected to Ray: what Ray prints, or how it ends, does not affect the sweep.
 
 `python -m weftline.sweeps.ray_driver FD` is started by `ray_executor`, and talks to it over the socket FD:
 
@@ -25,7 +25,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 RETRIES = 8
-"""How often a group is run anew whose worker or node died."""
+"""How often a group whose worker or node died is run again."""
 OBJECT_STORE_BYTES = 512 << 20
 LOOK_SECONDS = 4.0
 """How often the head is looked after."""

@@ -5,7 +5,7 @@ Points are handed over in groups that take a second or more, since a task of Ray
 group whose node dies is run elsewhere. Results come back as bytes, so that nodes need no file system in
 common, and only this process writes into the store: what is finished is kept whatever happens to the cluster.
 
-Ray is spoken to by a process of its own (`ray_driver`), whose output goes to ``ray.log`` in the store.
+Ray is used by a process of its own (`ray_driver`), whose output goes to ``ray.log`` in the store.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GROUP_SECONDS = 2.0
 """How long a group should take."""
 MOST_IN_GROUP = 500
 LEAST_MEMORY = 100e6
-"""Runs that need less are not told to Ray as needing memory."""
+"""Below this, the memory of a run is not reported to Ray."""
 _START_SECONDS = 120.0
 _END_SECONDS = 15.0
 
@@ -113,7 +113,7 @@ def _check_installed() -> None:
 
 
 def _start(theirs: Connection, log: Path, *, jobs: int, threads: int) -> subprocess.Popen:
-    """Start the process that speaks to Ray; signals of the terminal do not reach it."""
+    """Start the process that is connected to Ray; signals of the terminal do not reach it."""
     home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(part for part in (home, os.environ.get("PYTHONPATH", "")) if part)
     with log.open("wb") as out:
@@ -137,7 +137,7 @@ def _end(child: subprocess.Popen) -> None:
 
 
 def _work_off(work: _Work, ours: Connection, show: Callable[[], None]) -> None:
-    """Hand over groups and take answers until no point is left, or none can go on."""
+    """Hand over groups and take answers until no point is left, or none can continue."""
     slots = 0
     until = time.monotonic() + _START_SECONDS
     while work.left() and not work.outcome.stopped:
@@ -263,7 +263,7 @@ class _Work:
         return expected * (self._took / self._expected if self._expected else 1.0)
 
     def _spec(self, point: Point) -> tuple[dict[str, Any], dict[str, bytes]]:
-        """Return what a worker has to know of a point, and the files that Ray does not have yet."""
+        """Return what a worker needs for a point, and the files that Ray does not have yet."""
         text = runs.resolve(point.source, list(point.settings), seed=point.seed)
         names, files = {}, {}
         for path in scenarios.named_files(text, point.source.base_dir):
@@ -317,7 +317,7 @@ class _Work:
             self._claims.pop(point.key).release()
 
     def lost(self, number: int, why: str) -> None:
-        """Try the points of a lost group one by one; one that was alone has failed."""
+        """Try the points of a lost group one at a time; a lost group of one point has failed."""
         points = self._groups.pop(number)
         for point in points:
             if len(points) == 1 and point.key in self._alone:

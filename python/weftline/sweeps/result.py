@@ -118,7 +118,7 @@ class SweepResult:
                 self.missing.append((choice, seed))
         self.cells = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items() if found]
         self.remarks: list[str] = []
-        """What the sweep that made it said beside its tables."""
+        """Notes of the sweep that made it, in addition to its tables."""
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
 
     @classmethod
@@ -211,7 +211,7 @@ class SweepResult:
         return stats.estimate(list(self.values(name, cell).values()), method=self.report.interval)
 
     def base_of(self, cell: Cell) -> Cell | None:
-        """Return the combination that this one is compared with: alike but for the variant of `rows_axis`."""
+        """Return the combination to compare this one with: only the variant of `rows_axis` differs."""
         wanted = {**dict(cell.choice), self.rows_axis: self.against}
         found = next((other for other in self.cells if dict(other.choice) == wanted), None)
         return found if found is not cell else None
@@ -279,7 +279,7 @@ class SweepResult:
         return {}
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
-        """Return what speaks against a verdict on a metric of a combination."""
+        """Return the reasons against a verdict on a metric of a combination."""
         min_size, max_size = self.report.size_range
         return evidence.against(
             list(cell.runs.values()),
@@ -295,7 +295,7 @@ class SweepResult:
     def judgement(self, cell: Cell) -> Verdict:
         """Return whether a combination keeps the answer's bound, with the reasons of an open verdict.
 
-        Yes and no if the whole 95 % interval lies on one side and nothing speaks against the number; see
+        Yes and no if the whole 95 % interval lies on one side and there is no reason against the number; see
         `weftline.measures.evidence`.
         """
         bound = self.report.bound
@@ -325,7 +325,7 @@ class SweepResult:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
         if self.same_flows(cell, base):
-            # Both begin empty and carry the same flows: the beginning is no reason against a difference.
+            # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
         return evidence.separated(self.difference(name, cell, base), doubts, paired=paired)
 
@@ -353,7 +353,7 @@ class SweepResult:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
         ``runs`` are those that have the metric, of ``asked``; ``unfinished`` the flows that it leaves out.
-        ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` what speaks against a
+        ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
         verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
         ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
         with another combination.
@@ -401,7 +401,7 @@ class SweepResult:
     def plot(self, metric_name: str = "", along: str = ""):
         """Return a metric over an axis of numbers as a `Figure`, with bands where there are several seeds.
 
-        The first metric that is reported, over the axis `along` of the report, if nothing is said.
+        The first metric that is reported, over the axis `along` of the report, by default.
         """
         from weftline.report import sweep_page
 

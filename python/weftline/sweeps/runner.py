@@ -20,7 +20,7 @@ from weftline.sweeps.sweepfile import Choice, Sweep
 from weftline.terminal import ProgressLine
 
 LONGEST_LOOK_SECONDS = 20.0
-"""So long combinations are estimated; the others are taken to be like those."""
+"""Time limit of the estimate of combinations; the others are taken to be like those."""
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class Estimate:
     costs: Mapping[str, Cost]
     jobs: int
     memory_bytes: float
-    """Of the runs that go on at a time."""
+    """Of the parallel runs."""
 
     @property
     def seconds(self) -> float:
@@ -127,7 +127,7 @@ def run(
     Parameters
     ----------
     jobs : int, optional
-        Runs at a time: one a core without it; on Ray as many as the cluster has cores for.
+        Runs at a time: by default one per core; on Ray limited by the cores of the cluster.
     on : {"local", "ray"}
         Where.
     retry : bool
@@ -158,7 +158,7 @@ def run(
 
 
 def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
-    """Move the runs that are damaged, or that an error of reading names, out of the store; say so of each.
+    """Move runs that are damaged, or named by an error of reading, out of the store, with messages.
 
     What the store has listed as whole is read to its end here.
     """
@@ -193,7 +193,7 @@ def write_description(plan: Plan) -> None:
 
 
 def default_folder(sweep: Sweep) -> Path:
-    """Return where a sweep's store is if nothing else is said: ``out/sweeps/NAME``."""
+    """Return where a sweep's store is by default: ``out/sweeps/NAME``."""
     return Path("out") / "sweeps" / sweep.name.strip().replace(" ", "-")
 
 
@@ -231,7 +231,7 @@ def sweep(
         Settings of every point, by dotted path.
     controllers : dict of name to class, optional
         Congestion controllers in Python, which axes and the scenario name as ``python:NAME``: classes (see
-        `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``. A point runs anew when their code, or
+        `weftline.Controller`), or where they are, ``"FILE.py:CLASS"``. A point runs again when their code, or
         anything that it refers to, is another.
     seeds : int or sequence of int or str, optional
         How many runs of each combination (seeds 1 to n), or which seeds. One without it.
@@ -266,7 +266,7 @@ def sweep(
     InputError
         If a combination cannot be run as it is written.
     RunFailed
-        If nothing could go on, as with a full disk; what was computed is kept.
+        If no run could continue, as with a full disk; what was computed is kept.
     KeyboardInterrupt
         If the user interrupted; what was computed is kept.
     """

@@ -16,7 +16,7 @@ from the folders.
 
 Every file of a run is checked against the run's digests.json when its folder is new to the index or was
 touched since (its stamp, see `index`), and every table once more when it is first read. A damaged run is
-moved to ``damaged/`` by a sweep, which runs it again; what else reads a store leaves it out and says so.
+moved to ``damaged/`` by a sweep, which runs it again; what else reads a store leaves it out with a warning.
 
 Several processes, on several machines, may work on one store. Each holds a lock (flock) on the point that
 it runs, which the system takes back when the process ends, however it ends. Where a file system has no
@@ -155,7 +155,7 @@ class Store:
 
     @classmethod
     def create(cls, path: str | os.PathLike) -> Store:
-        """Return the store in a folder, which is made where there is none; its damaged files are made anew.
+        """Return the store in a folder, which is made where there is none; its damaged files are rebuilt.
 
         Raises
         ------
@@ -325,7 +325,7 @@ class Store:
     def entries(self) -> list[Entry]:
         """Return every finished run, in order of keys; what the index does not know yet is read and added.
 
-        Damaged runs are left out, with a `ResultsWarning`, and so are said those that nothing vouches for.
+        Damaged runs are left out, with a `ResultsWarning`, and runs without digests are reported.
         """
         keys = sorted(item.name for item in _scan(self.points))
         found = self.finished(keys)
@@ -368,7 +368,7 @@ class Store:
         return found
 
     def suspect_damaged(self) -> bool:
-        """Read every run to its end; return whether that shows damage that `finished` did not know of."""
+        """Read every run to its end; return whether that shows damage that `finished` did not find."""
         before = len(_SUSPECT)
         folders = [self.points / item.name for item in _scan(self.points)]
         _SUSPECT.update(f for f in folders if examined(f, thorough=True)[0] == "damaged")

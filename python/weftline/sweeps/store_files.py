@@ -4,7 +4,7 @@
     index.jsonl                               bears one on each line
     points.csv, table.csv, report.html        are listed in the store's own digests.json
 
-All can be made anew from the runs, so a damaged one is moved to ``damaged/`` and that is said.
+All can be rebuilt from the runs, so a damaged one is moved to ``damaged/`` with a message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WRITING = "tables"
 
 
 def repair(store: Store) -> list[str]:
-    """Move damaged files of a store aside and make anew what can be; return a sentence on each."""
+    """Move damaged files of a store aside and rebuild what can be rebuilt; return a sentence on each."""
     found = _sealed(store, store.path / "store.json")
     vouched = _vouched(store.path)
     found += _sealed(store, store.path / SWEEP)

@@ -131,7 +131,7 @@ def load(path: str | os.PathLike) -> Sweep:
     Raises
     ------
     InputError
-        If it cannot be read, or is not as it should be: with the line where it can be told.
+        If it cannot be read, or is not as it should be: with the line where it is known.
     """
     path = Path(path)
     text = scenarios.read_text(path, "a sweep")

@@ -97,8 +97,8 @@ def difference_text(
 ) -> str:
     """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
 
-    Where the interval leaves out zero and something else speaks against a verdict, the number of that
-    footnote stands in place of the star.
+    Where the interval leaves out zero and there is another reason against a verdict, the number of that
+    footnote replaces the star.
     """
     if found is None:
         return "–"
@@ -192,7 +192,7 @@ def _flat(
 
 
 def notes(result: SweepResult) -> list[str]:
-    """Return what a reader has to know of the numbers: how intervals are found, which flows count."""
+    """Return notes on the numbers: how intervals are found, which flows count."""
     report = result.report
     found = [_runs_text(result)] if result.asked > 1 and result.cells else []
     counted = (
@@ -209,7 +209,7 @@ def notes(result: SweepResult) -> list[str]:
 
 
 def _runs_text(result: SweepResult) -> str:
-    """Return over how many runs the means are, which may be fewer than were asked for."""
+    """Return over how many runs the means are, which may be fewer than requested."""
     counts = [len(cell.runs) for cell in result.cells]
     least, most = min(counts), max(counts)
     span = str(least) if least == most else f"{least} to {most}"

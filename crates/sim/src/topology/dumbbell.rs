@@ -1,4 +1,4 @@
-//! Dumbbell: hosts on either side of one link. The switches are `s0` (left) and `s1` (right).
+//! Dumbbell: hosts on both sides of one link. The switches are `s0` (left) and `s1` (right).
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, MAX_COUNT, Network, check_counts, read_count};
@@ -7,13 +7,13 @@ use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::Time;
 
-/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`. With groups there are as
-/// many on either side, and host i of the left has the delay of host i of the right.
+/// Two switches joined by the bottleneck; hosts 0 to `left - 1` are on `s0`, the others on `s1`. With groups
+/// both sides have the same number of hosts, and host i of the left has the delay of host i of the right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dumbbell {
     pub left: u64,
     pub right: u64,
-    /// Instead of `left` and `right`: hosts on either side, and the delay of their links.
+    /// Instead of `left` and `right`: number of hosts per side, and the delay of their links.
     pub groups: Vec<(u64, Time)>,
     pub host_link: LinkSpec,
     pub bottleneck_link: LinkSpec,
@@ -88,7 +88,7 @@ impl Dumbbell {
         }
     }
 
-    /// Delay of the link of the host at this place of its side.
+    /// Delay of the link of the host with this index on its side.
     fn delay_of(&self, place: u64) -> Time {
         let mut first = 0;
         for &(hosts, delay) in &self.groups {

@@ -11,7 +11,7 @@ use super::{Topology, TopologyError};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 
-/// All switches have k ports; more hosts per ToR than k/2 oversubscribe it.
+/// All switches have k ports; a ToR with more than k/2 hosts is oversubscribed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FatTree {
     /// Even, at least 2.

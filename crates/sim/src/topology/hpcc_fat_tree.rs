@@ -1,9 +1,9 @@
 //! The three-tier FatTree of the HPCC paper: pods of ToR and aggregation switches, joined by groups of
 //! cores.
 //!
-//! In a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation
-//! switches with the same place in their pods share a group of core switches (`core0`, ...), and each is
-//! linked to all of its group. Without cores one pod is a two-tier fabric.
+//! Within a pod every ToR (`tor0`, ...) is linked to every aggregation switch (`agg0`, ...). The aggregation
+//! switches with the same index in their pods share a group of core switches (`core0`, ...), and each is
+//! linked to all of its group. Without cores, one pod is a two-tier fabric.
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, §5.1; the authors' topology
 //! file has 5 pods of 4 ToRs with 16 hosts each and 4 aggregation switches, 16 cores, 320 hosts.
@@ -87,7 +87,7 @@ impl TopologyParameters for HpccFatTree {
 
 impl HpccFatTree {
     fn connect(&self) -> Result<Topology, TopologyError> {
-        // Each factor is at most a million, so no product of three overflows.
+        // Each factor is at most a million, so that no product of three overflows.
         let (tors, aggs) = (self.pods * self.tors_per_pod, self.pods * self.aggs_per_pod);
         let hosts = tors * self.hosts_per_tor;
         let cores = self.aggs_per_pod * self.cores_per_agg;

@@ -1,4 +1,4 @@
-//! Leaf-spine: every leaf linked to every spine, hosts on the leaves.
+//! Leaf-spine: every leaf is linked to every spine, hosts are on the leaves.
 
 use super::TopologyParameters;
 use super::network::{LinkSpec, Network, check_counts, read_count};
@@ -13,17 +13,17 @@ pub struct LeafSpine {
     pub leaves: u64,
     pub spines: u64,
     pub hosts_per_leaf: u64,
-    /// Hosts on leaf 0 beside these, numbered last, which no workload uses.
+    /// Additional hosts on leaf 0, with the highest numbers, which no workload uses.
     pub extra_hosts: u64,
     pub host_link: LinkSpec,
-    /// None: 400 Gb/s, or what `oversubscription` asks for.
+    /// None: 400 Gb/s, or the rate that results from `oversubscription`.
     pub fabric_rate: Option<Rate>,
     pub fabric_delay: Time,
-    /// Capacity of a leaf's hosts over that of its uplinks; 0: not asked for.
+    /// Capacity of a leaf's hosts over that of its uplinks; 0: not set.
     pub oversubscription: f64,
 }
 
-/// More would be racks of their own.
+/// A larger number should be racks of their own.
 const MAX_EXTRA_HOSTS: u64 = 1000;
 
 impl Default for LeafSpine {

@@ -1,4 +1,4 @@
-//! Parking lot: a chain of switches `s0` to `sN`, with flows that take one bottleneck and flows that take
+//! Parking lot: a chain of switches `s0` to `sN`, with flows that cross one bottleneck and flows that cross
 //! all.
 //!
 //! Host ids, in order: senders of the long path (on `s0`), its receivers (on `sN`), then for each
@@ -14,11 +14,11 @@ use crate::parameters::{Parameters, Value, describe};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParkingLot {
     pub bottlenecks: u64,
-    /// Senders, and as many receivers, around each bottleneck.
+    /// Number of senders, and of receivers, around each bottleneck.
     pub hosts_per_hop: u64,
-    /// The same for each bottleneck by itself; empty: `hosts_per_hop` for all.
+    /// The same for each bottleneck separately; empty: `hosts_per_hop` for all.
     pub hosts_by_hop: Vec<u64>,
-    /// Senders at the first switch, and as many receivers at the last.
+    /// Number of senders at the first switch, and of receivers at the last.
     pub long_hosts: u64,
     pub host_link: LinkSpec,
     pub bottleneck_link: LinkSpec,
@@ -137,7 +137,8 @@ mod tests {
     fn every_bottleneck_may_have_a_number_of_hosts_of_its_own() {
         let hosts_by_hop = vec![2, 0, 1];
         let t = ParkingLot { hosts_by_hop, long_hosts: 4, ..ParkingLot::default() }.build().unwrap();
-        // Four senders and receivers of the chain, two and two around s0-s1, one and one around s2-s3; switches from 14 on.
+        // Four senders and receivers of the chain, two each around s0-s1, one each around s2-s3; switches
+        // from 14 on.
         let switch: Vec<u32> = t.links[..14].iter().map(|link| link.b - 14).collect();
         assert_eq!(switch, [0, 0, 0, 0, 3, 3, 3, 3, 0, 0, 1, 1, 2, 3]);
     }

@@ -1,4 +1,4 @@
-//! The room as a whole: every kind builds, builders equal the reference files, parsers take anything.
+//! Tests of the whole room: every kind builds, builders equal the reference files, parsers accept any input.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::star::Star;
 use super::*;
 use crate::parameters::{Nothing, Parameters};
 
-/// The reference data, where it is; a reason is printed where it is not.
+/// The reference data, if present; otherwise the reason is printed.
 fn reference() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
     let found = std::env::var_os("WEFTLINE_REFERENCE").map_or(beside, PathBuf::from);
@@ -25,7 +25,7 @@ fn read_reference(root: &Path, name: &str) -> Vec<u8> {
     std::fs::read(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The names of imported switches are those of their file; all else is compared.
+/// Removes the names of switches, which come from the file; all else is compared.
 fn without_names(mut topology: Topology) -> Topology {
     topology.nodes.iter_mut().for_each(|node| node.name.clear());
     topology
@@ -119,7 +119,7 @@ fn a_file_that_is_not_there_is_told_with_its_nearest_neighbour() {
     assert!(spec.build_in(base).unwrap_err().to_string().starts_with("src: is a folder"));
 }
 
-/// Files of each format that are right, to be spoiled.
+/// Valid files of each format, to be corrupted.
 fn samples() -> Vec<(&'static str, String)> {
     let star = Star { hosts: 3, ..Star::default() }.build().unwrap();
     let gml =

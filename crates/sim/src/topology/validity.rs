@@ -1,21 +1,22 @@
-//! What every network must be before it is simulated: named, linked, and with a way between all hosts.
+//! Requirements for every network before it is simulated: valid names and links, and a path between all
+//! hosts.
 
 use rustc_hash::FxHashMap;
 
 use super::{Link, NodeId, NodeKind, Topology, TopologyError};
 
-/// The most nodes that a topology may have.
+/// Maximum number of nodes of a topology.
 pub const MAX_NODES: usize = 1_000_000;
-/// The most links that a topology may have.
+/// Maximum number of links of a topology.
 pub const MAX_LINKS: usize = 10_000_000;
 const LONGEST_NAME: usize = 64;
 
 impl Topology {
     /// Checks that the topology can be simulated.
     ///
-    /// Names are unique and plain, links have two different ends, a rate and a delay, every host has a
-    /// link, and every pair of hosts is connected by way of switches (hosts do not forward). Two planes of
-    /// switches that meet only in the hosts are fine.
+    /// Names are unique and simple; links have two different ends, a rate and a delay; every host has a link;
+    /// and every pair of hosts is connected through switches (hosts do not forward). Two planes of switches
+    /// that are connected only through hosts are valid.
     pub fn validate(&self) -> Result<(), TopologyError> {
         self.check_names()?;
         self.check_links()?;
@@ -158,7 +159,7 @@ impl Topology {
     }
 }
 
-/// A name is a word: letters, digits, `-` and `_`, so that `name.p3` and patterns stay readable.
+/// A name consists of letters, digits, `-` and `_`, so that `name.p3` and patterns remain readable.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     let length = name.chars().count();

@@ -1,7 +1,7 @@
 //! All to all: every host sends one flow to every other host.
 //!
-//! Host i's k-th flow goes to host i + k, so that without waiting no receiver is hit by all at once; `stagger` sets
-//! the time between two flows of a host.
+//! The k-th flow of host i goes to host i + k, so that flows that start together have different receivers;
+//! `stagger` sets the time between two flows of a host.
 
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
@@ -56,10 +56,10 @@ struct AllToAll {
     hosts: Vec<HostId>,
     sizes: SizeDistribution,
     stream: RandomStream,
-    /// The next flow's start is kept here.
+    /// The next flow, with its start.
     flow: FlowSpec,
     sender: usize,
-    /// From the sender's place to the receiver's.
+    /// Distance from the sender's index to the receiver's.
     distance: usize,
     stagger: Time,
     end: Time,

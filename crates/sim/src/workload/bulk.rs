@@ -1,4 +1,5 @@
-//! Bulk: each sender keeps sending to its receiver, host by host, from its start until the run ends or all bytes are there.
+//! Bulk: each sender sends to its receiver without a pause, from its start until the run ends or all bytes
+//! have arrived.
 //!
 //! The long-lived flows of fairness experiments: the first of `hosts` sends to the first of `to`, and so on.
 
@@ -12,7 +13,7 @@ use crate::topology::HostId;
 use crate::units::{Bytes, Time};
 use std::ops::Range;
 
-/// What a flow without a size sends: more than any run can carry.
+/// Size of a flow without one: more than any run can transmit.
 pub const WITHOUT_END: Bytes = Bytes(1 << 50);
 
 /// Keys of bulk flows.
@@ -86,7 +87,7 @@ impl WorkloadParameters for BulkSpec {
     }
 }
 
-/// The hosts that a key names; those of `half` where it says nothing.
+/// The hosts that a key names; by default those of `half`.
 fn chosen(
     hosts: &str,
     key: &'static str,

@@ -1,9 +1,9 @@
-//! Closed loop: clients that ask servers, and ask again when the answer has come.
+//! Closed loop: clients send requests to servers, and send again when the response has arrived.
 //!
-//! Every client keeps `concurrency` requests outstanding. A request goes to a random server; when it has arrived, the
-//! server computes for `service_time` and answers with a response drawn from `sizes`; when that has arrived, the
-//! client thinks, and asks again, `requests` times in each of its slots. Everything is a chain of dependencies, so a
-//! slower network gets fewer requests per second, as it would.
+//! Every client keeps `concurrency` requests outstanding. A request goes to a random server; when it has
+//! arrived, the server computes for `service_time` and sends a response drawn from `sizes`; when that has
+//! arrived, the client waits for the think time and sends again, `requests` times in each of its slots. All
+//! flows form chains of dependencies, so that a slower network gets fewer requests per second, as in reality.
 
 use super::WorkloadParameters;
 use super::load::{Sizes, participants};
@@ -136,7 +136,7 @@ struct ClosedLoop {
     flows: u32,
     flow: FlowSpec,
     order: u32,
-    /// Server of the request made last, which answers next.
+    /// Server of the last request, which responds next.
     answer: HostId,
 }
 
@@ -155,7 +155,7 @@ impl ClosedLoop {
         let compute = match (first, self.exponential) {
             (true, _) => Time::ZERO,
             (false, false) => self.think_time,
-            // The cast cuts to a whole picosecond and stops at the largest number.
+            // The cast truncates to a whole picosecond and saturates.
             (false, true) => Time(client.thinking.exponential(self.think_time.0 as f64) as u64),
         };
         let (src, dst, size) = (client.host, self.answer, self.request_size);

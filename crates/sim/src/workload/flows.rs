@@ -14,7 +14,7 @@ const KEYS: &[&str] = &["src", "dst", "size", "start", "after", "compute", "dead
 /// The flows, in the order of their start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowsSpec {
-    /// Each with its place in the list.
+    /// Each with its index in the list.
     flows: Vec<(usize, TraceRow)>,
 }
 
@@ -70,8 +70,8 @@ impl WorkloadParameters for FlowsSpec {
     }
 }
 
-/// Sorts by start, and makes `after` point to the new places. What comes after another flow starts no earlier than
-/// that one, so it stays behind it.
+/// Sorts by start, and updates the indices in `after`. A flow that waits for another one starts no earlier
+/// than that, so it remains after it.
 fn by_start(flows: Vec<TraceRow>) -> Vec<(usize, TraceRow)> {
     let mut flows: Vec<(usize, TraceRow)> = flows.into_iter().enumerate().collect();
     flows.sort_by_key(|(_, flow)| flow.start_ps);
@@ -85,7 +85,7 @@ fn by_start(flows: Vec<TraceRow>) -> Vec<(usize, TraceRow)> {
     flows
 }
 
-/// A flow, after those `before` it.
+/// Reads a flow; `before`: the flows listed before it.
 fn read_flow(value: &Value, before: &[TraceRow]) -> Result<TraceRow, String> {
     let Value::Table(entries) = value else {
         return Err(format!("expected a table with src, dst and size, found {}", describe(value)));
@@ -145,7 +145,7 @@ fn group(value: &Value) -> Result<String, String> {
     }
 }
 
-/// Places in the list, all before `place`.
+/// Indices in the list, all less than `place`.
 fn after(value: &Value, place: usize) -> Result<Vec<i64>, String> {
     let list = match value {
         Value::List(list) => &list[..],

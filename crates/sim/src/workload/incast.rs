@@ -1,9 +1,10 @@
-//! Incast: many hosts send to one at the same time: once, periodically, or as Poisson events of a stated load.
+//! Incast: many hosts send to one at the same time: once, periodically, or as Poisson events with a given
+//! load.
 //!
 //! Rate of Poisson events = load * (sum of the hosts' link rates) / (senders * bytes per flow * 8).
 //!
-//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver, together 2 % of
-//! the capacity of the network.
+//! Source: Li et al., "HPCC", SIGCOMM 2019, Fig 11: 60 random senders of 500 KB each to one receiver,
+//! together 2 % of the capacity of the network.
 
 use super::WorkloadParameters;
 use super::hosts::{draw_to_front, select_one};
@@ -29,7 +30,7 @@ const ARRIVALS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq)]
 pub struct IncastSpec {
     pub sizes: Sizes,
-    /// All senders of an event together send this; none: each sends a flow of `sizes`.
+    /// Total size of all flows of an event; none: each sender sends a flow of `sizes`.
     pub request: Option<Bytes>,
     pub hosts: String,
     pub senders: u64,
@@ -102,7 +103,7 @@ impl WorkloadParameters for IncastSpec {
             return Err(WorkloadError::new("senders", message));
         }
         let sizes = match self.request {
-            // Shares are equal; the last bytes of an uneven division are left out.
+            // Shares are equal; the remainder of the division is omitted.
             Some(request) if request.0 >= senders as u64 => {
                 SizeDistribution::constant(request.0 / senders as u64)
             }
@@ -154,9 +155,9 @@ enum Gap {
 
 #[derive(Clone)]
 struct Incast {
-    /// The hosts; an event's random ones are moved to the front.
+    /// The hosts; the random ones of an event are moved to the front.
     order: Vec<HostId>,
-    /// Whether an event has fewer senders than there are hosts; else they send in the order given.
+    /// Whether an event has fewer senders than there are hosts; otherwise all send in the given order.
     draw_senders: bool,
     senders: usize,
     receiver: Option<HostId>,
@@ -169,13 +170,13 @@ struct Incast {
     size_stream: RandomStream,
     flow: FlowSpec,
     next_event: Time,
-    /// Events to come.
+    /// Remaining events.
     left: u64,
     end: Time,
-    /// Flows of events that have begun, by (start, order): staggered events may overlap.
+    /// Flows of events that have begun, by (start, order): events with stagger may overlap.
     pending: BinaryHeap<Reverse<(Time, u64, Planned)>>,
     made: u64,
-    /// Events begun.
+    /// Number of events that have begun.
     events: u32,
 }
 
@@ -187,7 +188,7 @@ impl Incast {
         match self.event_gap {
             Gap::Fixed(gap) => now.saturating_add(gap),
             Gap::Exponential(mean) => {
-                // The cast cuts to a whole picosecond and stops at the largest number.
+                // The cast truncates to a whole picosecond and saturates.
                 let gap = self.gaps.exponential(mean) as u64;
                 now.saturating_add(Time(if self.whole_ns { gap / 1000 * 1000 } else { gap }))
             }
@@ -217,7 +218,7 @@ impl Incast {
         self.next_event = self.after(self.next_event);
     }
 
-    /// The next flow, and the event that it is part of.
+    /// Returns the next flow, and its event.
     fn next_planned(&mut self) -> Option<(Time, Planned)> {
         loop {
             let event_due = self.left > 0 && self.next_event < self.end;

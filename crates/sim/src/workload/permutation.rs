@@ -1,7 +1,7 @@
 //! Permutation: every host sends to one partner and receives from one, all at the same time.
 //!
-//! Partners are random (no host its own), or shifted by a fixed number of places: host i to host (i + shift) mod n,
-//! which keeps every flow of a fat tree off the others' paths when uplinks are chosen by destination.
+//! Partners are random (never the host itself), or shifted by a fixed number: host i sends to host (i +
+//! shift) mod n, so that the flows of a fat tree do not share paths if uplinks are chosen by destination.
 
 use super::WorkloadParameters;
 use super::hosts::derangement;
@@ -83,11 +83,11 @@ struct Permutation {
     partners: Vec<HostId>,
     sizes: SizeDistribution,
     stream: RandomStream,
-    /// The next flow's start is kept here.
+    /// The next flow, with its start.
     flow: FlowSpec,
-    /// Place of the next sender.
+    /// Index of the next sender.
     order: usize,
-    /// Rounds to come, this one included.
+    /// Remaining rounds, including this one.
     left: u64,
     every: Time,
     end: Time,

@@ -1,12 +1,12 @@
-//! Poisson arrivals: at every host, flows with exponential gaps, to a stated load.
+//! Poisson arrivals: at every host, flows with exponential gaps and a given load.
 //!
-//! Mean gap of a host = bytes per flow * 8 / (load * rate of its link). Gaps, sizes and destinations of every host
-//! come from streams of their own, so that two runs that differ in one of them keep the others.
+//! Mean gap of a host = bytes per flow * 8 / (load * rate of its link). Gaps, sizes and destinations of every
+//! host have random streams of their own, so that two runs that differ in one of them keep the others.
 //!
-//! Source: traffic generator of the HPCC authors' simulator (payload load, uniform destinations, first gap before
-//! the first flow).
-//! Differs from the source: gaps are cut to picoseconds (to nanoseconds in compat mode); the last flow of each host
-//! within the duration is not lost.
+//! Source: traffic generator of the HPCC authors' simulator (payload load, uniform destinations, first gap
+//! before the first flow).
+//! Differs from the source: gaps are truncated to picoseconds (to nanoseconds in compat mode); the last flow
+//! of each host within the duration is not lost.
 
 use super::WorkloadParameters;
 use super::hosts::derangement;
@@ -152,12 +152,12 @@ struct Sender {
 
 #[derive(Debug, Clone)]
 enum Receivers {
-    /// All but the sender itself; `place` is where each host stands in `hosts`.
+    /// All hosts except the sender; `place`: the index of each host in `hosts`.
     Uniform {
         hosts: Vec<HostId>,
         place: Vec<Option<u32>>,
     },
-    /// One receiver for each sender.
+    /// One receiver per sender.
     Partner(Vec<HostId>),
     OtherRack {
         hosts: Vec<HostId>,
@@ -165,7 +165,7 @@ enum Receivers {
     },
 }
 
-/// The flows of all hosts, merged by (start, place of the sender).
+/// The flows of all hosts, merged by (start, index of the sender).
 #[derive(Clone)]
 struct Poisson {
     senders: Vec<Sender>,
@@ -179,10 +179,10 @@ struct Poisson {
 }
 
 impl Poisson {
-    /// Puts the sender's next flow one gap after `now`, if that is before the end.
+    /// Schedules the sender's next flow one gap after `now`, if that is before the end.
     fn schedule(&mut self, sender: u32, now: Time) {
         let state = &mut self.senders[sender as usize];
-        // The cast cuts to a whole picosecond and stops at the largest number.
+        // The cast truncates to a whole picosecond and saturates.
         let gap = state.gaps.exponential(state.mean_gap) as u64;
         let gap = if self.whole_ns { gap / 1000 * 1000 } else { gap };
         let start = now.saturating_add(Time(gap));
@@ -234,7 +234,7 @@ impl FlowSource for Poisson {
         Some(AskedLoad { rate, variance: arrivals * self.sizes.mean_square() * 64.0 })
     }
 
-    /// Of each sender the flow that is due, and one a mean gap from then to the end.
+    /// For each sender: the flow that is due, and one per mean gap from then to the end.
     fn rest(&self) -> Option<TrafficSize> {
         let (mut flows, mut per_ps) = (0.0, 0.0);
         for Reverse((start, sender)) in &self.next {

@@ -400,14 +400,14 @@ proptest! {
         line_rate in prop_oneof![Just(Rate(LINE)), Just(Rate(1)), (1..400_u64).prop_map(Rate::from_gbps)],
         window_bytes in prop_oneof![Just(153_000_u64), 0..3_u64],
         int_hops in 0..7_usize,
-        said in prop::collection::vec(anything(), 1..60),
+        events in prop::collection::vec(anything(), 1..60),
     ) {
         let base_rtt = if window_bytes == 0 { Time::ZERO } else { Time::from_ns(12_240) };
         let flow = FlowContext { line_rate, window_bytes, base_rtt, ..flow() };
         let min = if config == ControllerConfig::None { 1 } else { line_rate.0.min(1_000_000_000) };
         let (mut controller, mut control) = config.start(&flow, int_hops);
         let mut now = Time::ZERO;
-        for what in &said {
+        for what in &events {
             now += Time(what.after);
             run_timers(&mut controller, &mut control, now);
             let view = IntView { hops: what.hops, records: &what.records, path_id: what.path_id };

@@ -13,7 +13,7 @@ fn collective(operation: &str, hosts: u32, repeat: i64) -> Box<dyn FlowSource> {
     source("collective", hosts, &keys)
 }
 
-/// Time of the end of each job when every transfer takes 1 us.
+/// End of each job if every transfer takes 1 us.
 fn ends(source: &dyn FlowSource) -> Vec<u64> {
     let times = play(source, Time::from_us(1));
     let mut ends = Vec::new();

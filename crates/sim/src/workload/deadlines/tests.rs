@@ -34,5 +34,5 @@ fn deadlines_that_make_no_sense_are_complained_about() {
         ["deadline_mean: must be more than zero"]
     );
     let given = complaints("flows", &[("deadline_mean", text("1ms"))]);
-    assert!(given.iter().any(|said| said.contains("give each flow its own")), "{given:?}");
+    assert!(given.iter().any(|message| message.contains("give each flow its own")), "{given:?}");
 }

@@ -34,7 +34,7 @@ fn a_derangement_moves_everything_once_and_all_are_equally_likely() {
         assert!((0..4).all(|i| partner[i as usize] != i));
         *seen.entry(partner).or_insert(0u32) += 1;
     }
-    // Four things have nine derangements.
+    // Four elements have nine derangements.
     assert_eq!(seen.len(), 9);
     assert!(seen.values().all(|&count| count.abs_diff(1000) < 130), "{seen:?}");
 }

@@ -60,7 +60,8 @@ fn a_request_is_shared_by_its_senders_and_ends_as_a_job() {
     let incast = source("incast", 8, &keys);
     let flows = drain(&*incast);
     assert!(flows.len() == 8 && flows.iter().all(|flow| flow.size == 250_000));
-    // Events overlap: the last sender of the first begins 120 us after it, the first of the second 100 us after it.
+    // Events overlap: the last sender of the first begins 120 us after it, the first of the second 100 us
+    // after it.
     let jobs: Vec<u32> = incast.jobs().iter().map(|job| job.1).collect();
     assert_eq!(jobs, [0, 0, 0, 1, 0, 1, 1, 1]);
     let error = source_error("incast", 8, &[("request", text("3B"))]);

@@ -3,7 +3,7 @@ use crate::parameters::{Nothing, Value};
 use crate::workload::KINDS;
 use crate::workload::tests::{Given, complaints, drain, text, with_hosts};
 
-/// Keys that make a workload of each kind.
+/// Keys of a valid workload of each kind.
 fn examples() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let count = ("count", Value::Integer(50));
     let flow = [("src", Value::Integer(0)), ("dst", Value::Integer(1)), ("size", text("1KB"))];

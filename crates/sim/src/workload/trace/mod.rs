@@ -1,8 +1,8 @@
 //! Replay: flows from a CSV or Parquet file, or from a flow file of the HPCC authors' simulator.
 //!
-//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are those of
-//! the topology, times count from the start of the workload. `after` lists rows (counted from 0) that must end
-//! before this flow starts, which it then does after compute_ns, and not before start_ns.
+//! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Host ids are
+//! those of the topology; times are relative to the start of the workload. `after` lists rows (counted from
+//! 0) that must end before this flow starts; it then starts after compute_ns, but not before start_ns.
 
 mod csv;
 mod hpcc;
@@ -18,17 +18,17 @@ use crate::units::Time;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The largest text file of flows that is read, in bytes: about a hundred million flows.
+/// Maximum size of a text file of flows in bytes: about a hundred million flows.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The host that a trace means by an id.
+/// The host with an id of a trace.
 pub type HostOf<'a> = &'a dyn Fn(u32) -> Option<HostId>;
 
 /// Flows in the order of their start times.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Trace {
     rows: Vec<Row>,
-    /// (row, row that it waits for), in the order of the rows.
+    /// (row, row for which it waits), in the order of the rows.
     waits: Vec<(u32, u32)>,
     groups: Vec<String>,
     /// What deserves a second look.
@@ -49,7 +49,7 @@ struct Row {
     waits_for: u16,
 }
 
-/// A row as it was read, not checked. Times are in picoseconds.
+/// A row as read, not checked. Times are in picoseconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TraceRow {
     pub src: i64,
@@ -64,20 +64,20 @@ pub struct TraceRow {
 }
 
 impl TraceRow {
-    /// A column's nanoseconds as picoseconds; none where they are no number or beyond 46 days.
+    /// Converts a column's nanoseconds to picoseconds; none if invalid or beyond 46 days.
     pub fn picoseconds(ns: f64) -> Option<i64> {
         let ps = (ns * 1e3).round();
         (ps.abs() <= LAST_START.0 as f64).then_some(ps as i64)
     }
 }
 
-/// What is wrong with a trace, and where.
+/// An error in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceError {
     pub file: String,
-    /// Counted from 1, in text files.
+    /// Line number from 1, in text files.
     pub line: Option<usize>,
-    /// Counted from 0, as `after` does.
+    /// Row number from 0, as in `after`.
     pub row: Option<usize>,
     pub message: String,
 }
@@ -104,7 +104,7 @@ impl TraceError {
 }
 
 impl Trace {
-    /// Checks rows that were read elsewhere, such as from Parquet.
+    /// Checks rows from another reader, such as Parquet.
     pub fn from_rows(
         rows: impl IntoIterator<Item = TraceRow>,
         file: &str,
@@ -197,7 +197,8 @@ impl Trace {
         Ok(index as u16)
     }
 
-    /// Notes what the next row waits for: earlier rows that end at its source, or that its source sent.
+    /// Records the flows for which the next row waits: earlier rows that end at its source, or were sent by
+    /// it.
     fn wait(&mut self, after: &[i64], src: HostId) -> Result<u16, String> {
         let next = self.rows.len();
         let mut earlier: Vec<u32> = Vec::with_capacity(after.len());
@@ -219,12 +220,12 @@ impl Trace {
         u16::try_from(earlier.len()).map_err(|_| format!("after: more than {} rows", u16::MAX))
     }
 
-    /// The trace as CSV, with the optional columns that it needs; `label` is the id that a file has for a host.
+    /// The trace as CSV, with the optional columns that it needs; `label`: the id of a host in the file.
     pub fn to_csv(&self, label: &dyn Fn(HostId) -> u32) -> String {
         csv::write(self, label)
     }
 
-    /// Its flows as they come in a run.
+    /// Its flows as a source of a run.
     pub(super) fn source(self, cx: &WorkloadContext, window: Window) -> Box<dyn FlowSource> {
         self.warnings.iter().for_each(|warning| (cx.warn)(warning.clone()));
         let groups = self.groups.iter().map(|name| (cx.group_named)(name)).collect();
@@ -242,7 +243,7 @@ impl Row {
     }
 }
 
-/// The column's host, or the known id nearest below the wrong one.
+/// The column's host; the error names the nearest known id below.
 fn host_of(column: &str, id: i64, host: HostOf) -> Result<HostId, String> {
     let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is no host id"))?;
     host(label).ok_or_else(|| {
@@ -264,7 +265,7 @@ fn time(column: &str, ps: i64) -> Result<Time, String> {
     }
 }
 
-/// A time as a file's column has it.
+/// A time as a column of a file.
 struct Nanoseconds(Time);
 
 impl std::fmt::Display for Nanoseconds {
@@ -281,7 +282,7 @@ struct Replay {
     trace: Arc<Trace>,
     /// Index in the run of each of the trace's groups.
     groups: Vec<u16>,
-    /// Rows to be replayed.
+    /// Number of rows to be replayed.
     count: usize,
     next: usize,
     /// Added to all times.
@@ -398,7 +399,7 @@ impl TraceSpec {
     }
 }
 
-/// Why these bytes cannot be a text file of flows, with the line; or the text.
+/// Decodes a text file of flows. The error has the line.
 fn as_text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, TraceError> {
     let fail = |line, message: &str| Err(TraceError::new(file, line, None, message));
     if bytes.starts_with(b"PAR1") {

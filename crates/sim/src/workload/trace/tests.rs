@@ -23,7 +23,7 @@ fn hpcc(text: &str) -> Result<Trace, TraceError> {
     Trace::from_hpcc(text.as_bytes(), "flow.txt", &host)
 }
 
-/// A file in the system's folder for such, gone at the end.
+/// A temporary file, removed when dropped.
 struct TemporaryFile(std::path::PathBuf);
 
 impl TemporaryFile {
@@ -190,7 +190,7 @@ fn parquet_comes_through_the_hook_or_is_refused() {
     assert!(tests::complaints("trace", &[])[0].contains("a trace needs its file"));
 }
 
-/// Reference data, where it is there.
+/// The reference data, if present.
 fn reference() -> Option<std::path::PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
     let folder = std::env::var_os("WEFTLINE_REFERENCE").map_or_else(beside, Into::into);

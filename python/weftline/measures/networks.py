@@ -1,0 +1,72 @@
+"""The network of a run, as the engine builds it from the run's scenario: nodes, links and their rates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from weftline import _native, controllers
+from weftline.errors import InputError, RunFailed
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
+
+Link = tuple[str, str]
+"""Names of the two ends of a link, in the direction of the packets."""
+
+
+def built(run: Run) -> dict | None:
+    """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
+
+    A topology that came from a file needs that file; the file may have been removed since.
+    """
+    path = run.out / "scenario.toml"
+    try:
+        text = path.read_text("utf-8")
+        laws = controllers.stand_ins(text)
+        return json.loads(_native.network(text, str(path), str(run.out), [], None, laws))
+    except (InputError, RunFailed, OSError, ValueError):
+        return None
+
+
+def hosts(network: Mapping) -> list[str]:
+    """Return the names of the hosts, in the order of their numbers."""
+    return [node["name"] for node in network["nodes"] if node["kind"] == "host"]
+
+
+def rates(network: Mapping) -> dict[Link, float]:
+    """Return the rate in bit/s of each link in each direction, of parallel links that of one of them."""
+    names = [node["name"] for node in network["nodes"]]
+    found: dict[Link, float] = {}
+    for link in network["links"]:
+        first, second = names[link["a"]], names[link["b"]]
+        found[first, second] = found[second, first] = float(link["rate_bps"])
+    return found
+
+
+def has_parallel_links(network: Mapping) -> bool:
+    """Return whether two nodes are connected by more than one link."""
+    return len({frozenset((link["a"], link["b"])) for link in network["links"]}) < len(network["links"])
+
+
+def is_tree(network: Mapping) -> bool:
+    """Return whether there is one path between any two nodes."""
+    return len(network["links"]) == len(network["nodes"]) - 1
+
+
+def tree_path(network: Mapping, source: str, destination: str) -> list[str]:
+    """Return the nodes of the only path between two hosts of a tree, both included."""
+    neighbours: dict[str, list[str]] = {}
+    for first, second in rates(network):
+        neighbours.setdefault(first, []).append(second)
+    before, waiting = {source: source}, [source]
+    for node in waiting:
+        for neighbour in neighbours[node]:
+            if neighbour not in before:
+                before[neighbour] = node
+                waiting.append(neighbour)
+    path = [destination]
+    while path[-1] != source:
+        path.append(before[path[-1]])
+    return path[::-1]
