@@ -42,8 +42,8 @@ pub const ORIGINS: &[Origin] = &[
     origin(
         "pfabric",
         "",
-        "Completion times and drops beside those of the pHost authors' simulator (tests/pfabric.rs); page: \
-         docs/schemes/pfabric.md.",
+        "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); \
+         page: docs/schemes/pfabric.md.",
     ),
     origin(
         "fastpass",
