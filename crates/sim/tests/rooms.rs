@@ -36,39 +36,36 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ("balance", "counters doc engine external packet parameters topology units wire"),
     // Which packet leaves a port next: they see packets, not the network.
     ("queue", "counters doc engine external packet parameters units"),
-    // What a run is made of, once everything is resolved; and what follows from it for all hosts.
-    ("config", "balance congestion queue telemetry topology units workload"),
-    ("settings", "config congestion telemetry topology units workload"),
-    // What a run tells, to whoever keeps it.
-    ("measure", "counters engine units workload"),
-    // The network at work. A host owns its transport, and a transport sends through its host's port: the one arrow that
-    // points up.
-    (
-        "net",
-        "balance config counters engine measure packet queue settings telemetry topology transport units wire workload",
-    ),
-    ("ideal", "config net settings topology units workload"),
+    // What a run reports, and what it is set to report.
+    ("measure", "counters engine topology units workload"),
+    // The network at work, and the rules of its parts. A host owns its transport, and a transport sends through its host's port: the
+    // one arrow that points up.
+    ("net", "balance counters engine measure packet queue telemetry topology transport units wire workload"),
+    // A transport states which switches it needs and which controllers it takes.
     (
         "transport",
-        "balance config congestion counters engine measure net packet parameters queue settings telemetry topology units wire workload",
+        "balance congestion counters doc engine measure net packet parameters queue telemetry topology units wire workload",
     ),
+    // What a run is made of, once everything is resolved: it knows every room that has parameters.
+    ("config", "measure net queue telemetry topology transport units workload"),
+    ("ideal", "config net topology transport units workload"),
     // Packets as frames: it writes what the headers of every transport and balancer say.
-    ("capture", "balance config measure net packet settings telemetry topology transport units wire"),
+    ("capture", "balance config measure net packet telemetry topology transport units wire"),
     // A network to its end, and before that a `Config` to a network.
     (
         "run",
-        "capture config counters engine external ideal measure net queue settings topology transport units workload",
+        "capture config counters engine external ideal measure net queue topology transport units workload",
     ),
     (
         "build",
-        "balance capture config congestion engine external ideal measure net queue run settings telemetry topology transport \
+        "balance capture config congestion engine external ideal measure net queue run telemetry topology transport \
          units workload",
     ),
     // What a person writes becomes what the simulator is built from; it never runs it. It asks the rooms for the names and
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion files measure net packet parameters queue settings telemetry topology transport units \
+        "balance config congestion files measure net packet parameters queue telemetry topology transport units \
          workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
@@ -78,7 +75,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     // What another crate adds goes to the rooms that it is for.
     ("schemes", "balance congestion external queue"),
-    ("estimate", "config measure net packet scenario settings telemetry topology transport units workload"),
+    ("estimate", "config measure net packet parameters scenario telemetry topology transport units workload"),
 ];
 
 /// Which rules hold where another simulator is repeated: flags, for whoever acts on one.
@@ -192,6 +189,211 @@ fn names_are_found_in_every_form_of_use() {
     assert_eq!(rooms_named("use super::sibling; use super::super::a;", 3).len(), 0);
     assert!(names_after("let t = toml::from_str(x);", "").contains("toml"));
     assert!(!names_after("let t = my_toml::from_str(x); a::toml::b", "").contains("toml"));
+}
+
+/// The rooms of schemes, by the folder whose `mod.rs` holds the registry.
+const SCHEME_ROOMS: &[&str] =
+    &["congestion", "congestion/window", "queue", "balance", "transport", "topology", "workload"];
+
+/// Names of schemes that are also words of the field or of the language: an identifier may contain them. Paths,
+/// variants and texts that name the scheme are found all the same.
+const ORDINARY_WORDS: &[&str] = &[
+    "all-to-all",
+    "bulk",
+    "collective",
+    "destination",
+    "dumbbell",
+    "ecmp",
+    "fat-tree",
+    "fifo",
+    "file",
+    "flows",
+    "incast",
+    "label",
+    "leaf-spine",
+    "permutation",
+    "pods",
+    "poisson",
+    "priority",
+    "rdma",
+    "red",
+    "spray",
+    "star",
+    "tcp",
+    "trace",
+];
+
+/// Schemes that are built on others of their room, which they name: (scheme, what it is built on).
+const BUILT_ON: &[(&str, &str)] = &[];
+
+/// Files that may name a scheme that is not theirs, with the reason.
+const NAMED_ELSEWHERE: &[(&str, &str, &str)] = &[];
+
+struct Scheme {
+    room: &'static str,
+    /// Its file without `.rs`, or its folder.
+    home: String,
+    /// Module of the scheme in its room.
+    module: String,
+    /// As in a scenario.
+    kind: String,
+    /// `Enum::Variant` of its parameters and of its state.
+    variants: Vec<String>,
+}
+
+impl Scheme {
+    fn is_at_home(&self, place: &str) -> bool {
+        let home = &self.home;
+        place == format!("{home}.rs")
+            || place.starts_with(&format!("{home}/"))
+            || place == format!("{}/mod.rs", self.room)
+    }
+
+    /// How this code names the scheme, if it does.
+    fn named_in(&self, code: &str) -> Option<String> {
+        let parent = self.room.rsplit('/').next().unwrap_or(self.room);
+        if names_after(code, &format!("{parent}::")).contains(&self.module) {
+            return Some(format!("{parent}::{}", self.module));
+        }
+        if let Some(variant) = self.variants.iter().find(|variant| {
+            code.match_indices(variant.as_str()).any(|(at, _)| {
+                !code[at + variant.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        }) {
+            return Some(variant.clone());
+        }
+        let (texts, identifiers) = texts_and_identifiers(code);
+        if texts.contains(&self.kind.as_str())
+            && !["file", "flows", "star", "trace"].contains(&self.kind.as_str())
+        {
+            return Some(format!("{:?}", self.kind));
+        }
+        if ORDINARY_WORDS.contains(&self.kind.as_str()) {
+            return None;
+        }
+        let plain = self.kind.replace('-', "");
+        identifiers.into_iter().find(|identifier| has_word(identifier, &plain)).map(String::from)
+    }
+}
+
+/// Whether some words of an identifier, in a row, make this name.
+fn has_word(identifier: &str, name: &str) -> bool {
+    let mut words: Vec<String> = vec![String::new()];
+    for c in identifier.chars() {
+        if c == '_' || c.is_uppercase() && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("one word").extend(c.to_lowercase());
+        }
+    }
+    (0..words.len()).any(|from| (from + 1..=words.len()).any(|to| words[from..to].concat() == name))
+}
+
+/// The texts in quotes, and the identifiers outside of them.
+fn texts_and_identifiers(code: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut texts, mut identifiers) = (Vec::new(), Vec::new());
+    let mut rest = code;
+    while let Some(open) = rest.find('"') {
+        // A quote as a character, '"', opens nothing.
+        let is_character = rest[..open].ends_with('\'') && rest[open + 1..].starts_with('\'');
+        identifiers.push(&rest[..open]);
+        rest = &rest[open + 1..];
+        if is_character {
+            continue;
+        }
+        let mut escaped = false;
+        let close = rest.find(|c| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        let close = close.unwrap_or(rest.len());
+        texts.push(&rest[..close]);
+        rest = rest.get(close + 1..).unwrap_or("");
+    }
+    identifiers.push(rest);
+    let words = |part| str::split(part, |c: char| !c.is_alphanumeric() && c != '_');
+    (texts, identifiers.into_iter().flat_map(words).filter(|word| !word.is_empty()).collect())
+}
+
+/// The schemes of all registries, by their lines.
+fn schemes() -> Vec<Scheme> {
+    let mut found = Vec::new();
+    let root = crate_folder("sim").join("src");
+    for room in SCHEME_ROOMS {
+        let text = fs::read_to_string(root.join(room).join("mod.rs")).unwrap();
+        let code = without_comments(without_tests(&text));
+        let (_, block) = code.split_once("\nregistry! {").expect("a registry");
+        let block = &block[..block.find("\n}").expect("an end")];
+        let enums: Vec<&str> = block
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .take_while(|word| !block.contains(&format!("{word} = ")))
+            .filter(|word| word.starts_with(char::is_uppercase))
+            .collect();
+        for line in block.lines().filter_map(|line| line.trim().strip_suffix(';')) {
+            let (variant, path) = line.split_once(" = ").expect("Variant = file::Parameters");
+            let (before, _) = path.split_once("::").expect("file::Parameters");
+            let module =
+                before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().expect("a word").to_string();
+            // Some share a folder with their kin.
+            let folders = fs::read_dir(root.join(room)).unwrap().map(|entry| entry.unwrap().path());
+            let homes = std::iter::once(root.join(room)).chain(folders.filter(|path| path.is_dir()));
+            let home = homes
+                .map(|folder| folder.join(&module))
+                .find(|home| home.is_dir() || home.with_extension("rs").is_file());
+            let home = home.unwrap_or_else(|| panic!("no file of {room}: {line}"));
+            let own = [home.with_extension("rs"), home.join("mod.rs"), home.join("parameters.rs")];
+            let own: String = own.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+            let home = home.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+            let (_, name) = own.split_once("name: \"").expect("a DOC with a name");
+            let kind = name.split('"').next().expect("a name").to_string();
+            let variants = enums.iter().map(|of| format!("{of}::{variant}")).collect();
+            found.push(Scheme { room, home, module, kind, variants });
+        }
+    }
+    found
+}
+
+/// A scheme's name stands only in its own file or folder, in its room's registry, and in tests.
+#[test]
+fn a_scheme_is_named_only_where_it_lives() {
+    let schemes = schemes();
+    assert!(schemes.len() > 40, "{}", schemes.len());
+    let mut wrong = Vec::new();
+    for file in sources(&crate_folder("sim").join("src")) {
+        let homes: Vec<&str> = schemes
+            .iter()
+            .filter(|scheme| scheme.is_at_home(&file.place))
+            .map(|scheme| scheme.kind.as_str())
+            .collect();
+        for scheme in schemes.iter().filter(|scheme| !homes.contains(&scheme.kind.as_str())) {
+            let Some(how) = scheme.named_in(&file.code) else { continue };
+            let built_on = BUILT_ON.iter().any(|(upper, lower)| {
+                *lower == scheme.kind && file.place.starts_with(&format!("{}/{}", scheme.room, upper))
+            });
+            let excepted =
+                NAMED_ELSEWHERE.iter().any(|(place, kind, _)| file.place == *place && *kind == scheme.kind);
+            if !built_on && !excepted {
+                wrong.push(format!("{}: names {} ({how})", file.place, scheme.kind));
+            }
+        }
+    }
+    assert!(NAMED_ELSEWHERE.len() <= 3);
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn names_of_schemes_are_found_as_words_texts_and_variants() {
+    assert!(
+        has_word("MpHulaConfig", "mphula")
+            && has_word("is_letflow", "letflow")
+            && has_word("LetFlow", "letflow")
+    );
+    assert!(!has_word("reduced", "red") && has_word("RED_BYTES".to_lowercase().as_str(), "red"));
+    let (texts, identifiers) = texts_and_identifiers(r#"let a = "one \" two"; b('"'); c"#);
+    assert_eq!(texts, [r#"one \" two"#]);
+    assert_eq!(identifiers, ["let", "a", "b", "c"]);
 }
 
 struct Source {

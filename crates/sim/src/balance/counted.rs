@@ -1,4 +1,4 @@
-//! What balancers count. One that counts something else declares it in its own file.
+//! What several balancers count. One that counts something else declares it in its own file.
 
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
 

@@ -4,6 +4,7 @@ pub mod agenda;
 pub mod awaited;
 pub mod buffer;
 pub mod ecn;
+pub mod failures;
 pub mod headers;
 pub mod host;
 pub mod loss;

@@ -2,10 +2,33 @@
 
 use super::PortId;
 use crate::compat::Rules;
-use crate::config::Forwarding;
 use crate::packet::Packet;
 use crate::queue::{Queue, QueueDiscipline};
 use crate::units::{Rate, Time};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarding {
+    StoreAndForward,
+    /// A packet may leave once this many of its bytes have arrived.
+    CutThrough {
+        header: u32,
+    },
+    /// The same, but it does not wait for its tail where the outgoing link is the faster one: a port may send bytes that
+    /// have not come (the pHost authors' simulator).
+    IdealCutThrough {
+        header: u32,
+    },
+}
+
+impl Forwarding {
+    /// Bytes after which a switch forwards; none: all.
+    pub fn header(self) -> Option<u32> {
+        match self {
+            Forwarding::StoreAndForward => None,
+            Forwarding::CutThrough { header } | Forwarding::IdealCutThrough { header } => Some(header),
+        }
+    }
+}
 
 /// What a packet touches that leaves by a port fills one cache line, what it touches to find out whether it may another.
 #[repr(C, align(64))]

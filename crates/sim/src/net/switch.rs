@@ -1,6 +1,9 @@
 //! A switch: forwards by destination, charges its shared buffer, pauses senders, marks, and writes telemetry.
 
 mod balancing;
+mod config;
+
+pub use config::SwitchConfig;
 
 use super::agenda::Action;
 use super::buffer::SharedBuffer;
