@@ -111,7 +111,7 @@ def test_a_patch_is_one_file_one_line_of_a_registry_and_a_test(patch):
     assert len(tests) <= 1
     room = file.path.removeprefix(SOURCES).partition("/")[0]
     assert Path(registry.path).parts[3] == room and not registry.new and not registry.removed
-    module, kind = Path(file.path).stem, r"\w+ = (\w+::)?%s::\w+;"
+    module, kind = Path(file.path).stem, r"\w+ = (\w+<)?(\w+::)?%s::\w+>?;"
     module = Path(file.path).parent.name if module == "mod" else module
     expected = [rf"(pub(\(crate\))? )?mod {module};", kind % module]
     lines = [line.strip() for line in registry.added]

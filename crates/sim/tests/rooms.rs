@@ -191,6 +191,211 @@ fn names_are_found_in_every_form_of_use() {
     assert!(!names_after("let t = my_toml::from_str(x); a::toml::b", "").contains("toml"));
 }
 
+/// The rooms of schemes, by the folder whose `mod.rs` holds the registry.
+const SCHEME_ROOMS: &[&str] =
+    &["congestion", "congestion/window", "queue", "balance", "transport", "topology", "workload"];
+
+/// Names of schemes that are also words of the field or of the language: an identifier may contain them. Paths,
+/// variants and texts that name the scheme are found all the same.
+const ORDINARY_WORDS: &[&str] = &[
+    "all-to-all",
+    "bulk",
+    "collective",
+    "destination",
+    "dumbbell",
+    "ecmp",
+    "fat-tree",
+    "fifo",
+    "file",
+    "flows",
+    "incast",
+    "label",
+    "leaf-spine",
+    "permutation",
+    "pods",
+    "poisson",
+    "priority",
+    "rdma",
+    "red",
+    "spray",
+    "star",
+    "tcp",
+    "trace",
+];
+
+/// Schemes that are built on others of their room, which they name: (scheme, what it is built on).
+const BUILT_ON: &[(&str, &str)] = &[];
+
+/// Files that may name a scheme that is not theirs, with the reason.
+const NAMED_ELSEWHERE: &[(&str, &str, &str)] = &[];
+
+struct Scheme {
+    room: &'static str,
+    /// Its file without `.rs`, or its folder.
+    home: String,
+    /// Module of the scheme in its room.
+    module: String,
+    /// As in a scenario.
+    kind: String,
+    /// `Enum::Variant` of its parameters and of its state.
+    variants: Vec<String>,
+}
+
+impl Scheme {
+    fn is_at_home(&self, place: &str) -> bool {
+        let home = &self.home;
+        place == format!("{home}.rs")
+            || place.starts_with(&format!("{home}/"))
+            || place == format!("{}/mod.rs", self.room)
+    }
+
+    /// How this code names the scheme, if it does.
+    fn named_in(&self, code: &str) -> Option<String> {
+        let parent = self.room.rsplit('/').next().unwrap_or(self.room);
+        if names_after(code, &format!("{parent}::")).contains(&self.module) {
+            return Some(format!("{parent}::{}", self.module));
+        }
+        if let Some(variant) = self.variants.iter().find(|variant| {
+            code.match_indices(variant.as_str()).any(|(at, _)| {
+                !code[at + variant.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        }) {
+            return Some(variant.clone());
+        }
+        let (texts, identifiers) = texts_and_identifiers(code);
+        if texts.contains(&self.kind.as_str())
+            && !["file", "flows", "star", "trace"].contains(&self.kind.as_str())
+        {
+            return Some(format!("{:?}", self.kind));
+        }
+        if ORDINARY_WORDS.contains(&self.kind.as_str()) {
+            return None;
+        }
+        let plain = self.kind.replace('-', "");
+        identifiers.into_iter().find(|identifier| has_word(identifier, &plain)).map(String::from)
+    }
+}
+
+/// Whether some words of an identifier, in a row, make this name.
+fn has_word(identifier: &str, name: &str) -> bool {
+    let mut words: Vec<String> = vec![String::new()];
+    for c in identifier.chars() {
+        if c == '_' || c.is_uppercase() && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("one word").extend(c.to_lowercase());
+        }
+    }
+    (0..words.len()).any(|from| (from + 1..=words.len()).any(|to| words[from..to].concat() == name))
+}
+
+/// The texts in quotes, and the identifiers outside of them.
+fn texts_and_identifiers(code: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut texts, mut identifiers) = (Vec::new(), Vec::new());
+    let mut rest = code;
+    while let Some(open) = rest.find('"') {
+        // A quote as a character, '"', opens nothing.
+        let is_character = rest[..open].ends_with('\'') && rest[open + 1..].starts_with('\'');
+        identifiers.push(&rest[..open]);
+        rest = &rest[open + 1..];
+        if is_character {
+            continue;
+        }
+        let mut escaped = false;
+        let close = rest.find(|c| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        let close = close.unwrap_or(rest.len());
+        texts.push(&rest[..close]);
+        rest = rest.get(close + 1..).unwrap_or("");
+    }
+    identifiers.push(rest);
+    let words = |part| str::split(part, |c: char| !c.is_alphanumeric() && c != '_');
+    (texts, identifiers.into_iter().flat_map(words).filter(|word| !word.is_empty()).collect())
+}
+
+/// The schemes of all registries, by their lines.
+fn schemes() -> Vec<Scheme> {
+    let mut found = Vec::new();
+    let root = crate_folder("sim").join("src");
+    for room in SCHEME_ROOMS {
+        let text = fs::read_to_string(root.join(room).join("mod.rs")).unwrap();
+        let code = without_comments(without_tests(&text));
+        let (_, block) = code.split_once("\nregistry! {").expect("a registry");
+        let block = &block[..block.find("\n}").expect("an end")];
+        let enums: Vec<&str> = block
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .take_while(|word| !block.contains(&format!("{word} = ")))
+            .filter(|word| word.starts_with(char::is_uppercase))
+            .collect();
+        for line in block.lines().filter_map(|line| line.trim().strip_suffix(';')) {
+            let (variant, path) = line.split_once(" = ").expect("Variant = file::Parameters");
+            let (before, _) = path.split_once("::").expect("file::Parameters");
+            let module =
+                before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().expect("a word").to_string();
+            // Some share a folder with their kin.
+            let folders = fs::read_dir(root.join(room)).unwrap().map(|entry| entry.unwrap().path());
+            let homes = std::iter::once(root.join(room)).chain(folders.filter(|path| path.is_dir()));
+            let home = homes
+                .map(|folder| folder.join(&module))
+                .find(|home| home.is_dir() || home.with_extension("rs").is_file());
+            let home = home.unwrap_or_else(|| panic!("no file of {room}: {line}"));
+            let own = [home.with_extension("rs"), home.join("mod.rs"), home.join("parameters.rs")];
+            let own: String = own.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+            let home = home.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+            let (_, name) = own.split_once("name: \"").expect("a DOC with a name");
+            let kind = name.split('"').next().expect("a name").to_string();
+            let variants = enums.iter().map(|of| format!("{of}::{variant}")).collect();
+            found.push(Scheme { room, home, module, kind, variants });
+        }
+    }
+    found
+}
+
+/// A scheme's name stands only in its own file or folder, in its room's registry, and in tests.
+#[test]
+fn a_scheme_is_named_only_where_it_lives() {
+    let schemes = schemes();
+    assert!(schemes.len() > 40, "{}", schemes.len());
+    let mut wrong = Vec::new();
+    for file in sources(&crate_folder("sim").join("src")) {
+        let homes: Vec<&str> = schemes
+            .iter()
+            .filter(|scheme| scheme.is_at_home(&file.place))
+            .map(|scheme| scheme.kind.as_str())
+            .collect();
+        for scheme in schemes.iter().filter(|scheme| !homes.contains(&scheme.kind.as_str())) {
+            let Some(how) = scheme.named_in(&file.code) else { continue };
+            let built_on = BUILT_ON.iter().any(|(upper, lower)| {
+                *lower == scheme.kind && file.place.starts_with(&format!("{}/{}", scheme.room, upper))
+            });
+            let excepted =
+                NAMED_ELSEWHERE.iter().any(|(place, kind, _)| file.place == *place && *kind == scheme.kind);
+            if !built_on && !excepted {
+                wrong.push(format!("{}: names {} ({how})", file.place, scheme.kind));
+            }
+        }
+    }
+    assert!(NAMED_ELSEWHERE.len() <= 3);
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn names_of_schemes_are_found_as_words_texts_and_variants() {
+    assert!(
+        has_word("MpHulaConfig", "mphula")
+            && has_word("is_letflow", "letflow")
+            && has_word("LetFlow", "letflow")
+    );
+    assert!(!has_word("reduced", "red") && has_word("RED_BYTES".to_lowercase().as_str(), "red"));
+    let (texts, identifiers) = texts_and_identifiers(r#"let a = "one \" two"; b('"'); c"#);
+    assert_eq!(texts, [r#"one \" two"#]);
+    assert_eq!(identifiers, ["let", "a", "b", "c"]);
+}
+
 struct Source {
     /// Path below `src`, with `/`.
     place: String,

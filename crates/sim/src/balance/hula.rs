@@ -17,7 +17,6 @@
 //! public versions have 3 to 5), probes of 64 B.
 
 use super::best_hops::{BestHops, HopRules};
-
 use super::counted::{FLOWLETS, HEADERS, PROBES};
 use super::estimator::{EstimatorLaw, LinkEstimator};
 use super::fabric::{Fabric, Neighbour, Side};

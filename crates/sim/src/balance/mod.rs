@@ -8,7 +8,7 @@ mod best_hops;
 pub mod clove;
 pub mod conga;
 mod connections;
-mod counted;
+pub mod counted;
 pub mod destination;
 mod dre;
 pub mod drill;

@@ -1,7 +1,7 @@
 //! Segments of TCP and multipath TCP.
 //!
-//! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has number
-//! 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
+//! Sequence numbers start with the SYN, which has number 0 at both ends: the first byte of a flow has
+//! number 1. Timestamps are in nanoseconds, modulo 2^32; a segment of the receiver, for which the simulator has no
 //! clock, repeats the timestamp that it echoes. Data sequence numbers are absolute: the first byte of a flow
 //! has number 0.
 //!

@@ -5,7 +5,7 @@
 //! from two of them together stands here.
 
 use super::Scenario;
-use crate::balance::{NetworkView, Reorders};
+use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
 use crate::config::{Change, QueueConfig, SwitchConfig};
 use crate::net::ecn::EcnThreshold;
@@ -33,7 +33,7 @@ struct Reason {
     /// One by one: an overtaken packet is not far behind.
     one_by_one: bool,
     /// What to set so that they do not.
-    instead: &'static str,
+    instead: String,
 }
 
 /// Why packets of a flow may come out of order, if they may.
@@ -44,9 +44,14 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
         return None;
     }
     let (name, order) = (scenario.switch.balancer.name(), scenario.switch.balancer.order());
-    let instead =
-        "a balancer that keeps a flow on one path (\"ecmp\"), or host.resequencing = { enabled = true }";
-    let by_balancer = |text, one_by_one| Some(Reason { key: "switch.balancer", text, one_by_one, instead });
+    let instead = || {
+        format!(
+            "a balancer that keeps a flow on one path ({:?}), or host.resequencing = {{ enabled = true }}",
+            balance::DEFAULT
+        )
+    };
+    let by_balancer =
+        |text, one_by_one| Some(Reason { key: "switch.balancer", text, one_by_one, instead: instead() });
     match order {
         Reorders::Packets => by_balancer(
             format!(
@@ -97,7 +102,7 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
                on the old one"
             .to_string(),
         one_by_one: false,
-        instead: "host.resequencing = { enabled = true }",
+        instead: "host.resequencing = { enabled = true }".to_string(),
     })
 }
 

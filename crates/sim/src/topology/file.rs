@@ -12,7 +12,7 @@ use crate::parameters::Parameters;
 /// The formats, each with a line of help.
 pub const FORMATS: &[(&str, &str)] = &[
     ("auto", "by the file's extension: .toml, .gml, .graphml or .xml, .txt"),
-    ("toml", "weftline's own: [[node]] and [[link]] tables"),
+    ("toml", "weftline's own format: [[node]] and [[link]] tables"),
     ("gml", "GML of the Topology Zoo"),
     ("graphml", "GraphML of the Topology Zoo"),
     ("hpcc", "text format of the HPCC simulator"),
@@ -96,7 +96,7 @@ impl FileSpec {
             _ => {
                 let names = FORMATS.iter().skip(1).map(|f| f.0).collect::<Vec<_>>().join(", ");
                 let message = format!(
-                    "cannot tell the format of \"{}\" by its extension: give one of {names}",
+                    "the extension of \"{}\" does not determine the format: set format to one of {names}",
                     self.file
                 );
                 Err(TopologyError::key("format", message))

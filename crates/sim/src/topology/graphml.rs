@@ -67,7 +67,7 @@ impl Document {
             let line = self.lines.at(reader.buffer_position() as usize);
             let event = reader.read_event().map_err(|error| {
                 let line = self.lines.at(reader.error_position() as usize);
-                TopologyError::line(line, format!("this is no well-formed XML: {error}"))
+                TopologyError::line(line, format!("not well-formed XML: {error}"))
             })?;
             match event {
                 Event::Start(element) => self.open(&element, line)?,

@@ -55,12 +55,12 @@ impl TopologyParameters for HpccFatTree {
     fn read(p: &mut Parameters) -> HpccFatTree {
         let d = HpccFatTree::default();
         let cores =
-            "Core switches above each aggregation switch, shared between pods; 0 with a single pod: none.";
+            "Core switches above each aggregation switch, shared between pods; 0 (with a single pod): none.";
         HpccFatTree {
             pods: read_count(p, "pods", d.pods, 1, "Pods (HPCC's FatTree has 5)."),
-            tors_per_pod: read_count(p, "tors_per_pod", d.tors_per_pod, 1, "ToR switches in a pod."),
-            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches in a pod."),
-            hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 1, "Hosts on each ToR."),
+            tors_per_pod: read_count(p, "tors_per_pod", d.tors_per_pod, 1, "ToR switches per pod."),
+            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches per pod."),
+            hosts_per_tor: read_count(p, "hosts_per_tor", d.hosts_per_tor, 1, "Hosts per ToR."),
             cores_per_agg: read_count(p, "cores_per_agg", d.cores_per_agg, 0, cores),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_link: LinkSpec::read_fabric(p, d.fabric_link),

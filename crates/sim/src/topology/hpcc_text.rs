@@ -135,7 +135,7 @@ impl<'t> Words<'t> {
         let rate: Rate = rate.parse().map_err(|e: crate::units::UnitError| error(e.to_string()))?;
         let delay: Time = delay.parse().map_err(|e: crate::units::UnitError| error(e.to_string()))?;
         if rate.0 == 0 || delay.0 == 0 {
-            return Err(error("rate and delay must be more than 0".into()));
+            return Err(error("rate and delay must be greater than 0".into()));
         }
         if a == b {
             return Err(error(format!("joins node {a} to itself")));

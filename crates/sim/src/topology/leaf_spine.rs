@@ -46,7 +46,8 @@ impl TopologyParameters for LeafSpine {
         name: "leaf-spine",
         title: "every leaf linked to every spine; optional oversubscription",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -55,13 +56,13 @@ impl TopologyParameters for LeafSpine {
         LeafSpine {
             leaves: read_count(p, "leaves", d.leaves, 1, "Switches that have hosts."),
             spines: read_count(p, "spines", d.spines, 1, "Switches that join the leaves."),
-            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts per leaf."),
             extra_hosts: read_count(
                 p,
                 "extra_hosts",
                 d.extra_hosts,
                 0,
-                "Further hosts on leaf 0, numbered last, which no workload uses: for an arbiter.",
+                "Additional hosts on leaf 0, with the highest ids, which no workload uses: for an arbiter.",
             ),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_rate: p.rate_or_auto(
@@ -129,7 +130,10 @@ impl LeafSpine {
                 let hosts = self.hosts_per_leaf as f64 * self.host_link.rate.0 as f64;
                 let rate = (hosts / (self.spines as f64 * ratio)).round();
                 if !(1.0..=1e16).contains(&rate) {
-                    let message = format!("{ratio} makes fabric links of {rate} bit/s, which is absurd");
+                    let message = format!(
+                        "{ratio} results in fabric links of {rate} bit/s, which is not a \
+                                           valid rate"
+                    );
                     return Err(TopologyError::key("oversubscription", message));
                 }
                 Ok(Rate(rate as u64))

@@ -45,16 +45,10 @@ impl LinkSpec {
     /// Checks that rate and delay are greater than zero; errors name these keys.
     pub(super) fn check(self, rate_key: &'static str, delay_key: &'static str) -> Result<(), TopologyError> {
         if self.rate.0 == 0 {
-            return Err(TopologyError::key(
-                rate_key,
-                "0 is no rate: expected more than 0, such as \"100Gbps\"",
-            ));
+            return Err(TopologyError::key(rate_key, "must be greater than 0, such as \"100Gbps\""));
         }
         if self.delay.0 == 0 {
-            return Err(TopologyError::key(
-                delay_key,
-                "0 is no delay: expected more than 0, such as \"1us\"",
-            ));
+            return Err(TopologyError::key(delay_key, "must be greater than 0, such as \"1us\""));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> R
             return Err(format!("{between}: expected a rate, a delay, or both"));
         }
         if change.rate == Some(Rate(0)) || change.delay == Some(Time::ZERO) {
-            return Err(format!("{between}: rate and delay must be more than 0"));
+            return Err(format!("{between}: rate and delay must be greater than 0"));
         }
         let fitting = |pattern: &str| {
             let mut fit = vec![false; topology.nodes.len()];
@@ -42,7 +42,7 @@ pub fn apply_overrides(topology: &mut Topology, overrides: &[LinkOverride]) -> R
             }
         }
         if !found {
-            return Err(format!("{between}: no link joins them{}", hint(topology, from, to)));
+            return Err(format!("{between}: there is no link between them{}", hint(topology, from, to)));
         }
     }
     Ok(())
@@ -94,6 +94,6 @@ mod tests {
             error(change("leaf0", "leaf1", rate, None)).contains("leaf0 is linked to host0, not to leaf1")
         );
         assert!(error(change("leaf0", "spine1", None, None)).contains("expected a rate, a delay, or both"));
-        assert!(error(change("leaf0", "spine1", Some(Rate(0)), None)).contains("more than 0"));
+        assert!(error(change("leaf0", "spine1", Some(Rate(0)), None)).contains("greater than 0"));
     }
 }

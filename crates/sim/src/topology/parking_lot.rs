@@ -44,14 +44,15 @@ impl TopologyParameters for ParkingLot {
         name: "parking-lot",
         title: "a chain of bottlenecks, with flows over one and flows over all",
         source: "weftline's definition",
-        validation: "A lone flow takes its closed-form time on it, to the picosecond (tests/laws/lone_flow.rs).",
+        validation: "The completion time of a single flow equals its closed form to the picosecond \
+                     (tests/laws/lone_flow.rs).",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> ParkingLot {
         let d = ParkingLot::default();
-        let hops = "Senders around each bottleneck (hosts of their own), and as many receivers.";
-        let long = "Senders whose path is the whole chain, and as many receivers.";
+        let hops = "Senders around each bottleneck (separate hosts), and the same number of receivers.";
+        let long = "Senders whose path is the whole chain, and the same number of receivers.";
         let bottlenecks = read_count(p, "bottlenecks", d.bottlenecks, 1, "Links between switches, in a row.");
         ParkingLot {
             hosts_by_hop: read_by_hop(p, bottlenecks),
@@ -103,7 +104,7 @@ impl TopologyParameters for ParkingLot {
 }
 
 fn read_by_hop(p: &mut Parameters, bottlenecks: u64) -> Vec<u64> {
-    let help = "Senders around each bottleneck by itself, such as [2, 8, 1], instead of hosts_per_hop.";
+    let help = "Senders around each bottleneck, such as [2, 8, 1], instead of hosts_per_hop.";
     let Some(list) = p.list("hosts_by_hop", help) else { return Vec::new() };
     let mut counts = Vec::new();
     for value in &list {

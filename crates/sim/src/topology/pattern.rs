@@ -112,9 +112,12 @@ impl Topology {
         }
         let max = nodes.iter().map(|&n| ports[n as usize].len()).max().unwrap_or(0);
         Err(match pattern.contains("->") {
-            true => format!("no port fits \"{pattern}\": no link joins \"{node_part}\" and \"{to_part}\""),
+            true => format!(
+                "no port matches \"{pattern}\": there is no link between \"{node_part}\" and \
+                             \"{to_part}\""
+            ),
             false => format!(
-                "no port fits \"{pattern}\": expected such as \"{}\" ({max} ports, p0 to p{})",
+                "no port matches \"{pattern}\": expected a name such as \"{}\" ({max} ports, p0 to p{})",
                 self.port_name(nodes[0], 0),
                 max.saturating_sub(1)
             ),

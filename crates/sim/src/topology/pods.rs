@@ -51,9 +51,9 @@ impl TopologyParameters for Pods {
         name: "pods",
         title: "pods of leaves and aggregation switches, every one of these linked to every core (HULA's \
              network), 64 hosts",
-        source: "The network of HULA, SOSR 2016 (recalled), with the 16 servers a leaf of the talk on \
-             MP-HULA",
-        validation: "Counts, ways up and the 160 Gb/s between its halves (topology/pods.rs).",
+        source: "The network of HULA, SOSR 2016 (from memory, unverified), with the 16 servers per leaf of \
+                 the talk on MP-HULA",
+        validation: "Counts, uplinks and the 160 Gb/s between its halves (topology/pods.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -61,10 +61,10 @@ impl TopologyParameters for Pods {
         let d = Pods::default();
         Pods {
             pods: read_count(p, "pods", d.pods, 1, "Pods."),
-            leaves_per_pod: read_count(p, "leaves_per_pod", d.leaves_per_pod, 1, "Leaves in a pod."),
-            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches in a pod."),
+            leaves_per_pod: read_count(p, "leaves_per_pod", d.leaves_per_pod, 1, "Leaves per pod."),
+            aggs_per_pod: read_count(p, "aggs_per_pod", d.aggs_per_pod, 1, "Aggregation switches per pod."),
             cores: read_count(p, "cores", d.cores, 1, "Cores, each linked to every aggregation switch."),
-            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts on each leaf."),
+            hosts_per_leaf: read_count(p, "hosts_per_leaf", d.hosts_per_leaf, 1, "Hosts per leaf."),
             host_link: LinkSpec::read_host(p, d.host_link),
             fabric_link: LinkSpec::read_fabric(p, d.fabric_link),
             core_rate: p.rate_or_auto(

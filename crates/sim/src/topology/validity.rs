@@ -46,7 +46,7 @@ impl Topology {
         let mut labels = self.host_labels.clone();
         labels.sort_unstable();
         match labels.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(TopologyError::new(format!("two hosts have the number {}", pair[0]))),
+            Some(pair) => Err(TopologyError::new(format!("two hosts have the id {}", pair[0]))),
             None => Ok(()),
         }
     }
@@ -85,10 +85,10 @@ impl Topology {
             return Err(format!("a link joins {} to itself", name(link.a)));
         }
         if link.rate.0 == 0 {
-            return Err(format!("{} has rate 0: more than 0 is needed", between()));
+            return Err(format!("{} has rate 0: it must be greater than 0", between()));
         }
         if link.delay.0 == 0 {
-            return Err(format!("{} has delay 0: more than 0 is needed (such as \"10ns\")", between()));
+            return Err(format!("{} has delay 0: it must be greater than 0, such as \"10ns\"", between()));
         }
         Ok(())
     }
@@ -167,7 +167,10 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown: String = name.chars().take(LONGEST_NAME).collect();
-    Err(format!("{shown:?} cannot name a node: expected 1 to {LONGEST_NAME} letters, digits, \"-\" or \"_\""))
+    Err(format!(
+        "{shown:?} is not a valid name of a node: expected 1 to {LONGEST_NAME} letters, digits, \
+                 \"-\" or \"_\""
+    ))
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ impl Edge {
             // 1 Pbit/s is more than any link has.
             Some(speed) if (1.0..=1e15).contains(&speed) => Ok(Some(Rate(speed.round() as u64))),
             Some(speed) => {
-                let message = format!("LinkSpeedRaw {speed} is no rate: expected 1 to 1e15 bit/s");
+                let message = format!("LinkSpeedRaw {speed} is not a valid rate: expected 1 to 1e15 bit/s");
                 Err(TopologyError::line(self.line, message))
             }
         }

@@ -27,7 +27,8 @@ impl WorkloadParameters for AllToAllSpec {
         name: "all-to-all",
         title: "every host sends one flow to every other host",
         source: "An ordinary pattern of such studies; the rules are weftline's",
-        validation: "Every pair once; of two hosts two flows at once (tests/laws/jobs.rs).",
+        validation: "Every pair occurs once; two hosts have two flows at the same time \
+                     (tests/laws/jobs.rs).",
         ..SchemeDoc::NONE
     };
 
@@ -35,9 +36,9 @@ impl WorkloadParameters for AllToAllSpec {
         AllToAllSpec {
             sizes: Sizes::read_fixed(p, Bytes(100_000)),
             hosts: p
-                .text("hosts", Some("all"), "Hosts that take part, such as \"0-15,20\".")
+                .text("hosts", Some("all"), "Participating hosts, such as \"0-15,20\".")
                 .unwrap_or_default(),
-            stagger: p.time("stagger", Time::ZERO, "Time between two flows of a host."),
+            stagger: p.time("stagger", Time::ZERO, "Time between the starts of two flows of a host."),
         }
     }
 

@@ -67,7 +67,7 @@ impl WorkloadParameters for CollectiveSpec {
 
     fn read(p: &mut Parameters) -> CollectiveSpec {
         let operation = p.choice("operation", "ring-all-reduce", OPERATIONS, "Which operation.");
-        let hosts_help = "Hosts that take part, in the order of ring or tree, such as \"0-15,20\".";
+        let hosts_help = "Participating hosts, in the order of ring or tree, such as \"0-15,20\".";
         CollectiveSpec {
             operation: match operation {
                 "tree-all-reduce" => Operation::Tree,
@@ -75,10 +75,11 @@ impl WorkloadParameters for CollectiveSpec {
                 "pairwise-all-to-all" => Operation::Pairwise,
                 _ => Operation::Ring,
             },
-            bytes: p.bytes("bytes", Bytes(10_000_000), "Bytes that every host holds."),
+            bytes: p.bytes("bytes", Bytes(10_000_000), "Data of every host."),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
-            repeat: p.integer("repeat", 1, (1, 1_000_000), "Operations, one after the other.") as u64,
-            compute: p.time("compute", Time::ZERO, "Time that a host computes between two operations."),
+            repeat: p.integer("repeat", 1, (1, 1_000_000), "Number of operations, one after the other.")
+                as u64,
+            compute: p.time("compute", Time::ZERO, "Computation time of a host between two operations."),
         }
     }
 
@@ -87,7 +88,7 @@ impl WorkloadParameters for CollectiveSpec {
         let n = hosts.len() as u64;
         let min = if self.operation == Operation::Tree { 1 } else { n };
         if self.bytes.0 < min {
-            let message = format!("{n} hosts need at least {min} bytes, one in each chunk");
+            let message = format!("{n} hosts need at least {min} bytes, one per chunk");
             return Err(WorkloadError::new("bytes", message));
         }
         if self.bytes.0 > sizes::MAX_BYTES {
@@ -103,8 +104,8 @@ impl WorkloadParameters for CollectiveSpec {
         let kept = if self.repeat > 1 { size * u128::from(waits_per_flow) } else { size };
         if kept > u128::from(MAX_DEPENDENT_FLOWS) || waits_per_flow > u64::from(u16::MAX) {
             let message = format!(
-                "{size} flows with up to {waits_per_flow} dependencies each, the limit is {MAX_DEPENDENT_FLOWS} \
-                 dependencies: fewer hosts or repeats, or pairwise-all-to-all"
+                "{size} flows with up to {waits_per_flow} dependencies each exceed the limit of \
+                 {MAX_DEPENDENT_FLOWS} dependencies: use fewer hosts or repeats, or pairwise-all-to-all"
             );
             return Err(WorkloadError::new("repeat", message));
         }

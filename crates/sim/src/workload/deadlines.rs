@@ -21,12 +21,12 @@ impl DeadlineSpec {
     pub fn read(p: &mut Parameters) -> DeadlineSpec {
         let mean = p.time_or_auto(
             "deadline_mean",
-            "Mean of the exponential time from start to deadline; auto: none.",
+            "Mean of the exponential time from start to deadline; auto: no deadlines.",
         );
-        let help = "Least time from start to deadline, in ideal completion times of the flow.";
+        let help = "Minimum time from start to deadline, in ideal completion times of the flow.";
         let min = p.number("deadline_least", 1.25, (0.0, 1e6), help);
         if mean == Some(Time::ZERO) {
-            p.complain("deadline_mean", "must be more than zero".into());
+            p.complain("deadline_mean", "must be greater than 0".into());
         }
         DeadlineSpec { mean, min }
     }

@@ -7,8 +7,8 @@ use crate::doc::SchemeDoc;
 use crate::parameters::{Parameters, Value, describe, unknown};
 use crate::units::{Bytes, Time};
 
-const HELP: &str = "List of tables with src, dst, size, and optionally start, after (places in this list, \
-                    counted from 0), compute, deadline (as start: from the start of the workload), group.";
+const HELP: &str = "List of tables with src, dst, size, and optionally start, after (indices in this list, \
+                    from 0), compute, deadline (as start: from the start of the workload), group.";
 const KEYS: &[&str] = &["src", "dst", "size", "start", "after", "compute", "deadline", "group"];
 
 /// The flows, in the order of their start.
@@ -153,10 +153,9 @@ fn after(value: &Value, place: usize) -> Result<Vec<i64>, String> {
     };
     let earlier = |value: &Value| match value {
         Value::Integer(earlier) if (0..place as i64).contains(earlier) => Ok(*earlier),
-        other => Err(format!(
-            "after: expected the place of an earlier flow, counted from 0, found {}",
-            describe(other)
-        )),
+        other => {
+            Err(format!("after: expected the index of an earlier flow, from 0, found {}", describe(other)))
+        }
     };
     list.iter().map(earlier).collect()
 }

@@ -17,7 +17,7 @@ pub fn select(text: &str, cx: &WorkloadContext) -> Result<Vec<HostId>, String> {
         for label in first..=last {
             let host = cx.host(label)?;
             if std::mem::replace(&mut taken[host as usize], true) {
-                return Err(format!("host {label} is named twice"));
+                return Err(format!("host {label} is listed twice"));
             }
             chosen.push(host);
         }

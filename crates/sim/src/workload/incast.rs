@@ -22,8 +22,8 @@ use std::collections::BinaryHeap;
 
 const ARRIVALS: &[(&str, &str)] = &[
     ("once", "one event at `start`"),
-    ("periodic", "an event each `every`"),
-    ("poisson", "events at random times, to `load`"),
+    ("periodic", "an event every `every`"),
+    ("poisson", "events at random times, with the given `load`"),
 ];
 
 /// Keys of an incast.
@@ -54,32 +54,32 @@ impl WorkloadParameters for IncastSpec {
 
     fn read(p: &mut Parameters) -> IncastSpec {
         let hosts_help = "Hosts from which senders (and a random receiver) are drawn, such as \"0-15,20\".";
-        let receiver_help = "Id of the receiver; random: one of `hosts`, each event anew.";
+        let receiver_help = "Id of the receiver; random: one of `hosts`, drawn for each event.";
         let spec = IncastSpec {
             sizes: Sizes::read_fixed(p, Bytes(500_000)),
             request: p.bytes_or_auto(
                 "request",
-                "Bytes of an event, shared by its senders; auto: each sends `size`.",
+                "Total size of the flows of an event, divided among its senders; auto: each sends `size`.",
             ),
             hosts: p.text("hosts", Some("all"), hosts_help).unwrap_or_default(),
             senders: p.integer(
                 "senders",
                 0,
                 (0, 10_000_000),
-                "Senders of an event; 0: all hosts but the receiver.",
+                "Number of senders of an event; 0: all hosts except the receiver.",
             ) as u64,
             receiver: p.text("receiver", Some("random"), receiver_help).unwrap_or_default(),
             stagger: p.time("stagger", Time::ZERO, "Time from one sender's start to the next one's."),
             arrivals: p.choice("arrivals", "once", ARRIVALS, "When events happen."),
             every: p.time("every", Time::from_us(100), "Time between periodic events."),
-            load: Load::read(p, 0.02, "Share of the capacity of all `hosts` that Poisson events take."),
-            count: p.integer("count", 0, (0, i64::MAX), "Most events; 0: no limit.") as u64,
+            load: Load::read(p, 0.02, "Load of Poisson events, as a share of the capacity of all `hosts`."),
+            count: p.integer("count", 0, (0, i64::MAX), "Maximum number of events; 0: no limit.") as u64,
         };
         if spec.request == Some(Bytes(0)) {
-            p.complain("request", "must be more than zero".into());
+            p.complain("request", "must be greater than 0".into());
         }
         if spec.arrivals == "periodic" && spec.every == Time::ZERO {
-            p.complain("every", "must be more than zero".into());
+            p.complain("every", "must be greater than 0".into());
         }
         spec
     }
@@ -99,7 +99,8 @@ impl WorkloadParameters for IncastSpec {
         };
         let senders = if self.senders == 0 { others } else { self.senders as usize };
         if senders == 0 || senders > others {
-            let message = format!("{} senders, but only {others} hosts beside the receiver", senders.max(1));
+            let message =
+                format!("{} senders, but only {others} hosts in addition to the receiver", senders.max(1));
             return Err(WorkloadError::new("senders", message));
         }
         let sizes = match self.request {
@@ -108,7 +109,7 @@ impl WorkloadParameters for IncastSpec {
                 SizeDistribution::constant(request.0 / senders as u64)
             }
             Some(request) => {
-                let message = format!("{request} are less than a byte for each of {senders} senders");
+                let message = format!("{request} is less than a byte per sender for {senders} senders");
                 return Err(WorkloadError::new("request", message));
             }
             None => self.sizes.resolve(cx)?,

@@ -13,7 +13,7 @@ use crate::topology::HostId;
 use crate::units::{Bytes, Rate};
 
 const COUNTS: &[(&str, &str)] = &[
-    ("payload", "payload bytes, as the HPCC authors count"),
+    ("payload", "payload bytes, as in the HPCC authors' generator"),
     ("wire", "payload and the headers of its packets"),
     ("wire-and-acks", "payload, headers, and one acknowledgement per packet"),
 ];
@@ -40,14 +40,14 @@ pub struct Load {
 impl Load {
     pub fn read(p: &mut Parameters, default: f64, help: &'static str) -> Load {
         let share = p.number("load", default, (1e-6, 1.0), help);
-        let counts = p.choice("load_counts", "payload", COUNTS, "Which bytes of a flow count as load.");
+        let counts = p.choice("load_counts", "payload", COUNTS, "The bytes of a flow that count as load.");
         let capacity = p.rate_or_auto(
             "capacity",
-            "What the load is a share of, such as the rate of the uplinks together; auto: the links of the sending \
-             hosts together.",
+            "Capacity to which the load relates, such as the total rate of the uplinks; auto: the total \
+             rate of the links of the sending hosts.",
         );
         if capacity == Some(Rate(0)) {
-            p.complain("capacity", "must be more than zero".into());
+            p.complain("capacity", "must be greater than 0".into());
         }
         let counts = match counts {
             "wire" => LoadCounts::Wire,
@@ -97,7 +97,7 @@ pub enum Sizes {
 
 const SIZES_HELP: &str = "Flow sizes: websearch, fb-hadoop, ali-storage, google-rpc, imc10, datamining, or a file \
                           with lines \"size cumulative\".";
-const SIZE_HELP: &str = "One size for every flow; auto: drawn from `sizes`.";
+const SIZE_HELP: &str = "Size of every flow; auto: drawn from `sizes`.";
 
 impl Sizes {
     /// Reads `size` or `sizes`; by default sizes are drawn from a table.

@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const DESTINATIONS: &[(&str, &str)] = &[
-    ("uniform", "any other host, each flow anew"),
+    ("uniform", "any other host, drawn for each flow"),
     ("permutation", "one random partner for each host, kept for the whole run"),
     ("inter-rack", "any host in another rack"),
 ];
@@ -42,23 +42,34 @@ pub struct PoissonSpec {
 impl WorkloadParameters for PoissonSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "poisson",
-        title: "flows with exponential gaps at every host, to a stated load",
+        title: "flows with exponential gaps at every host, with a given load",
         source: "Traffic generator of the HPCC authors' simulator",
-        validation: "The measured load is the one asked for, every pair gets its share; completion times of the \
-             HPCC authors' flows, replayed, are equal to theirs (tests/reference.rs).",
+        validation: "The measured load is the configured one, and every pair gets its share; completion \
+                     times of the HPCC authors' flows, replayed, equal theirs (tests/reference.rs).",
         ..SchemeDoc::NONE
     };
 
     fn read(p: &mut Parameters) -> PoissonSpec {
         PoissonSpec {
             sizes: Sizes::read_table(p, "websearch"),
-            load: Load::read(p, 0.5, "Share of the hosts' link rate (or of `capacity`) that the flows take."),
+            load: Load::read(
+                p,
+                0.5,
+                "Load of the flows, as a share of the hosts' link rate (or of \
+                                      `capacity`).",
+            ),
             hosts: p.text("hosts", Some("all"), "Sending hosts, such as \"0-15,20\".").unwrap_or_default(),
             to: p
                 .text("to", Some("hosts"), "Receiving hosts, or \"hosts\": the sending ones.")
                 .unwrap_or_default(),
-            destinations: p.choice("destinations", "uniform", DESTINATIONS, "Who receives a flow."),
-            count: p.integer("count", 0, (0, i64::MAX), "Most flows of this workload; 0: no limit.") as u64,
+            destinations: p.choice("destinations", "uniform", DESTINATIONS, "The receiver of a flow."),
+            count: p.integer(
+                "count",
+                0,
+                (0, i64::MAX),
+                "Maximum number of flows of this workload; 0: no \
+                                                         limit.",
+            ) as u64,
         }
     }
 
@@ -112,10 +123,16 @@ impl PoissonSpec {
                 let places = derangement(from.len(), &mut cx.stream("permutation"));
                 Ok(Receivers::Partner(places.iter().map(|&place| from[place as usize]).collect()))
             }
-            "permutation" => Err(WorkloadError::new("to", "a permutation is among the sending hosts")),
-            "inter-rack" if cx.racks.len() != cx.hosts as usize => {
-                Err(WorkloadError::new("destinations", "this topology does not say which hosts share a rack"))
-            }
+            "permutation" => Err(WorkloadError::new(
+                "to",
+                "a permutation uses the sending hosts as \
+                                                           receivers",
+            )),
+            "inter-rack" if cx.racks.len() != cx.hosts as usize => Err(WorkloadError::new(
+                "destinations",
+                "the topology has no information on which hosts \
+                                                        share a rack",
+            )),
             "inter-rack" => {
                 let rack = |host: HostId| cx.racks[host as usize];
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| rack(a) == rack(b)));
@@ -128,7 +145,10 @@ impl PoissonSpec {
             _ => {
                 let lonely = from.iter().find(|&&a| to.iter().all(|&b| a == b));
                 if let Some(host) = lonely {
-                    return Err(WorkloadError::new("to", format!("host {host} has no receiver but itself")));
+                    return Err(WorkloadError::new(
+                        "to",
+                        format!("host {host} has no receiver except itself"),
+                    ));
                 }
                 let mut place = vec![None; cx.hosts as usize];
                 for (i, &host) in to.iter().enumerate() {

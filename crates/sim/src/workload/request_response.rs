@@ -42,22 +42,24 @@ pub struct RequestResponseSpec {
 impl WorkloadParameters for RequestResponseSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "request-response",
-        title: "requests at random times over persistent connections, and their responses, to a stated load",
-        source: "The generator that CONGA, HULA and MP-HULA were tried with (recalled)",
-        validation: "The load of the responses; a request waits for the answer before it \
-             (workload/request_response.rs).",
+        title: "requests at random times over persistent connections, and their responses, with a given \
+                load",
+        source: "The generator with which CONGA, HULA and MP-HULA were evaluated (from memory, unverified)",
+        validation: "The load of the responses; a request waits for the previous response \
+                     (workload/request_response.rs).",
         ..SchemeDoc::NONE
     };
     const FLOWS_WAIT: bool = true;
 
     fn read(p: &mut Parameters) -> RequestResponseSpec {
-        let clients = p.text("clients", Some("auto"), "Hosts that ask; auto: the first half of all hosts.");
-        let servers = p.text("servers", Some("auto"), "Hosts that answer; auto: the second half.");
-        let load_help = "Share of the servers' link rate (or of `capacity`) that the responses take.";
-        let connections_help =
-            "Connections between a client and a server; on each, a request waits for the answer before it.";
-        let persistent_help = "Over TCP, multipath TCP and RDMA a connection stays open, with its windows and rates, from one response to \
-             the next; false: each request and each response opens one anew.";
+        let clients = p.text("clients", Some("auto"), "Clients; auto: the first half of all hosts.");
+        let servers = p.text("servers", Some("auto"), "Servers; auto: the second half.");
+        let load_help = "Load of the responses, as a share of the servers' link rate (or of `capacity`).";
+        let connections_help = "Number of connections between a client and a server; on each, a request waits for the previous \
+             response.";
+        let persistent_help = "With TCP, multipath TCP and RDMA a connection stays open, with its windows \
+                               and rates, from one response to the next; false: each request and each \
+                               response opens a new one.";
         let spec = RequestResponseSpec {
             sizes: Sizes::read_table(p, "websearch"),
             load: Load::read(p, 0.5, load_help),
@@ -93,7 +95,8 @@ impl WorkloadParameters for RequestResponseSpec {
         let expected = 2.0 * span / mean_gap(bytes, rate);
         if expected > MAX_DEPENDENT_FLOWS as f64 {
             let message = format!(
-                "about {expected:.0} flows that wait for each other, the limit is {MAX_DEPENDENT_FLOWS}"
+                "about {expected:.0} flows that wait for each other exceed the limit of \
+                 {MAX_DEPENDENT_FLOWS}"
             );
             return Err(WorkloadError::new("duration", message));
         }

@@ -189,7 +189,7 @@ impl SizeDistribution {
 
 fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {
     if !first {
-        return Err("\"unit\" must stand before the first point".into());
+        return Err("\"unit\" must come before the first point".into());
     }
     match bytes.parse::<u64>() {
         Ok(unit) if (1..=1_000_000).contains(&unit) => Ok(unit),
@@ -204,7 +204,7 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
     };
     let number = |text: &str, what: &str| match text.trim_end_matches('%').parse::<f64>() {
         Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
-        Ok(_) => Err(format!("{what} \"{text}\": expected a number that is not negative")),
+        Ok(_) => Err(format!("{what} \"{text}\": expected a number of at least 0")),
         Err(_) => Err(format!("{what} \"{text}\" is not a number")),
     };
     let size = number(size, "size")?;
@@ -217,10 +217,10 @@ fn read_point(fields: &[&str], unit: u64) -> Result<(f64, f64), String> {
 fn follows(before: Option<&(f64, f64)>, point: (f64, f64)) -> Result<(), String> {
     let Some(&(size, share)) = before else { return Ok(()) };
     if point.0 < size {
-        return Err(format!("size {} after {size}: sizes must not fall", point.0));
+        return Err(format!("size {} after {size}: sizes must not decrease", point.0));
     }
     if point.1 < share {
-        return Err(format!("cumulative share {} after {share}: it must not fall", point.1));
+        return Err(format!("cumulative share {} after {share}: it must not decrease", point.1));
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ impl WorkloadContext<'_> {
         Err(if known(0) && known(last) && !known(self.hosts) {
             format!("unknown host {label}: the topology has hosts 0 to {last}")
         } else {
-            format!("unknown host {label}: the topology has {} hosts, with ids of its own", self.hosts)
+            format!("unknown host {label}: the topology has {} hosts, with ids from its file", self.hosts)
         })
     }
 
@@ -119,29 +119,46 @@ impl WorkloadSpec {
     /// Reads the keys of this kind of workload; none if there is no such kind.
     pub fn read(kind: &str, p: &mut Parameters) -> Option<WorkloadSpec> {
         let name = super::DOCS.iter().find(|doc| doc.name == kind)?.name;
-        let group = p.text("group", Some(name), "Name under which results gather these flows.");
-        let start = p.time("start", Time::ZERO, "When the workload begins; added to all its start times.");
+        let group = p.text("group", Some(name), "Name of the group of these flows in results.");
+        let start = p.time(
+            "start",
+            Time::ZERO,
+            "Start time of the workload, added to the start times of \
+                                                 all its flows.",
+        );
         let duration = p.time_or_auto(
             "duration",
-            "Flows start within this time of `start`; auto: until the pattern itself ends.",
+            "Flows start within this time after `start`; auto: until the pattern itself ends.",
         );
         if duration == Some(Time::ZERO) {
-            p.complain("duration", "must be more than zero".into());
+            p.complain("duration", "must be greater than 0".into());
         }
         let pattern = Pattern::read(name, p)?;
         let facts = pattern.facts();
         if duration.is_some() && facts.ends_itself {
             p.complain(
                 "duration",
-                format!("a {name} workload ends after its requests or repeats, not at a time"),
+                format!("a {name} workload ends after its requests or repeats and has no duration"),
             );
         }
         let deadlines = DeadlineSpec::read(p);
         if deadlines.mean.is_some() && facts.lists_flows {
-            p.complain("deadline_mean", format!("give each flow its own: a {name} workload lists its flows"));
+            p.complain(
+                "deadline_mean",
+                format!(
+                    "set the deadline of each flow: a {name} workload lists its \
+                                                 flows"
+                ),
+            );
         }
         if deadlines.mean.is_some() && facts.flows_wait {
-            p.complain("deadline_mean", format!("flows of a {name} workload wait for others: no deadlines"));
+            p.complain(
+                "deadline_mean",
+                format!(
+                    "flows of a {name} workload wait for others and cannot have \
+                                                 deadlines"
+                ),
+            );
         }
         let group = group.unwrap_or_else(|| name.to_string());
         Some(WorkloadSpec { group, start, duration, deadlines, pattern })

@@ -270,11 +270,11 @@ fn absurd_parameters_are_refused_with_the_reason() {
         says.2.join("; ")
     };
     let text = |text: &str| Value::Text(text.into());
-    let zero = "min_rate: expected a rate above 0: a flow at 0 bit/s would never end";
+    let zero = "min_rate: must be greater than 0: a flow at 0 bit/s would never end";
     for kind in ["hpcc", "dcqcn", "timely", "dctcp"] {
         assert_eq!(complaint(kind, "min_rate", text("0bps")), zero);
     }
-    let zero = "alpha_interval: expected a time above 0";
+    let zero = "alpha_interval: must be greater than 0";
     assert_eq!(complaint("dcqcn", "alpha_interval", text("0us")), zero);
     let low = "t_high: expected at least t_low (50us), found 10us";
     assert_eq!(complaint("timely", "t_high", text("10us")), low);

@@ -39,7 +39,7 @@ fn groups_that_make_no_sense_are_told() {
     assert_eq!(message(vec![group(0, "1us")]), "groups: group 0: hosts: expected 1 to 1000000, found 0");
     assert_eq!(
         message(vec![group(1, "1us"), group(1, "0us")]),
-        "groups: group 1: delay: 0 is no delay: expected more than 0, such as \"1us\""
+        "groups: group 1: delay must be greater than 0, such as \"1us\""
     );
     assert!(message(vec![Value::Integer(3)]).contains("expected a table with hosts and delay"));
     assert!(

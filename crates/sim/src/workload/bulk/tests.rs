@@ -37,7 +37,7 @@ fn jitter_makes_flows_later_by_less_than_it() {
 #[test]
 fn pairs_that_cannot_be_made_are_refused() {
     let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("4-5"))]);
-    assert_eq!(error.to_string(), "2 receivers for 3 senders: expected as many");
+    assert_eq!(error.to_string(), "2 receivers for 3 senders: expected equal numbers");
     let error = source_error("bulk", 8, &[("hosts", text("0-2")), ("to", text("2,1,0"))]);
     assert_eq!(error.key, "to");
     assert_eq!(complaints("bulk", &[("size", text("0B"))]), ["size: a flow needs at least one byte"]);

@@ -68,7 +68,7 @@ fn all_to_all_goes_at_once_or_in_pairwise_steps() {
 fn what_is_too_small_or_too_large_is_refused() {
     let keys = [("bytes", text("3B"))];
     let error = source_error("collective", 4, &keys);
-    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one in each chunk");
+    assert_eq!(error.to_string(), "4 hosts need at least 4 bytes, one per chunk");
     let keys = [("operation", text("all-to-all")), ("repeat", Value::Integer(1000))];
     assert!(source_error("collective", 320, &keys).to_string().contains("pairwise-all-to-all"));
 }

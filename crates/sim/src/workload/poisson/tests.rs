@@ -140,7 +140,7 @@ fn what_cannot_be_sent_is_an_error_that_names_its_key() {
     assert!(error("sizes", "websaerch").to_string().contains("did you mean \"websearch\""));
     assert!(error("sizes", "no/such.cdf").to_string().contains("no/such.cdf"));
     let lonely = [("hosts", text("1")), ("to", text("1")), duration.clone()];
-    assert_eq!(source_error("poisson", 8, &lonely).to_string(), "host 1 has no receiver but itself");
+    assert_eq!(source_error("poisson", 8, &lonely).to_string(), "host 1 has no receiver except itself");
     let rack = [("hosts", text("0-3")), ("destinations", text("inter-rack")), duration.clone()];
     assert_eq!(source_error("poisson", 8, &rack).key, "destinations");
     let both = [("size", text("1KB")), ("sizes", text("imc10")), duration];

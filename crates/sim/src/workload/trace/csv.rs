@@ -41,7 +41,7 @@ fn read_header(line: &str) -> Result<Vec<&'static str>, String> {
             return Err(unknown("column", name, COLUMNS.iter().copied()));
         };
         if header.contains(&column) {
-            return Err(format!("column {column} is there twice"));
+            return Err(format!("column {column} occurs twice"));
         }
         header.push(column);
     }

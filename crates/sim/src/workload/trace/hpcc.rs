@@ -88,8 +88,8 @@ fn check_count(first: &str, flows: usize) -> Result<Option<String>, String> {
     // A smaller number was written over a larger estimate, of which the last digits remain.
     if flows > 0 && first.len() > flows.to_string().len() && first.starts_with(&flows.to_string()) {
         return Ok(Some(format!(
-            "{count} flows announced, {flows} found: taken for {flows} and a stray digit, \
-             a known defect of the generator"
+            "{count} flows announced, {flows} found: read as {flows} and a stray digit, a known defect of \
+             the generator"
         )));
     }
     Err(format!("{count} flows announced, {flows} found: is the file truncated?"))

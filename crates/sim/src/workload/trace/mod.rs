@@ -133,7 +133,7 @@ impl Trace {
 
     fn not_empty(self, file: &str) -> Result<Trace, TraceError> {
         if self.rows.is_empty() {
-            return Err(TraceError::new(file, None, None, "there are no flows in it"));
+            return Err(TraceError::new(file, None, None, "the file contains no flows"));
         }
         Ok(self)
     }
@@ -161,7 +161,7 @@ impl Trace {
         }
         let compute = time("compute_ns", row.compute_ps)?;
         if compute > Time::ZERO && row.after.is_empty() {
-            return Err("compute_ns without after: there is no end to compute from".into());
+            return Err("compute_ns without after: there is no flow after which to compute".into());
         }
         let name = row.group.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let group = name.map(|name| self.group(name)).transpose()?;
@@ -181,7 +181,7 @@ impl Trace {
 
     fn group(&mut self, name: &str) -> Result<u16, String> {
         if name.contains(char::is_control) {
-            return Err(format!("group: {name:?} is no name that can be written in a line"));
+            return Err(format!("group: {name:?} is not a valid name: it must fit in one line"));
         }
         let index = match self.groups.iter().position(|known| *known == name) {
             Some(index) => index,
@@ -208,8 +208,8 @@ impl Trace {
             };
             if src != first.src && src != first.dst {
                 return Err(format!(
-                    "after: row {row} neither starts nor ends at the source of this flow, \
-                     which could not know of its end"
+                    "after: row {row} neither starts nor ends at the source of this flow, which has no \
+                     information about its end"
                 ));
             }
             earlier.push(row as u32);
@@ -245,7 +245,7 @@ impl Row {
 
 /// The column's host; the error names the nearest known id below.
 fn host_of(column: &str, id: i64, host: HostOf) -> Result<HostId, String> {
-    let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is no host id"))?;
+    let label = u32::try_from(id).map_err(|_| format!("{column}: {id} is not a valid host id"))?;
     host(label).ok_or_else(|| {
         let nearest = (0..label).rev().take(100_000).find(|&label| host(label).is_some());
         match nearest {
@@ -321,7 +321,7 @@ impl FlowSource for Replay {
 }
 
 const FORMATS: &[(&str, &str)] = &[
-    ("auto", "by the end of the file's name: .csv, .parquet, .txt (hpcc)"),
+    ("auto", "by the file's extension: .csv, .parquet, .txt (hpcc)"),
     ("csv", "CSV with a header"),
     ("parquet", "Parquet with the same columns"),
     ("hpcc", "the flow file of the HPCC authors' simulator"),
@@ -339,8 +339,8 @@ impl WorkloadParameters for TraceSpec {
         name: "trace",
         title: "flows replayed from a CSV or Parquet file, or from a flow file of the HPCC simulator",
         source: "weftline's definition",
-        validation: "Dependencies, deadlines and groups come back from CSV and Parquet (workload/trace/tests.rs); \
-             the readers are fuzzed.",
+        validation: "Dependencies, deadlines and groups are read back from CSV and Parquet \
+                     (workload/trace/tests.rs); the readers are fuzzed.",
         ..SchemeDoc::NONE
     };
     const LISTS_FLOWS: bool = true;
@@ -350,14 +350,14 @@ impl WorkloadParameters for TraceSpec {
                     after, compute_ns).";
         let file = p.text("file", None, help);
         if file.is_none() {
-            p.complain("file", "a trace needs its file, such as \"flows.csv\"".into());
+            p.complain("file", "a trace needs a file, such as \"flows.csv\"".into());
         }
         TraceSpec { file, format: p.choice("format", "auto", FORMATS, "Format of the file.") }
     }
 
     fn source(&self, cx: &WorkloadContext, window: Window) -> Result<Box<dyn FlowSource>, WorkloadError> {
         let fail = |message: String| WorkloadError::new("file", message);
-        let Some(name) = &self.file else { return Err(fail("a trace needs its file".into())) };
+        let Some(name) = &self.file else { return Err(fail("a trace needs a file".into())) };
         let path = cx.base_dir.join(name);
         let file = path.display().to_string();
         let host = |label| cx.host(label).ok();
@@ -406,11 +406,11 @@ fn as_text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, TraceError> {
         return fail(None, "this is a Parquet file: name it .parquet, or set format = \"parquet\"");
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return fail(None, "this file is compressed with gzip: decompress it first");
+        return fail(None, "the file is compressed with gzip: decompress it first");
     }
     let line_at = |at: usize| Some(1 + bytes[..at].iter().filter(|&&b| b == b'\n').count());
     if let Some(at) = bytes.iter().position(|&b| b == 0) {
-        return fail(line_at(at), "not text (there is a zero byte): expected lines of flows");
+        return fail(line_at(at), "not text (it contains a zero byte): expected lines of flows");
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.trim_start_matches('\u{feff}')),
