@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 /// The groups of counters of all schemes, those of other crates included, each once.
 pub fn counters() -> Vec<&'static CounterGroup> {
     let queues = queue::counters();
-    let rooms = [&queues[..], transport::COUNTERS, telemetry::COUNTERS].into_iter().flatten();
+    let rooms = queues.iter();
     let added = external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc);
-    let schemes = balance::DOCS.iter().chain(added).flat_map(|doc| doc.counters);
+    let rooms_of_docs = [balance::DOCS, transport::DOCS, telemetry::DOCS].into_iter().flatten();
+    let schemes = rooms_of_docs.chain(added).flat_map(|doc| doc.counters);
     let mut all: Vec<&CounterGroup> = Vec::new();
     for group in rooms.chain(schemes) {
         if !all.contains(group) {

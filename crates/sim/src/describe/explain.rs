@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::metrics::METRICS;
-use super::{origins, served_by};
+use super::served_by;
 use crate::balance;
 use crate::compat::{self, Rules};
 use crate::congestion::{self, SchemeDoc};
@@ -96,6 +96,7 @@ fn scheme(name: &str) -> Option<Value> {
         "workload" => workload::DOCS,
         QUEUE => crate::queue::DOCS,
         "switch.balancer" => balance::DOCS,
+        "telemetry" => crate::telemetry::DOCS,
         _ => congestion::DOCS,
     };
     let doc = docs.iter().find(|doc| doc.name == scheme.name).or_else(|| external::doc(scheme.name));
@@ -103,9 +104,7 @@ fn scheme(name: &str) -> Option<Value> {
     let title =
         described.map_or_else(|| format!("{}: {}", scheme.what, scheme.title), |doc| doc.title.to_string());
     let text = described.map_or(scheme.title, |doc| doc.text);
-    let origin = origins::of(scheme.name);
-    let source = doc.map(|doc| doc.source).or_else(|| origin.map(|o| o.source).filter(|s| !s.is_empty()));
-    let source = source.unwrap_or_else(|| source_of(scheme.section));
+    let source = doc.map(|doc| doc.source).unwrap_or_else(|| source_of(scheme.section));
     let mut found = entry(name, &title, text, source, doc, keys.map(parameters).unwrap_or_default());
     let of_tcp = scheme.section == TCP_CONTROLLER;
     if of_tcp || scheme.section == "transport.controller" {
@@ -114,9 +113,6 @@ fn scheme(name: &str) -> Option<Value> {
     if scheme.what == COMPATIBILITY {
         let rules = Rules::of(name).differences();
         found["rules"] = rules.map(|d| json!({ "rule": d.rule, "there": d.there, "here": d.here })).collect();
-    }
-    if let (None, Some(origin)) = (doc, origin) {
-        found["validation"] = json!(origin.validation);
     }
     if let Some(package) = external::package_of(scheme.name) {
         found["package"] = json!(package);

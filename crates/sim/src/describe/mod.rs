@@ -3,7 +3,6 @@
 mod counters;
 mod explain;
 mod metrics;
-mod origins;
 mod schema;
 
 pub use counters::{counters, declarations};

@@ -5,6 +5,7 @@ use crate::compat::Rules;
 use crate::files;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
+use crate::telemetry::int;
 use crate::telemetry::pint::{Computed, PintConfig};
 use crate::transport::TransportConfig;
 use crate::units::Time;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 pub const TELEMETRIES: &[(&str, &str)] = &[
     ("none", "packets carry no telemetry"),
-    ("int", "every switch writes time, bytes sent, queue and rate into the packet (INT)"),
-    ("pint", "packets carry a digest of a few bits that switches change as a plan of queries says (PINT)"),
+    (int::DOC.name, int::DOC.title),
+    (crate::telemetry::pint::DOC.name, crate::telemetry::pint::DOC.title),
     ("auto", "int or pint if a controller in use needs it, else none"),
 ];
 

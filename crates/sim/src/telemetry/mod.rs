@@ -8,8 +8,8 @@ pub mod pint;
 use pint::PintConfig;
 use std::sync::Arc;
 
-/// What telemetry counts.
-pub const COUNTERS: &[&crate::counters::CounterGroup] = &[&load::RECIRCULATED];
+/// The kinds of telemetry.
+pub const DOCS: &[crate::doc::SchemeDoc] = &[int::DOC, pint::DOC];
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TelemetryConfig {

@@ -14,6 +14,7 @@ use super::int::IntRecord;
 use super::load::PortLoads;
 use super::packet_digest::{MAX_NOTES, NO_SET, Note, PacketDigest};
 use crate::counters::CounterSet;
+use crate::doc::SchemeDoc;
 use crate::units::{Rate, Time};
 use pint::code::MAX_HOPS;
 use pint::encoder::{Encoder, Field, MAX_QUERIES, MAX_SETS, Observed, Refused, Set, Slot, Task};
@@ -24,6 +25,15 @@ use pint::query::{Aggregation, Value};
 use pint::utilisation::{Law, Tables, scaled, scaled_integer};
 use pint::value::{Approximation, Rounding};
 use std::sync::Arc;
+
+pub const DOC: SchemeDoc = SchemeDoc {
+    name: "pint",
+    title: "packets carry a digest of a few bits that switches change as a plan of queries says (PINT)",
+    source: "Ben Basat et al., \"PINT: Probabilistic In-band Network Telemetry\", SIGCOMM 2020",
+    validation: "Packets until a path is known and errors of latencies against the paper's figures (experiments/pint-*).",
+    counters: &[&super::load::RECIRCULATED],
+    ..SchemeDoc::NONE
+};
 
 /// How a switch computes the load of its ports.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -31,7 +31,7 @@ pub use settings::Settings;
 pub use switches::SwitchDefaults;
 pub use wire_format::WireFormat;
 
-use crate::counters::{CounterGroup, CounterSet};
+use crate::counters::CounterSet;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
 use crate::net::agenda::Action;
@@ -223,9 +223,6 @@ pub trait Transport {
     /// Adds what it has counted until now.
     fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
-
-/// What transports count.
-pub const COUNTERS: &[&CounterGroup] = &[];
 
 registry! {
     /// A transport with all its parameters.

@@ -1,0 +1,94 @@
+use super::*;
+
+fn star17(buffer: u64) -> SharedBuffer {
+    let port = BufferedPort { rate: Rate::from_gbps(100), delay: Time::from_us(1) };
+    let pfc = PfcConfig {
+        enabled: true,
+        reserve: Bytes(4096),
+        headroom_factor: 3,
+        headroom_extra: false,
+        resume_offset: Bytes(3072),
+        shift: 3,
+    };
+    SharedBuffer::new(Bytes(buffer), &[port; 17], &pfc, 1.0, Rate::from_gbps(100), 1048)
+}
+
+#[test]
+fn threshold_of_a_one_mebibyte_star_is_the_authors_value() {
+    assert_eq!(star17(1 << 20).lossless.unwrap().threshold(0), 42_680);
+}
+
+#[test]
+fn one_ingress_alone_stops_at_a_ninth_of_the_pool() {
+    let mut buffer = star17(32 << 20);
+    let pool = buffer.lossless.as_ref().unwrap().pool;
+    let mut taken = 0;
+    while !buffer.must_pause(0, 3) {
+        assert!(buffer.admit(0, 3, 1000, 0));
+        taken += 1000;
+    }
+    assert!((taken as i64 - 4096 - (pool / 9) as i64).abs() < 2000, "{taken} of {pool}");
+    assert!(!buffer.may_resume(0, 3));
+    for _ in 0..5 {
+        buffer.release(0, 3, 1000);
+    }
+    assert!(buffer.may_resume(0, 3));
+}
+
+#[test]
+fn what_may_pass_would_be_admitted_and_call_for_no_pause() {
+    let mut random = crate::engine::random::RandomStream::new(5, "pass");
+    let mut passed = 0;
+    for lossless in [true, false] {
+        let mut buffer = star17(1 << 20);
+        if !lossless {
+            buffer.lossless = None;
+        }
+        for _ in 0..20_000 {
+            let (port, size) = (random.below(17) as u16, 60 + random.below(1000));
+            if random.below(3) == 0 && buffer.held > 0 {
+                // Whoever it belongs to: some port that holds as much.
+                let held = (0..17).find(|&p| match &buffer.lossless {
+                    Some(l) => u64::from(l.ingress[usize::from(p) * CLASSES + 3].bytes) >= size,
+                    None => buffer.held >= size,
+                });
+                held.into_iter().for_each(|p| buffer.release(p, 3, size));
+            }
+            let mut other = buffer.clone();
+            if buffer.lets_pass(port, 3, size) {
+                passed += 1;
+                assert!(other.admit(port, 3, size, 0) && !other.must_pause(port, 3));
+                other.release(port, 3, size);
+                assert!(!other.may_resume(port, 3) && other.held == buffer.held);
+            }
+            if random.below(2) == 0 && buffer.admit(port, 3, size, 0) {
+                buffer.must_pause(port, 3);
+            }
+        }
+    }
+    assert!(passed > 10_000, "{passed}");
+}
+
+#[test]
+fn everything_charged_is_released() {
+    let mut buffer = star17(1 << 20);
+    let mut random = crate::engine::random::RandomStream::new(3, "buffer");
+    let mut inside = Vec::new();
+    for _ in 0..20_000 {
+        if random.below(2) == 0 || inside.is_empty() {
+            let (port, size) = (random.below(17) as u16, 60 + random.below(1000));
+            if buffer.admit(port, 3, size, 0) {
+                inside.push((port, size));
+            }
+        } else {
+            let (port, size) = inside.swap_remove(random.below(inside.len() as u64) as usize);
+            buffer.release(port, 3, size);
+        }
+    }
+    for (port, size) in inside {
+        buffer.release(port, 3, size);
+    }
+    let lossless = buffer.lossless.unwrap();
+    assert_eq!((lossless.shared_used, buffer.held), (0, 0));
+    assert!(lossless.ingress.iter().all(|i| i.bytes == 0 && i.headroom_used == 0));
+}

@@ -1,0 +1,50 @@
+use super::*;
+use crate::packet::Packet;
+
+fn port(limit: Option<Bytes>, drop: DropRule) -> Priority {
+    PriorityConfig { limit, drop }.start(&PortPlace::TEST)
+}
+
+#[test]
+fn the_lower_class_leaves_first() {
+    let mut packets = PacketSlab::new();
+    let mut queue = port(None, DropRule::Lowest);
+    for class in [5, 2, 7, 2] {
+        let id = packets.insert(Packet { class, size: 1, ..Packet::default() });
+        queue.enqueue(id, &mut packets, Time::ZERO);
+    }
+    let order: Vec<u8> =
+        std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].class))
+            .collect();
+    assert_eq!(order, [2, 2, 5, 7]);
+}
+
+/// Offers packets of 100 bytes, (class, name), to a port of 300: which were dropped, and which left in which order.
+fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<u32>) {
+    let mut packets = PacketSlab::new();
+    let mut queue = port(Some(Bytes(300)), drop);
+    let mut dropped = Vec::new();
+    for &(class, aux) in offered {
+        let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });
+        if let Verdict::Dropped(gone) = queue.enqueue(id, &mut packets, Time::ZERO) {
+            dropped.push(packets[gone].aux);
+        }
+    }
+    assert!(queue.bytes() - queue.class_bytes(0) <= 300);
+    let left =
+        std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].aux)).collect();
+    (dropped, left)
+}
+
+#[test]
+fn a_full_port_drops_the_youngest_of_the_least_urgent_class() {
+    let offered = [(2, 0), (3, 1), (3, 2), (1, 3), (3, 4), (2, 5), (2, 6), (0, 7)];
+    let (dropped, left) = through_a_full_port(DropRule::Lowest, &offered);
+    assert_eq!((dropped, left), (vec![2, 4, 1, 6], vec![7, 3, 0, 5]));
+}
+
+#[test]
+fn a_drop_tail_port_refuses_the_new_one_whatever_its_class() {
+    let offered = [(3, 0), (3, 1), (3, 2), (1, 3), (0, 4)];
+    assert_eq!(through_a_full_port(DropRule::Tail, &offered), (vec![3], vec![4, 0, 1, 2]));
+}
