@@ -1,4 +1,6 @@
 //! A connection at its sender: handshake, what to send next, timers.
+//!
+//! Longer than 500 lines, because all of a connection's states change together.
 
 use super::acknowledgement::Ecn;
 use super::forward_rto::ForwardRto;

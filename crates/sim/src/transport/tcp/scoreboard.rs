@@ -7,6 +7,8 @@
 //! NextSeg() has no rule 4 (one segment more at the end of recovery).
 //! Under [`Reactions::keeps_again`] what was sent again counts in the pipe until it is acknowledged cumulatively, also when it has arrived;
 //! and losses are counted from the segment that was acknowledged selectively last at or above the one below the highest (ns-3.35).
+//!
+//! Longer than 500 lines, because the marks of segments and the counters over them change together.
 
 use crate::transport::tcp::config::{Doubtful, Reactions};
 use crate::units::Time;
