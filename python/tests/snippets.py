@@ -65,7 +65,7 @@ class Block:
         """The file that a block of TOML or Python is to be saved as, if it names one."""
         ending = {"toml": "toml", "python": "py"}.get(self.language, "-")
         said = re.match(rf"# (\S+\.{ending})\n", self.text) or re.search(
-            rf"(?:as|[Ww]rite) `(\S+\.{ending})`", self.before
+            rf"(?:as|[Ww]rite)\s`(\S+\.{ending})`", self.before
         )
         return said[1] if said else None
 

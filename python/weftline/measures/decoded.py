@@ -1,6 +1,6 @@
 """What a run's digests tell, as numbers: packets until paths are known, errors of latency quantiles.
 
-The numbers of a run are computed once and kept in its folder, by what the collector knows of the network:
+The numbers of a run are computed once and kept in its folder, by what the collector knows about the network:
 
     ids        which switches there are; any may follow any (its network has all of them as neighbours)
     network    which are neighbours

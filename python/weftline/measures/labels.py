@@ -228,7 +228,7 @@ def _noun(prefix: KeyPath) -> str:
 
 
 class _Names:
-    """Names of settings: their last word, with the words before it where that is ambiguous."""
+    """Names of settings: their final word, with the words before it where that is ambiguous."""
 
     def __init__(self, paths: Sequence[KeyPath]) -> None:
         plain = {_words(path) for path in paths}
